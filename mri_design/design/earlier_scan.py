@@ -3,7 +3,7 @@
 Its image is taken for the truth and measured once more along the mask of the design; then it is known what the
 reconstruction misses most. Where it shows the same object it predicts single lines and samples better than the scan's
 own posterior does, and takes over. How far it is trusted is for a strategy to say: lines weigh it as side information
-(`strategies.calibrated`), samples of a plane as one more feature (`strategies.calibrated_plane`). One of another object
+(`strategies.calibrated`), samples of a plane as one more feature (`CalibratedSamples`). One of another object
 is soon overruled by either. What designs gain and lose by it is measured in results/benchmarks/series.md and
 results/encodings/README.md.
 """

@@ -73,30 +73,20 @@ class TrainedDesign:
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n, rows = math.prod(self.shape), len(self.stages)
-        if len(set(self.lines)) < len(self.lines) or any(not 0 <= line < n for line in self.lines):
-            raise InputError(
-                field="trained design: lines", got=str(self.lines), wanted=f"different lines, 0 to {n - 1}"
-            )
-        if not 1 <= self.n_start <= len(self.lines):
-            raise InputError(
-                field="trained design: start lines", got=str(self.n_start), wanted=f"1 to {len(self.lines)}"
-            )
-        if self.profile.shape != (rows, n) or self.errors.shape != (rows,):
-            raise InputError(
-                field="trained design: profile",
-                got=f"shapes {self.profile.shape} and {self.errors.shape}",
-                wanted=f"({rows}, {n}) and ({rows},)",
-            )
-        if list(self.stages) != sorted({self.n_start, *self.stages, len(self.lines)}):
-            raise InputError(
-                field="trained design: counts",
-                got=str(self.counts),
-                wanted=f"ascending numbers from {self.n_start} to {len(self.lines)}",
-            )
-        for name, values in (("profile", self.profile), ("errors", self.errors)):
-            if not (np.isfinite(values).all() and (values >= 0).all()):
-                raise InputError(field=f"trained design: {name}", got="other values", wanted="finite, zero or more")
+        n, rows, last = math.prod(self.shape), len(self.stages), len(self.lines)
+        different = len(set(self.lines)) == last and all(0 <= line < n for line in self.lines)
+        shapes, fitting = (self.profile.shape, self.errors.shape), ((rows, n), (rows,))
+        ascending = list(self.stages) == sorted({self.n_start, *self.stages, last})
+        for name, got, fine, wanted in (
+            ("lines", self.lines, different, f"different lines, 0 to {n - 1}"),
+            ("start lines", self.n_start, 1 <= self.n_start <= last, f"1 to {last}"),
+            ("profile", f"shapes {shapes}", shapes == fitting, str(fitting)),
+            ("counts", self.counts, ascending, f"ascending numbers from {self.n_start} to {last}"),
+            ("profile", "other values", (self.profile >= 0).all() and np.isfinite(self.profile).all(), "zero or more"),
+            ("errors", "other values", (self.errors >= 0).all() and np.isfinite(self.errors).all(), "zero or more"),
+        ):
+            if not fine:
+                raise InputError(f"trained design: {name}", str(got), wanted)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,16 +107,16 @@ class TrainedDesign:
             Naming both.
         """
         if shape != self.shape:
-            lines = f"lines of a grid of {self.grid[0]}"
-            learnt = f"samples of a plane of {' x '.join(map(str, self.grid))}" if self.counts else lines
-            plane = f"a plane of {' x '.join(map(str, shape))}"
+            learnt, there = (
+                f"{of[0]} phase-encode lines" if len(of) == 1 else f"a plane of {of[0]} x {of[1]}"
+                for of in (self.shape, shape)
+            )
+            cure = "Train on scans of the same matrix size."
             raise InputError(
                 field="trained design",
-                got=f"{learnt} for a scan with {f'{shape[0]} phase-encode lines' if len(shape) == 1 else plane}",
+                got=f"an order of {learnt} for a scan with {there}",
                 wanted="the scan's own grid",
-                cure=f"Take {option('encoding', 'plane')}."
-                if self.counts and len(shape) == 1
-                else "Train on scans of the same matrix size.",
+                cure=f"Take {option('encoding', 'plane')}." if self.counts and len(shape) == 1 else cure,
             )
 
     def residuals(self, n_acquired: int) -> NDArray[np.float64]:
@@ -295,16 +285,17 @@ def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesi
         For no scan, scans on different grids, a target that cannot be reached, or constraints that the start breaks.
     """
     candidates = _candidates(training, tuple(start), len(start))  # refuses what is impossible
-    seen = _looked(list(training.evaluate([(i, tuple(start)) for i in range(len(training.scans))])))
+    outcomes = list(training.evaluate([(i, tuple(start)) for i in range(len(training.scans))]))
+    residual, error, _ = _means(outcomes)
     return TrainedDesign(
         grid=training.scans[0].slice_model.shape,
         lines=tuple(start),
         n_start=len(start),
-        profile=seen.residual[None],
-        errors=np.array([seen.error]),
+        profile=residual[None],
+        errors=np.array([error]),
         rule=training.rule.name,
-        reconstructions=seen.count,
-        unconverged=seen.unconverged,
+        reconstructions=len(outcomes),
+        unconverged=_unconverged(outcomes),
         training=tuple(scan.name for scan in training.scans),
         counts=(len(start),) if candidates.readouts.thinned else (),
     )
@@ -343,17 +334,16 @@ def train(
         rng = np.random.default_rng([training.seed, len(candidates.acquired)])
         scores = training.rule.scores(candidates, design.profile[-1], n_scans, noted, rng)
         if candidates.readouts.thinned and removed is None:  # the design does not hold it: begun, or gone on with
-            removed = _looked(list(training.evaluate([(i, candidates.acquired) for i in range(n_scans)]))).removed
+            _, _, removed = _means(list(training.evaluate([(i, candidates.acquired) for i in range(n_scans)])))
         candidates = candidates.after(*_chosen(scores, candidates, removed, training, rng))
-        seen = _looked(noted([(i, candidates.acquired) for i in range(n_scans)]))
-        removed = seen.removed
+        residual, error, removed = _means(noted([(i, candidates.acquired) for i in range(n_scans)]))
         design = replace(
             design,
             lines=candidates.acquired,
-            profile=np.concatenate([design.profile, seen.residual[None]]),
-            errors=np.append(design.errors, seen.error),
+            profile=np.concatenate([design.profile, residual[None]]),
+            errors=np.append(design.errors, error),
             reconstructions=design.reconstructions + len(outcomes),
-            unconverged=design.unconverged + sum(not outcome.converged for outcome in outcomes),
+            unconverged=design.unconverged + _unconverged(outcomes),
             counts=design.counts and (*design.counts, len(candidates.acquired)),
         )
         if callback is not None:
@@ -389,23 +379,19 @@ def _chosen(
     return covering(np.where(candidates.mask, 0.0, scores), removed, plane, candidates.remaining, count)[0]
 
 
-@dataclass(frozen=True)
-class _Look:
-    """Means over the scans with one set of lines."""
-
-    residual: NDArray[np.float64]
-    error: float
-    count: int
-    unconverged: int
-    removed: NDArray[np.float64] | None
-
-
-def _looked(outcomes: Sequence[Outcome]) -> _Look:
+def _means(outcomes: Sequence[Outcome]) -> tuple[NDArray[np.float64], float, NDArray[np.float64] | None]:
+    """Means over the scans with one set of lines: residual, error, and what a sample removes of another's error."""
     residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
-    error = float(np.mean([outcome.error for outcome in outcomes]))
     shares = [outcome.removed for outcome in outcomes if outcome.removed is not None]
-    removed = np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0))) if shares else None
-    return _Look(residual, error, len(outcomes), sum(not outcome.converged for outcome in outcomes), removed)
+    return residual, _error(outcomes), np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0))) if shares else None
+
+
+def _error(outcomes: Sequence[Outcome]) -> float:
+    return float(np.mean([outcome.error for outcome in outcomes]))
+
+
+def _unconverged(outcomes: Sequence[Outcome]) -> int:
+    return sum(not outcome.converged for outcome in outcomes)
 
 
 @dataclass(frozen=True)
@@ -543,6 +529,12 @@ def refine(
     missing = sorted(set(rules.keep) - set(state.lines))
     if missing:
         raise InputError(field="lines to keep", got=f"{missing}, not in the mask", wanted="lines of the mask")
+    every = range(len(scans))
+
+    def rank(line: int) -> tuple[bool, float, int]:
+        known = line in rules.importance
+        return not known, rules.importance[line] if known else -abs(line - len(measurable) // 2), line
+
     while len(state.exchanges) < attempts:
         settled = {*rules.keep, *state.settled}
         movable = [line for line in state.lines if line not in settled]
@@ -550,8 +542,24 @@ def refine(
         free[list(state.lines)] = False
         if not movable or not free.any():
             return state
-        shortlist = _least_important(movable, rules.importance, len(measurable))[: rules.shortlist]
-        state = _attempt(state, shortlist, free, evaluate, len(scans))
+        shortlist = sorted(movable, key=rank)[: rules.shortlist]
+        without = [tuple(line for line in state.lines if line != dropped) for dropped in shortlist]
+        outcomes = list(evaluate([(i, lines) for lines in without for i in every]))
+        groups = [outcomes[i : i + len(scans)] for i in range(0, len(outcomes), len(scans))]
+        least = int(np.argmin([_error(group) for group in groups]))
+        residual = np.mean([outcome.residual for outcome in groups[least]], axis=0)
+        added = int(np.argmax(np.where(free, residual, -np.inf)))
+        last = list(evaluate([(i, (*without[least], added)) for i in every]))
+        error = _error(last)
+        accepted = error < state.error
+        state = replace(
+            state,
+            exchanges=(*state.exchanges, Exchange(shortlist[least], added, error, accepted)),
+            reconstructions=state.reconstructions + len(outcomes) + len(last),
+            unconverged=state.unconverged + _unconverged(outcomes) + _unconverged(last),
+        )
+        if accepted:
+            state = replace(state, lines=(*without[least], added), error=error)
         if callback is not None:
             callback(state)
     return state
@@ -570,42 +578,3 @@ def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
         known[step.line] = replace(step, choice=replace(step.choice, pending=0, forecast=forecast))
     chosen = refined.lines[len(trace.start) :]
     return replace(trace, steps=tuple(DesignStep(Choice(line)) if line in added else known[line] for line in chosen))
-
-
-def _attempt(
-    state: Refinement, shortlist: Sequence[int], free: NDArray[np.bool_], evaluate: Evaluate, n_scans: int
-) -> Refinement:
-    """The best exchange that drops a line of the shortlist."""
-    without = [tuple(line for line in state.lines if line != dropped) for dropped in shortlist]
-    outcomes = list(evaluate([(i, lines) for lines in without for i in range(n_scans)]))
-    groups = [outcomes[i : i + n_scans] for i in range(0, len(outcomes), n_scans)]
-    least = int(np.argmin([_error(group) for group in groups]))
-    residual = np.mean([outcome.residual for outcome in groups[least]], axis=0)
-    added = int(np.argmax(np.where(free, residual, -np.inf)))
-    lines = (*without[least], added)
-    last = list(evaluate([(i, lines) for i in range(n_scans)]))
-    error = _error(last)
-    accepted = error < state.error
-    counted = replace(
-        state,
-        exchanges=(*state.exchanges, Exchange(shortlist[least], added, error, accepted)),
-        reconstructions=state.reconstructions + len(outcomes) + len(last),
-        unconverged=state.unconverged + _unconverged(outcomes) + _unconverged(last),
-    )
-    return replace(counted, lines=lines, error=error) if accepted else counted
-
-
-def _least_important(lines: Sequence[int], importance: Mapping[int, float], n_lines: int) -> list[int]:
-    def rank(line: int) -> tuple[bool, float, int]:
-        known = line in importance
-        return not known, importance[line] if known else -abs(line - n_lines // 2), line
-
-    return sorted(lines, key=rank)
-
-
-def _error(outcomes: Sequence[Outcome]) -> float:
-    return float(np.mean([outcome.error for outcome in outcomes]))
-
-
-def _unconverged(outcomes: Sequence[Outcome]) -> int:
-    return sum(not outcome.converged for outcome in outcomes)

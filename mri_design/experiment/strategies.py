@@ -201,7 +201,7 @@ _WRONG = (
     "corrects the expectation"
 )
 _ship("calibrated", "calibrated.Calibrated", "lines", _WRONG, looks_at="scan")
-_ship("calibrated", "calibrated_plane.CalibratedSamples", "plane", _WRONG, looks_at="scan")
+_ship("calibrated", "calibrated.CalibratedSamples", "plane", _WRONG, looks_at="scan")
 _MOST = "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
 _ship("information-gain", "greedy.InformationGain", "lines plane shots", _MOST, looks_at="scan")
 _LANCZOS = "chosen as by information-gain, with variances from Lanczos vectors"

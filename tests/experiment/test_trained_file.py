@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, InputError, UsageError, make_strategy
+from mri_design import Calibrated, InputError, make_strategy
 from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
 from mri_design.design.training import TrainedDesign
 from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.experiment.strategies import is_random, strategy_files, strategy_label
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -43,11 +44,6 @@ def test_a_round_trip_keeps_everything(file: Path, learnt: TrainedDesign) -> Non
         assert getattr(again, name) == getattr(learnt, name)
 
 
-def test_equal_designs_are_equal_files(file: Path, learnt: TrainedDesign, tmp_path: Path) -> None:
-    save_trained(tmp_path / "again.npz", learnt)
-    assert (tmp_path / "again.npz").read_bytes() == file.read_bytes()
-
-
 def test_nothing_in_it_is_pickled(file: Path) -> None:
     with np.load(file, allow_pickle=False) as stored:
         assert {stored[name].dtype.kind for name in stored.files} <= set("iuf")
@@ -61,7 +57,7 @@ def test_a_changed_value_is_noticed(file: Path, name: str) -> None:
     flat[-1] += 1
     arrays[name] = flat.reshape(arrays[name].shape)
     np.savez(file, **arrays)
-    with pytest.raises(InputError, match="changed after it was written"):
+    with refused("trained design order.npz"):
         load_trained(file)
 
 
@@ -70,7 +66,7 @@ def test_a_missing_part_is_noticed(file: Path, missing: str) -> None:
     with np.load(file) as stored:
         arrays = {name: stored[name] for name in stored.files if name != missing}
     np.savez(file, **arrays)
-    with pytest.raises(InputError, match="other arrays"):
+    with refused("trained design order.npz"):
         load_trained(file)
 
 
@@ -105,7 +101,7 @@ def test_a_consistent_file_that_makes_no_sense_is_refused(tmp_path: Path, learnt
     """A right checksum does not excuse lines outside the grid."""
     object.__setattr__(learnt, "lines", (4, 3, 5, 1, 9))
     save_trained(tmp_path / "bad.npz", learnt)
-    with pytest.raises(InputError, match="different lines, 0 to 7"):
+    with refused("trained design: lines"):
         load_trained(tmp_path / "bad.npz")
 
 
@@ -114,8 +110,6 @@ def test_it_is_a_strategy_by_name(file: Path) -> None:
     assert isinstance(trained, TrainedOrder) and trained.name == "trained:order.npz" and not trained.needs_posterior
     assert not is_random(f"trained:{file}")
     assert strategy_files([f"trained:{file}", "random", f"calibrated:{file}"]) == [str(file)]
-    with pytest.raises(UsageError, match=r"'hybrid' has gone.*calibrated:FILE"):
-        make_strategy(f"hybrid:{file}")
     informed = make_strategy(f"calibrated:{file}")
     assert isinstance(informed, Calibrated) and isinstance(informed.side_information, TrainingScans)
     assert informed.name == "calibrated:order.npz" and informed.side_information.design.lines == trained.design.lines
@@ -123,13 +117,3 @@ def test_it_is_a_strategy_by_name(file: Path) -> None:
     assert strategy_files(["calibrated", f"calibrated:{file}"]) == [str(file)]
     assert strategy_label(f"trained:{file}") == "trained:order.npz"
     assert strategy_label("vd-polynomial:3") == "vd-polynomial:3"
-
-
-def test_a_strategy_without_its_file_is_refused(tmp_path: Path) -> None:
-    for name in ("trained", "trained:", "calibrated:"):
-        with pytest.raises(UsageError, match="needs a file"):
-            make_strategy(name)
-    with pytest.raises(UsageError, match="none here"):
-        make_strategy("calibrated:order.npz", "plane")
-    with pytest.raises(InputError, match=r"nothing\.npz"):
-        make_strategy(f"trained:{tmp_path / 'nothing.npz'}")

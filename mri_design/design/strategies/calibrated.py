@@ -1,36 +1,68 @@
 """Expected error, corrected by a model of the posterior's own error that learns while the scan runs.
 
-The posterior's line variances are wrong in a systematic way: they are too small where |k| is large, they ignore
+Lines: the posterior's line variances are wrong in a systematic way: they are too small where |k| is large, they ignore
 conjugate symmetry, and they are overconfident about regular gaps. A linear model (`error_model`) describes what the
 error really is. Every measured line corrects it, since its innovation is a sample of exactly what was predicted.
+
+Samples of a plane: a block of them gives as many innovations, which are enough to learn from the scan alone how wrong
+the posterior's variances are. They also show how far an earlier scan of the same object can be trusted, where there is
+one. With several coils a sample tells much of its surroundings, and even distances count for more than the energies of
+single samples: most of the mask is a Poisson disc, and the rest is chosen by all that a sample tells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import ChoosesByScore, Scores, neighbourhood, require_weights
-from mri_design.design.energies import expected_energies, image_energy, of_each
+from mri_design.design.blocks import (
+    POWER,
+    SHARE,
+    ChoosesByScore,
+    Scores,
+    block_by_gains,
+    first_disc,
+    neighbourhood,
+    plane_of,
+    require_weights,
+)
+from mri_design.design.earlier_scan import EarlierScan
+from mri_design.design.energies import expected_energies, fewest_coils, image_energy, means_of, of_each
 from mri_design.design.strategies.error_model import (
+    EARLIER_MEAN,
     ErrorModel,
     ErrorModelName,
     LineKnowledge,
+    feature_weights,
     features_of_line,
+    fitted_weights,
+    level,
     line_features,
+    sample_features,
     shipped_error_model,
 )
 from mri_design.design.strategy import DesignView
-from mri_design.design.trace import Forecast
-from mri_design.errors import require_counts, require_instance
+from mri_design.design.trace import Choice, DesignStep, Forecast
+from mri_design.errors import InputError, require_counts, require_instance, require_numbers
 from mri_design.model.posterior import GaussianPosterior
-from mri_design.readouts import Readouts
+from mri_design.readouts import PlaneReadouts, Readouts
 
 Numbers = NDArray[np.float64]
+
+
+def measured_blocks(view: DesignView) -> list[tuple[tuple[int, ...], Sequence[DesignStep]]]:
+    """Blocks of decisions that were made at once and have been measured, each with what was known before."""
+    acquired, steps = view.candidates.acquired, view.steps[: len(view.steps) - view.pending]
+    first = len(acquired) - len(view.steps)
+    begins = [*(i for i, step in enumerate(steps) if step.choice.pending == 0), len(steps)]
+    return [(acquired[: first + begin], steps[begin:end]) for begin, end in pairwise(begins)]
+
 
 LEAST_ENERGY = 0.5
 """An innovation's energy, its noise subtracted, counts as at least this many standard deviations of that noise."""
@@ -162,7 +194,7 @@ class Calibrated(ChoosesByScore):
         Energies are averaged over what the weights of the error model may still be. The forecast goes by the mean
         weights: the average would predict too much of lines that are little known.
         """
-        expected = self.expected(view, rng)
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws)
         now, model = self._informed(view, expected)
         features = line_features(now)
         energies = now.unit * model.marginal_energies(features)
@@ -173,16 +205,11 @@ class Calibrated(ChoosesByScore):
             scores = seen**weight * scores ** (1 - weight)
         return Scores(scores, Forecast(expected, _corrected(now, model, features), side_information_weight=weight))
 
-    def expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
-        """Energy of the error on every line as the posteriors expect it, (ky,), summed over them."""
-        return expected_energies(view.posteriors, view.readouts, rng, self.draws)
-
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies, and what the error model makes of them."""
-        expected = self.expected(view, rng)
-        return Forecast(
-            expected, self.corrected(view, expected), side_information_weight=self.side_information_weight(view)
-        )
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws)
+        weight = self.side_information_weight(view)
+        return Forecast(expected, self.corrected(view, expected), side_information_weight=weight)
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
@@ -190,15 +217,27 @@ class Calibrated(ChoosesByScore):
         return _corrected(now, model, line_features(now))
 
     def _informed(self, view: DesignView, expected: Numbers) -> tuple[LineKnowledge, ErrorModel]:
-        scan = _Scan.of(view)
-        start = self._start(view)
-        now = scan.knowledge(view.candidates.acquired, expected)
-        return now, learnt(start, scan, view) if self.online else start
+        start, learnt = self.error_models(view)
+        return _Scan.of(view).knowledge(view.candidates.acquired, expected), learnt if self.online else start
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
         """Where the model started, and what it is after the lines that have been measured since."""
-        start = self._start(view)
-        return start, learnt(start, _Scan.of(view), view)
+        scan = _Scan.of(view)
+        start = self.error_model or shipped_error_model(_kind(view.posteriors))
+        rows, log_energies, variances = [], [], []
+        for acquired, block in measured_blocks(view):
+            expected = block[0].forecast.expected  # of the posterior that the block was chosen from
+            if expected is None:
+                continue
+            known = scan.knowledge(acquired, expected)
+            for step in block:
+                energy, variance = scan.error_energy(step.outcome.actual_energy)
+                rows.append(features_of_line(known, step.line))
+                log_energies.append(np.log(energy / known.unit))
+                variances.append(variance)
+        if not rows:
+            return start, start
+        return start, start.given(np.array(rows), np.array(log_energies), np.array(variances))
 
     def side_information_weight(self, view: DesignView) -> float:
         """How much the side information counts, 0 to 1; NaN where there is none."""
@@ -206,9 +245,6 @@ class Calibrated(ChoosesByScore):
             return float("nan")
         self.side_information.require_grid(view.candidates.n_lines)
         return weight_of_side_information(*_log_errors(view, self.side_information))
-
-    def _start(self, view: DesignView) -> ErrorModel:
-        return self.error_model or shipped_error_model(_kind(view.posteriors))
 
 
 @dataclass(frozen=True)
@@ -265,7 +301,8 @@ def _coils_and_model(posterior: GaussianPosterior) -> tuple[int, bool]:
 def _measured(posterior: GaussianPosterior) -> tuple[Numbers, float, int]:
     """Energies of the measured lines, the noise variance of a sample's component, and how many samples there are."""
     model = posterior.model
-    return measured_energies(posterior), float(model.noise_variance), model.data.size
+    energies = np.asarray(np.sum(np.abs(model.data) ** 2, axis=(0, 2), dtype=np.float64))
+    return energies, float(model.noise_variance), model.data.size
 
 
 def _log_errors(view: DesignView, side_information: SideInformation) -> tuple[Numbers, Numbers, Numbers]:
@@ -289,32 +326,245 @@ def _log_errors(view: DesignView, side_information: SideInformation) -> tuple[Nu
 def _history(view: DesignView) -> list[tuple[int, ...]]:
     """The lines known at every decision whose line has been measured, and those known now; in blocks they repeat."""
     acquired = view.candidates.acquired
-    first = len(acquired) - len(view.steps)
-    before = [acquired[: first + i - step.choice.pending] for i, step in enumerate(view.steps)]
-    return [*before[: len(before) - view.pending], acquired[: len(acquired) - view.pending]]
+    before = [known for known, block in measured_blocks(view) for _ in block]
+    return [*before, acquired[: len(acquired) - view.pending]]
 
 
-def measured_energies(posterior: GaussianPosterior) -> Numbers:
-    """Energy of every measured line, in the order of acquisition."""
-    power = np.abs(posterior.model.data) ** 2
-    return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))
+BELIEF = 4.0
+"""Innovations that the regression alone counts as, beside those found around a sample."""
+LEAST = 1e-6
+"""Least energy beside the largest: what a sample is predicted to hold at least."""
+TEMPER = 0.4
+"""Exponent of the correction of energies, with several coils."""
 
 
-def learnt(start: ErrorModel, scan: _Scan, view: DesignView) -> ErrorModel:
-    """The error model after the innovations of the lines that have been measured since the start."""
-    acquired, steps = view.candidates.acquired, view.steps
-    first = len(acquired) - len(steps)
-    rows, log_energies, variances = [], [], []
-    for i, step in enumerate(steps[: len(steps) - view.pending]):
-        pending = step.choice.pending
-        expected = steps[i - pending].forecast.expected  # of the posterior that its block was chosen from
-        if expected is None:
-            continue
-        known = scan.knowledge(acquired[: first + i - pending], expected)
-        energy, variance = scan.error_energy(step.outcome.actual_energy)
-        rows.append(features_of_line(known, step.line))
-        log_energies.append(np.log(energy / known.unit))
-        variances.append(variance)
-    if not rows:
-        return start
-    return start.given(np.array(rows), np.array(log_energies), np.array(variances))
+@dataclass(frozen=True, kw_only=True)
+class CalibratedSamples(ChoosesByScore):
+    """Samples chosen by their predicted energies, after a correction that learns from this scan.
+
+    The energy predicted of a sample is exp(features . w), with w from a gamma regression of all innovations so far on
+    the features that were known when they were predicted (`sample_features`), times the ratio of found to predicted
+    energies around the sample (a Gaussian window).
+
+    With one coil samples are drawn by their own energies. With several coils the first part of the mask is a
+    Poisson disc, before anything is inferred, and each of the others is the one that removes most energy from all
+    samples, its own and that around it (`covering`). A block explains much of its surroundings then, so that energies
+    found before it overstate what is left: the correction counts with an exponent below 1.
+
+    What an earlier scan of the object says of a sample (`EarlierScan`) is one more feature. It is trusted from the
+    start, and after the first block as far as the innovations bear it out: its weight in the regression falls towards
+    zero where they do not. Samples are then chosen by their own energies, whatever the number of coils.
+
+    Parameters
+    ----------
+    draws : int
+        Posterior draws behind the expected energies; inference's own are used as far as they go.
+    reach : float
+        Standard deviation of the window of found over predicted energies, as a share of the plane's sides.
+    drawn : bool, optional
+        If given, samples are chosen by their own energies whatever the number of coils. Where true, energies are drawn
+        from the gamma distributions that the regression takes them to have, around what is predicted of them. What is
+        predicted is smooth over the plane, and the samples with the largest energies under a smooth belief lie in
+        patterns; drawn ones do not, as one who knew the energies would take them. What an earlier scan explains of how
+        they scatter is not drawn. If false the largest predicted energies are taken. By default true with one coil and
+        false with several of which there is an earlier scan.
+    disc_share, disc_power : float
+        With several coils, which part of the mask is a Poisson disc, the start included, and the power of its density
+        (`radial_density`). Where a rule may end the design, so that nobody knows how large the mask will be, there is
+        none.
+    temper : float
+        With several coils, the exponent of corrected over expected energies: 0 goes by the posterior alone.
+    earlier : sequence of EarlierScan
+        Of the same object, one for every slice that shares the mask; empty where there is none.
+
+    Raises
+    ------
+    InputError
+        For no draw, a reach, share or exponent that is not a number between 0 and 1, a power that is not a number of
+        zero or more, or something else in place of earlier scans; and where these are of another grid, or not as many
+        as the slices.
+    """
+
+    draws: int = 8
+    reach: float = 0.05
+    drawn: bool | None = None
+    disc_share: float = SHARE
+    disc_power: float = POWER
+    temper: float = TEMPER
+    earlier: tuple[EarlierScan, ...] = ()
+    name: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        require_counts(draws=self.draws, least=1)
+        require_numbers(most=1.0, reach=self.reach, disc_share=self.disc_share, temper=self.temper)
+        require_numbers(disc_power=self.disc_power)
+        if self.drawn is not None:
+            require_instance(bool, wanted="true, false or None", drawn=self.drawn)
+        for scan in self.earlier:
+            require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
+
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """See `PlaneReadouts.start_for_posterior`."""
+        for scan in self.earlier:
+            scan.require_grid(readouts.size)
+        return readouts.start_for_posterior(target)
+
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
+        """With several coils, the start and the Poisson disc."""
+        return round(self.disc_share * target) if self._by_surroundings(n_coils) else 0
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next samples; those of the Poisson disc where there is no posterior to see."""
+        if not view.posteriors:
+            return first_disc(view.candidates, rng, count, self.disc_power)
+        if not self._by_surroundings(fewest_coils(view.posteriors)):
+            return super().choose_block(view, rng, count)
+        forecast, energies, _ = self._belief(view, rng)
+        assert forecast.expected is not None
+        corrected = energies / np.maximum(forecast.expected, TINY)
+        return block_by_gains(forecast.expected * corrected**self.temper, view, count, forecast)
+
+    def _by_surroundings(self, n_coils: int) -> bool:
+        """Whether samples are chosen by all that they tell, and not by their own energies."""
+        return n_coils > 1 and self.drawn is None and not self.earlier
+
+    def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
+        """Expected energies, and what the innovations so far make of them: NaN, not known, before there are any."""
+        forecast, *_ = self._belief(view, rng)
+        return forecast
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Energies as they are drawn; in the first block of what the posterior expects, or an earlier scan says."""
+        forecast, scores, known = self._belief(view, rng)
+        if fewest_coils(view.posteriors) == 1 if self.drawn is None else self.drawn:
+            shape = _shape(view)
+            scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - known)
+        return Scores(scores, forecast)
+
+    def _belief(self, view: DesignView, rng: np.random.Generator) -> tuple[Forecast, Numbers, float]:
+        """A forecast, the energies by which samples are chosen, (size,), and the known fraction of their scatter."""
+        plane, measured = plane_of(view), view.candidates.mask
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws)
+        said = self._said(view)
+        prior = feature_weights(bool(self.earlier))
+        seen = _Innovations.of(view, plane, said)
+        weights = prior[0] if seen is None else seen.fitted(prior)
+        energies = level(measured, expected) * np.exp(sample_features(plane, measured, expected, said[-1]) @ weights)
+        if seen is not None:
+            energies = energies * self._found_over_predicted(seen, weights, plane)
+        energies = np.maximum(energies, LEAST * float(energies.max()))
+        corrected = np.where(measured, expected, np.nan if seen is None else energies)
+        if not self.earlier:
+            return Forecast(expected, corrected), expected if seen is None else energies, 0.0
+        explained = float("nan") if seen is None else seen.explained(weights)
+        known = EARLIER_MEAN if seen is None else explained
+        return Forecast(expected, corrected, side_information_weight=explained), energies, known
+
+    def _said(self, view: DesignView) -> list[Numbers | None]:
+        """Energies on every sample, (size,), as the earlier scans say them: at every block, and now."""
+        history = [*(known for known, _ in measured_blocks(view)), view.candidates.acquired]
+        if not self.earlier:
+            return [None] * len(history)
+        if len(self.earlier) != len(view.posteriors):
+            raise InputError(
+                field="earlier scans",
+                got=str(len(self.earlier)),
+                wanted=f"one for every slice that shares the mask: {len(view.posteriors)}",
+            )
+        parts = [
+            np.array(scan.residuals(history)) * np.sum(np.abs(mean) ** 2, dtype=np.float64)
+            for scan, mean in zip(self.earlier, means_of(view.posteriors), strict=True)
+        ]
+        return list(np.sum(parts, axis=0))
+
+    def _found_over_predicted(self, seen: _Innovations, weights: Numbers, plane: PlaneReadouts) -> Numbers:
+        """Ratio of found to predicted energies around every sample, (size,); 1 where nothing is near."""
+        widths = [max(self.reach * n, 0.5) for n in plane.grid]
+        weight = 2 * np.pi * widths[0] * widths[1]  # one at the middle of the window
+
+        def around(values: Numbers) -> Numbers:
+            total = np.zeros(plane.size)
+            np.add.at(total, seen.samples, values)
+            laid_out = scipy.ndimage.gaussian_filter(total.reshape(plane.grid), widths, mode="constant")
+            return np.asarray(weight * laid_out.reshape(-1))
+
+        found, counted = around(seen.energies / seen.predicted(weights)), around(np.ones(len(seen.samples)))
+        return (BELIEF + found) / (BELIEF + counted)
+
+
+@dataclass(frozen=True)
+class _Innovations:
+    """Energies found on the samples chosen so far, (count,) each, with what was known before.
+
+    Energies are fitted in units of the level at their own time: the constant is then how wrong the posterior is
+    throughout. ``shape`` is `_shape`, ``noise`` the energy of noise in a sample.
+    """
+
+    samples: NDArray[np.intp]
+    energies: Numbers
+    features: Numbers
+    levels: Numbers
+    noise: float
+    shape: float
+
+    @classmethod
+    def of(cls, view: DesignView, plane: PlaneReadouts, said: Sequence[Numbers | None]) -> _Innovations | None:
+        """All that was predicted and measured so far; None where nothing was."""
+        parts = []
+        for (acquired, block), earlier in zip(measured_blocks(view), said, strict=False):
+            expected = block[0].forecast.expected
+            if expected is None:
+                continue
+            samples = np.array([step.line for step in block], dtype=np.intp)
+            measured = np.zeros(plane.size, dtype=bool)
+            measured[list(acquired)] = True
+            energies = np.array([step.outcome.actual_energy for step in block])
+            features = sample_features(plane, measured, expected, earlier)[samples]
+            parts.append((samples, energies, features, np.full(len(block), level(measured, expected))))
+        if not parts:
+            return None
+        noise = float(sum(2 * variance * coils for coils, variance in _coils_and_noise(view)))
+        samples, energies, features, levels = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return cls(samples, energies, features, levels, noise, _shape(view))
+
+    def predicted(self, weights: Numbers) -> Numbers:
+        """Mean energies under weights of the features."""
+        return np.asarray(np.exp(self.features @ weights) * self.levels + self.noise)
+
+    def fitted(self, prior: tuple[Numbers, Numbers]) -> Numbers:
+        """Weights of the features."""
+        energies, floor = self.energies / self.levels, self.noise / self.levels
+        return fitted_weights(self.features, energies, floor, self.shape, prior)
+
+    def explained(self, weights: Numbers) -> float:
+        """Which share of the innovations' deviance an earlier scan explains, 0 to 1: that of the last feature.
+
+        Single energies scatter around whatever is predicted of their surroundings. Only something that knows the object
+        itself predicts them one by one, so that this share is near 0 for the scan of another object, although energies
+        fall with |k| there, too.
+        """
+        without = replace(self, features=self.features[:, :-1])
+        alone = without.deviance(without.fitted(feature_weights(False)))
+        return float(np.clip(1 - self.deviance(weights) / alone, 0.0, 1.0))
+
+    def deviance(self, weights: Numbers) -> float:
+        """Mean over innovations, 0 where each energy is as predicted, of gamma distributions with noise in them."""
+        ratio = np.maximum(self.energies, self.noise) / self.predicted(weights)
+        return float(np.mean(ratio - 1 - np.log(ratio)))
+
+
+def _shape(view: DesignView) -> float:
+    """Independent complex values behind one energy: slices, and coils as far as they see different things.
+
+    Coils overlap, so that the square root of their number counts.
+    """
+    return float(sum(np.sqrt(coils) for coils, _ in _coils_and_noise(view)))
+
+
+def _coils_and_noise(view: DesignView) -> list[tuple[int, float]]:
+    """Per slice, how many coils, and the noise variance of a sample's component."""
+    return of_each(view.posteriors, _coils_and_noise_of)
+
+
+def _coils_and_noise_of(posterior: GaussianPosterior) -> tuple[int, float]:
+    return len(posterior.model.data), float(posterior.model.noise_variance)

@@ -1,13 +1,13 @@
-"""A linear model of what the error on a line really is, given what the posterior says and where the line lies.
+"""Models of what the error of a posterior really is on a line or sample, given what the posterior says of it.
 
-log(energy of the error on a line) = features . weights + noise. The weights start from synthetic heads (their mean and
+Lines: log(energy of the error) = features . weights + noise. The weights start from synthetic heads (their mean and
 their spread between heads), and Bayesian linear regression corrects them with every line that is measured. How good
-they are is measured in results/error-model/README.md.
+they are is measured in results/error-model/README.md. Residual energy depends on more than the posterior's variances:
+images fill a part of the field of view, so lines next to measured ones are partly known; their phase is nearly smooth,
+so lines opposite to measured ones are partly known; and spectra fall off in their own way, on one side faster than on
+the other (relaxation along an echo train). These are the features.
 
-Residual energy depends on more than the posterior's variances: images fill a part of the field of view, so lines next
-to measured ones are partly known; their phase is nearly smooth, so lines opposite to measured ones are partly known;
-and spectra fall off in their own way, on one side faster than on the other (relaxation along an echo train). These are
-the features.
+Samples of a plane: a gamma regression, which learns from the scan alone.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from importlib import resources
 from typing import Literal
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.readouts import PlaneReadouts
 
 Numbers = NDArray[np.float64]
 
@@ -331,3 +333,139 @@ def shipped_error_model(name: ErrorModelName = "one coil") -> ErrorModel:
     if stored["features"] != list(FEATURES):
         raise InputError(field="error_model.json", got="other features", wanted="those of this version")
     return ErrorModel(np.array(stored["mean"]), np.array(stored["covariance"]), float(stored["spread"]))
+
+
+SAMPLE_FEATURES = ("constant", "log expected", "log radius", "opposite measured", "local density", "cos 2 theta")
+"""Columns of `sample_features`; behind them that of an earlier scan, where there is one."""
+PRIOR_MEAN = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+"""Weights under which the posterior is right."""
+PRIOR_SD = np.array([2.0, 0.3, 0.5, 0.5, 1.0, 0.5])
+"""How far from right posteriors may be; wide enough to be forgotten after some hundred samples."""
+EARLIER_MEAN = 0.8
+"""Weight of what an earlier scan says, before any sample has shown how right that is; the posterior's is the rest."""
+EARLIER_SD = 0.4
+"""Prior standard deviation of both weights."""
+AROUND = 2.0
+"""Samples: standard deviation of the window in which density is counted."""
+
+
+def feature_weights(earlier: bool) -> tuple[Numbers, Numbers]:
+    """Means and standard deviations of the features' weights before any innovation, (features,) each.
+
+    Parameters
+    ----------
+    earlier : bool
+        Whether there is an earlier scan of the object.
+    """
+    mean, sd = PRIOR_MEAN.copy(), PRIOR_SD.copy()
+    if not earlier:
+        return mean, sd
+    at = SAMPLE_FEATURES.index("log expected")
+    mean[at], sd[at] = 1 - EARLIER_MEAN, EARLIER_SD
+    return np.append(mean, EARLIER_MEAN), np.append(sd, EARLIER_SD)
+
+
+def level(measured: NDArray[np.bool_], expected: Numbers) -> float:
+    """Mean expected energy of the unmeasured samples, in which energies are counted; of all without any."""
+    where = ~measured if not measured.all() else np.ones_like(measured)
+    return max(float(np.mean(expected[where])), float(_TINY))
+
+
+def sample_features(
+    plane: PlaneReadouts, measured: NDArray[np.bool_], expected: Numbers, earlier: Numbers | None = None
+) -> Numbers:
+    """One row for every sample of the plane at one moment of a design, (size, features).
+
+    The logarithms of the energy that the posteriors expect of the error on every sample, and of that which an earlier
+    scan says, a further column, are taken relative to `level`. The radius counts samples from DC; the density is the
+    share of measured samples around a sample, the angle is that of (ky, kz).
+
+    Parameters
+    ----------
+    plane : PlaneReadouts
+        The samples.
+    measured : bool array, shape (size,)
+        Those that have been measured.
+    expected, earlier : float array, shape (size,)
+        Energies.
+    """
+    unit = level(measured, expected)
+    ky, kz = plane.frequencies.T
+    density = scipy.ndimage.gaussian_filter(measured.reshape(plane.grid).astype(float), AROUND, mode="wrap")
+    columns = [
+        np.ones(plane.size),
+        np.log(np.maximum(expected, _TINY) / unit),
+        np.log1p(np.hypot(ky, kz)) - np.log1p(np.hypot(*plane.grid) / 4),
+        measured[plane.opposite].astype(float),
+        density.reshape(-1),
+        np.cos(2 * np.arctan2(kz, ky)),
+    ]
+    if earlier is not None:
+        columns.append(np.log(np.maximum(earlier, _TINY) / unit))
+    return np.stack(columns, axis=1)
+
+
+STEPS, HALVINGS = 30, 40
+CLOSE = 1e-8
+"""Relative decrease of the objective at which the iteration ends."""
+
+
+def fitted_weights(
+    features: Numbers, energies: Numbers, floor: Numbers, shape: float, prior: tuple[Numbers, Numbers]
+) -> Numbers:
+    """The most probable weights w of E[energy] = floor + exp(features . w).
+
+    An energy is the squared modulus of complex Gaussian values, summed: a gamma distribution with that mean, whose
+    shape is the number of independent complex values.
+
+    Parameters
+    ----------
+    features : float array, shape (count, features)
+        One row per energy.
+    energies : float array, shape (count,)
+        Zero or more.
+    floor : float array, shape (count,)
+        Known part of the means: that of noise; positive.
+    shape : float
+        Of the gamma distributions.
+    prior : tuple of float arrays, shape (features,)
+        Means and standard deviations of the weights, which are independent and Gaussian.
+
+    Returns
+    -------
+    float array, shape (features,)
+
+    Notes
+    -----
+    Fisher scoring. A step is halved for as long as that is better: where predictions are many times too small, a whole
+    one makes them larger by that many powers of e, which is less wrong and still useless. The negative log posterior is
+    sum_i shape (log m_i + e_i / m_i) + sum_j (w_j - mean_j)^2 / (2 sd_j^2), m = floor + exp(features . w).
+    """
+    mean, sd = prior
+    weights = mean.copy()
+
+    def objective(w: Numbers) -> float:
+        m = floor + np.exp(np.clip(features @ w, -700, 700))
+        return float(shape * np.sum(np.log(m) + energies / m) + np.sum(((w - mean) / sd) ** 2) / 2)
+
+    value = objective(weights)
+    for _ in range(STEPS):
+        signal = np.exp(np.clip(features @ weights, -700, 700))
+        m = floor + signal
+        slope = shape * (signal / m) * (1 - energies / m)
+        gradient = features.T @ slope + (weights - mean) / sd**2
+        information = (features * (shape * (signal / m) ** 2)[:, None]).T @ features + np.diag(1 / sd**2)
+        step = np.linalg.solve(information, gradient)
+        found, candidate = value, weights
+        for halving in range(HALVINGS):
+            tried = weights - step / 2**halving
+            reached = objective(tried)
+            if reached <= found:
+                found, candidate = reached, tried
+            elif found < value:
+                break
+        done = value - found <= CLOSE * (1 + abs(value))
+        weights, value = candidate, found
+        if done:
+            return weights
+    return weights

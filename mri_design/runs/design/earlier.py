@@ -9,8 +9,7 @@ import numpy as np
 
 from mri_design.design.earlier_scan import EarlierScan
 from mri_design.design.energies import expected_energies
-from mri_design.design.strategies.calibrated import Calibrated
-from mri_design.design.strategies.calibrated_plane import CalibratedSamples
+from mri_design.design.strategies.calibrated import Calibrated, CalibratedSamples
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError

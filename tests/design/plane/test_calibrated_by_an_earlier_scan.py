@@ -6,20 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, InputError, MRSlice, load_phantom
+from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, MRSlice, load_phantom
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.earlier_scan import EarlierScan
-from mri_design.design.strategies.calibrated_plane import (
-    EARLIER_MEAN,
-    FEATURES,
-    CalibratedSamples,
-    PlaneKnowledge,
-    feature_weights,
-    sample_features,
-)
+from mri_design.design.strategies.calibrated import CalibratedSamples
+from mri_design.design.strategies.error_model import EARLIER_MEAN, SAMPLE_FEATURES, feature_weights, sample_features
 from mri_design.design.strategies.oracles import OracleResidual
 from mri_design.design.strategy import Strategy
 from mri_design.readouts import LineReadouts, PlaneReadouts
+from tests.refusals import refused
 
 SIZE, START, TARGET = 32, 40, 240
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
@@ -54,16 +49,15 @@ def test_the_feature_is_the_logarithm_of_what_is_said_and_all_is_believed_at_fir
     measured = np.zeros(16, dtype=bool)
     measured[[9, 10]] = True
     expected, said = np.linspace(1, 2, 16), np.geomspace(0.01, 100, 16)
-    alone = sample_features(PlaneKnowledge(plane, measured, expected))
-    informed = sample_features(PlaneKnowledge(plane, measured, expected, said))
+    alone = sample_features(plane, measured, expected)
+    informed = sample_features(plane, measured, expected, said)
     np.testing.assert_array_equal(informed[:, :-1], alone)
     np.testing.assert_allclose(np.exp(informed[:, -1]) * np.mean(expected[~measured]), said, rtol=1e-12)
     mean, sd = feature_weights(True)
-    assert (
-        alone.shape[1] == len(FEATURES) == len(feature_weights(False)[0]) and len(mean) == len(sd) == len(FEATURES) + 1
-    )
+    assert alone.shape[1] == len(SAMPLE_FEATURES) == len(feature_weights(False)[0])
+    assert len(mean) == len(sd) == len(SAMPLE_FEATURES) + 1
     # Where both agree, they are believed as one: twice the energies, twice the belief.
-    assert mean[-1] + mean[FEATURES.index("log expected")] == pytest.approx(1)
+    assert mean[-1] + mean[SAMPLE_FEATURES.index("log expected")] == pytest.approx(1)
 
 
 def test_the_first_block_follows_the_earlier_scan_and_nothing_is_promised_yet() -> None:
@@ -113,13 +107,13 @@ def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
 
 def test_other_things_are_refused() -> None:
     before, one = earlier(), scene(seed=1)[0]
-    with pytest.raises(InputError, match="wanted EarlierScans, or none"):
+    with refused("earlier"):
         CalibratedSamples(earlier=("frame.npz",))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="one shape"):
+    with refused("earlier scan"):
         replace(before, unknown=np.zeros(SIZE))
-    with pytest.raises(InputError, match="1024 samples for a scan with 256"):
+    with refused("earlier scan"):
         CalibratedSamples(earlier=(before,)).default_start(LineReadouts((256, 256)), 100)
-    with pytest.raises(InputError, match="one for every slice that shares the mask: 2"):
+    with refused("earlier scans"):
         designed(CalibratedSamples(earlier=(before,)), [one, scene(seed=2)[0]], 120)
 
 

@@ -8,7 +8,7 @@ import pytest
 from mri_design import DesignEngine, DesignState, DesignView, DoubleLoop
 from mri_design.design.blocks import REACH, covering
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.calibrated_plane import CalibratedSamples
+from mri_design.design.strategies.calibrated import CalibratedSamples
 from mri_design.readouts import PlaneReadouts
 from mri_design.variances.control_variate import ControlVariate
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice

@@ -22,7 +22,7 @@ from mri_design import (
 )
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.slices import infer_slice, innovation
-from mri_design.design.strategies.calibrated_plane import CalibratedSamples
+from mri_design.design.strategies.calibrated import CalibratedSamples
 from mri_design.design.strategies.fixed import RandomSamples
 from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategy import Strategy

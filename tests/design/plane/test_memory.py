@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import ControlVariate, DesignEngine, DoubleLoop, InputError
 from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.calibrated_plane import CalibratedSamples
+from mri_design.design.strategies.calibrated import CalibratedSamples
 from mri_design.experiment import design as memory
 from mri_design.experiment.design import available_memory, needed_memory, require_memory
 from mri_design.readouts import PlaneReadouts

@@ -88,11 +88,6 @@ def test_lines_without_data_yet_count_for_the_geometry_alone() -> None:
     assert column(after, "-k measured")[4] == 1 and column(before, "-k measured")[4] == 0
 
 
-def test_some_lines_are_rows_of_all() -> None:
-    state = known([6, 7, 8, 9, 3])
-    np.testing.assert_array_equal(line_features(state, [1, 14]), line_features(state)[[1, 14]])
-
-
 def test_a_line_asked_for_again_is_remembered_and_anything_else_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[LineKnowledge] = []
     monkeypatch.setattr(module, "line_features", lambda *given: made.append(given[0]) or line_features(*given))

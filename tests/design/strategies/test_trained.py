@@ -3,10 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import DesignView, InputError, LineCandidates
-from mri_design.design.strategies.trained import TrainedOrder
+from mri_design import Calibrated, DesignView, LineCandidates
+from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
 from mri_design.design.training import TrainedDesign
 from mri_design.readouts import LineReadouts
+from tests.refusals import refused
 
 ORDER = (8, 7, 9, 3, 12, 6, 1)
 
@@ -59,27 +60,36 @@ def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_
 
 
 def test_another_grid_is_refused(learnt: TrainedDesign) -> None:
-    with pytest.raises(InputError, match="Train on scans of the same matrix size"):
+    with refused("trained design"):
         TrainedOrder(design=learnt).default_start(LineReadouts((24, 24)), 8)
     view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
-    with pytest.raises(InputError, match="16 for a scan with 24"):
+    with refused("trained design"):
         TrainedOrder(design=learnt).choose(view, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("field", "changes"),
     [
-        {"lines": (8, 7, 9, 3, 12, 6, 6)},
-        {"lines": (8, 7, 9, 3, 12, 6, 16)},
-        {"n_start": 0},
-        {"n_start": 8},
-        {"n_start": 4},
-        {"grid": (17, 16)},
-        {"profile": np.full((5, 16), np.nan)},
-        {"profile": np.full((5, 16), -1.0)},
-        {"errors": np.full(5, np.inf)},
+        ("lines", {"lines": (8, 7, 9, 3, 12, 6, 6)}),
+        ("lines", {"lines": (8, 7, 9, 3, 12, 6, 16)}),
+        ("start lines", {"n_start": 0}),
+        ("start lines", {"n_start": 8}),
+        ("profile", {"n_start": 4}),
+        ("profile", {"grid": (17, 16)}),
+        ("profile", {"profile": np.full((5, 16), np.nan)}),
+        ("profile", {"profile": np.full((5, 16), -1.0)}),
+        ("errors", {"errors": np.full(5, np.inf)}),
     ],
 )
-def test_parts_that_disagree_are_refused(learnt: TrainedDesign, changes: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="trained design"):
+def test_parts_that_disagree_are_refused(learnt: TrainedDesign, field: str, changes: dict[str, object]) -> None:
+    with refused(f"trained design: {field}"):
         replace(learnt, **changes)  # type: ignore[arg-type]
+
+
+def test_training_scans_say_what_training_missed_when_as_many_lines_were_measured(learnt: TrainedDesign) -> None:
+    scans = TrainingScans(design=learnt)
+    first, later = scans.residuals([ORDER[:3], (*ORDER[:3], 14, 15)])
+    np.testing.assert_array_equal(first, learnt.residuals(3))
+    np.testing.assert_array_equal(later, learnt.residuals(5))
+    with refused("trained design"):
+        Calibrated(side_information=scans).default_start(LineReadouts((64, 64)), 24)
