@@ -121,10 +121,10 @@ from .potentials.priors import Sech2 as Sech2
 from .potentials.priors import StudentT as StudentT
 from .priors import register_block as register_block
 from .priors import register_site as register_site
-from .scan.calibration.coil_maps import coil_combined as coil_combined
-from .scan.calibration.coil_maps import estimate_coil_maps as estimate_coil_maps
-from .scan.calibration.noise import estimate_noise_variance as estimate_noise_variance
-from .scan.calibration.noise import prewhiten as prewhiten
+from .scan.calibration import coil_combined as coil_combined
+from .scan.calibration import estimate_coil_maps as estimate_coil_maps
+from .scan.calibration import estimate_noise_variance as estimate_noise_variance
+from .scan.calibration import prewhiten as prewhiten
 from .scan.data import ImageStack as ImageStack
 from .scan.data import KSpaceData as KSpaceData
 from .scan.data import TrajectoryData as TrajectoryData

@@ -14,7 +14,7 @@ from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.coil_maps import coil_combined
+from mri_design.scan.calibration import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.simulation.scanner import simulate_scan
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from mri_design.calibration.centre import central
 
 # Below 16 lines a kernel of 6 leaves too few blocks (results/benchmarks/measured-once.md).
 _KERNEL, _SMALL_KERNEL, _ENOUGH_FOR_KERNEL = 6, 4, 16
@@ -13,17 +13,6 @@ _LEAST_VALUE, _POWERS = 0.02, 100
 """Least singular value of a kernel over the largest, and how often a matrix is applied; both are SigPy's."""
 _BYTES = 2**23
 """Of the matrices of pixels that are made at a time."""
-
-
-def central(kspace: NDArray[Any], width: int) -> NDArray[Any]:
-    """View of the square of ``width`` samples around the centre of k-space (..., ky, kx), or what there is of it."""
-    rows, columns = (slice(n // 2 - min(width, n) // 2, n // 2 + (min(width, n) + 1) // 2) for n in kspace.shape[-2:])
-    return kspace[..., rows, columns]
-
-
-def gapless_side(samples: NDArray[np.bool_]) -> int:
-    """Side of the largest square of measured ``samples`` (ky, kx) around the centre of k-space; 0 without one."""
-    return max((n for n in range(1, min(samples.shape) + 1) if central(samples, n).all()), default=0)
 
 
 def coil_directions(energies: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -23,7 +23,8 @@ import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
 
-from mri_design.calibration.espirit import central, coil_directions
+from mri_design.calibration.centre import central
+from mri_design.calibration.espirit import coil_directions
 
 try:
     from threadpoolctl import threadpool_limits

@@ -11,35 +11,37 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.calibration.espirit import central
-from mri_design.calibration.whitening import back_from, image_units, inverse_root, maps_before_mixing, mix_coils
+from mri_design.calibration.centre import central
+from mri_design.calibration.noise import least_noise, refuse_copies, rim_noise
+from mri_design.calibration.whitening import (
+    back_from,
+    compression,
+    image_units,
+    inverse_root,
+    maps_before_mixing,
+    mix_coils,
+)
 from mri_design.errors import InputError, option, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.operators.conventions import to_image
-from mri_design.scan.calibration.coil_maps import (
+from mri_design.scan.calibration import (
+    NOISE_FROM,
     calibrates_itself,
     calibration_width,
     coil_combined,
+    compressed,
     estimate_coil_maps,
-)
-from mri_design.scan.calibration.coil_maps import (
-    calibration_lines as gapless_centre,
-)
-from mri_design.scan.calibration.compression import compression
-from mri_design.scan.calibration.noise import (
-    NOISE_FROM,
-    least_noise,
+    gridded_centre,
     measure_noise,
     prewhiten,
-    refuse_copies,
 )
-from mri_design.scan.calibration.trajectory_centre import gridded_centre, rim_holds_signal, rim_noise_variance
+from mri_design.scan.calibration import calibration_lines as gapless_centre
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData
 from mri_design.scan.kspace_centre import find_centre
 from mri_design.scan.sampling import require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
-    from mri_design.calibration.growing_maps import MapEstimate
+    from mri_design.calibration.maps import MapEstimate
     from mri_design.model.mr_image import MRSlice
     from mri_design.model.own_maps import OwnMaps
     from mri_design.operators.base import Array
@@ -268,9 +270,9 @@ def prepare(
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     if recipe.coils.compress_coils is not None and recipe.coils.compress_coils < data.n_coils:
         looked = data if measured is None else only_measured(data, measured)
-        combined = compression(looked, recipe.coils.compress_coils, lines)
+        combined = compression(looked.kspace, recipe.coils.compress_coils, lines)
         mixing = combined.matrix @ (np.eye(data.n_coils) if mixing is None else mixing)
-        data = combined.of(data)
+        data = compressed(data, combined)
         directions = None if directions is None else combined.directions(directions)
     if growing and estimates_own_maps(data):
         from mri_design.model.own_maps import OwnMaps
@@ -330,7 +332,7 @@ def checked_source(data: KSpaceData, lines: int, centre: int) -> str:
 
 def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[KSpaceData, str]:
     """The data and the source of the maps that came with them, with how much of the strongest slice those explain."""
-    from mri_design.scan.calibration.coil_maps import explained_by_maps
+    from mri_design.scan.calibration import explained_by_maps
 
     if data.coil_maps is not None and not data.coil_maps.any():
         cure = f"Leave them out, or give maps as {option('maps', 'FILE')}."
@@ -345,7 +347,7 @@ def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[K
 
 def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str) -> tuple[KSpaceData, str]:
     """The data and the source of their maps, with how well the centre of the strongest slice predicts coils of it."""
-    from mri_design.calibration.growing_maps import error_of_held_coils, is_bad, words_of_check
+    from mri_design.calibration.maps import error_of_held_coils, is_bad, words_of_check
 
     number = _strongest(looked_at)
     inner = np.zeros(data.grid_shape, dtype=bool)
@@ -367,7 +369,7 @@ def causes_of_bad_maps(data: KSpaceData | TrajectoryData) -> list[str]:
     data : KSpaceData or TrajectoryData
         Of white coils.
     """
-    from mri_design.calibration.growing_maps import error_of_held_coils, is_bad
+    from mri_design.calibration.maps import error_of_held_coils, is_bad
 
     causes = ["the object may have moved", "coils be mixed up"]
     if not isinstance(data, KSpaceData):
@@ -414,7 +416,7 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
     centre : int, optional
         Side of the gapless square of all slices (`gapless_square`), where the data are one of them.
     """
-    from mri_design.calibration.growing_maps import method_for
+    from mri_design.calibration.maps import method_for
 
     centre = gapless_centre(data) if centre is None else centre
     return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
@@ -431,7 +433,7 @@ def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Arr
     InputError
         Where too few were measured around the centre.
     """
-    from mri_design.calibration.growing_maps import maps_from_lines
+    from mri_design.calibration.maps import maps_from_lines
 
     looked_at = np.ones(data.grid_shape, dtype=bool)
     if gapless_centre(data) > lines:
@@ -544,7 +546,7 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
         measured = measure_noise(data)
         told = measured.scaled(1 / scale**2)
         data = replace(with_witnesses(data, told.doubt, told.text), noise_covariance=measured.covariance)
-        source = f"estimated from the data {told.source}"
+        source = f"estimated from the data {told.origin}"
         readouts = str(data.header.get("noise_readouts", ""))
         unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
         source += f"{unused}{though(told.doubt)}"
@@ -562,8 +564,8 @@ def _beside_what_is_given(data: KSpaceData, variance: float, scale: float) -> tu
         measured = measure_noise(data).scaled(1 / scale**2)
     except InputError:  # they show none
         return data, GIVEN_NOISE
-    heard, doubt = measured.overruled(variance)
-    return with_witnesses(data, doubt, heard), f"{GIVEN_NOISE}{though(doubt)}"
+    told, doubt = measured.against(variance)
+    return with_witnesses(data, doubt, told), f"{GIVEN_NOISE}{though(doubt)}"
 
 
 DEAD_COILS = "coils_without_samples"
@@ -720,8 +722,8 @@ def _with_samples_noise(
     if variance is None:
         variance, source = data.noise_variance, "given with the data"
     if variance is None:
-        variance = rim_noise_variance(data)
+        variance, signal = rim_noise(data.kspace, data.trajectory, data.grid_shape)
         falls = "power still falls with the distance from the centre there, as that of signal does: it may be too large"
-        doubt = falls if rim_holds_signal(data) else ""
+        doubt = falls if signal else ""
         used, source = with_witnesses(used, doubt), f"estimated from the outermost samples{though(doubt)}"
     return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source

@@ -11,7 +11,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.map_grids import places_in
+from mri_design.calibration.maps import places_in
 from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.calibration import prepare, prepare_samples
 from mri_design.experiment.inputs import load_scan, names_file, scan_of

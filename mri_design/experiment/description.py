@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.centre import dense_centre
+from mri_design.calibration.noise import largest_correlation
 from mri_design.errors import InputError
 from mri_design.experiment.calibration import (
     DEAD_COILS,
@@ -20,9 +22,7 @@ from mri_design.experiment.calibration import (
     with_known_noise,
 )
 from mri_design.experiment.recipe import Recipe
-from mri_design.scan.calibration.coil_maps import gapless_square
-from mri_design.scan.calibration.noise import largest_correlation, noise_is_beside
-from mri_design.scan.calibration.trajectory_centre import dense_centre
+from mri_design.scan.calibration import gapless_square, noise_is_beside
 from mri_design.scan.data import Scan, TrajectoryData
 from mri_design.scan.kspace_centre import GIVEN_CENTRE, find_centre
 from mri_design.scan.sampling import Sampling, gapless_run, index_runs, refused_samples
@@ -231,7 +231,7 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         Label to text, in the order in which people ask.
     """
     ky, kx = data.grid_shape
-    count, side = len(data.trajectory), dense_centre(data, min(ky, kx))
+    count, side = len(data.trajectory), dense_centre(data.trajectory, min(ky, kx))
     reach = np.abs(data.trajectory).max(axis=0)
     rows = {
         "name": data.name,

@@ -16,10 +16,7 @@ from mri_design.errors import InputError, did_you_mean, number_array, option, re
 from mri_design.experiment.calibration import LEAST_EXPLAINED, AnyScan, prepare
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
-from mri_design.scan.calibration.noise import (
-    measure_noise,
-    with_volume_noise,
-)
+from mri_design.scan.calibration import measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, read_noise, summary
@@ -162,7 +159,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     InputError
         Where they cannot be used, or explain too little of the centre of k-space.
     """
-    from mri_design.scan.calibration.coil_maps import explained_by_maps
+    from mri_design.scan.calibration import explained_by_maps
 
     if isinstance(maps, MapsOfScan):
         recipe = recipe_or_default(recipe)
@@ -205,7 +202,7 @@ def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
 
 def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe) -> AnyScan:
     """The scan with coil maps that are estimated from another one, on its own grid."""
-    from mri_design.calibration.map_grids import maps_on_grid
+    from mri_design.calibration.maps import maps_on_grid
 
     require_dynamic_range(scanned.kspace, f"{name}: kspace")
     one = scanned.n_slices == 1

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.espirit import coil_directions
-from mri_design.calibration.growing_maps import block_energies
+from mri_design.calibration.maps import block_energies
+from mri_design.calibration.noise import NoiseEstimate, median_noise
 from mri_design.calibration.whitening import inverse_root
 from mri_design.errors import InputError, UsageError, option
 from mri_design.experiment.calibration import (
@@ -31,8 +32,7 @@ from mri_design.experiment.sources import GivenMaps, slices_text
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
-from mri_design.scan.calibration.coil_maps import calibration_energies
-from mri_design.scan.calibration.noise import NOISE_FROM, MeasuredNoise, measure_noise, median_noise
+from mri_design.scan.calibration import NOISE_FROM, calibration_energies, measure_noise
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.scan.io.formats import opened
@@ -287,7 +287,7 @@ class Survey:
 
     def __init__(self, recipe: Recipe, what: str = "slices") -> None:
         self._recipe, self._what = recipe, what
-        self._noise: list[MeasuredNoise] = []
+        self._noise: list[NoiseEstimate] = []
         self._refused: InputError | None = None
         self._energies: NDArray[np.complex128] | None = None
         self._given: NDArray[np.complex128] | None = None
@@ -334,7 +334,7 @@ class Survey:
         if not self._noise:
             return Shared(directions=self._directions(None))
         noise = median_noise(self._noise)
-        said = f"the median of {len(self._noise)} {self._what} {noise.source}{though(noise.doubt)}"
+        said = f"the median of {len(self._noise)} {self._what} {noise.origin}{though(noise.doubt)}"
         return Shared(noise.covariance, said, noise.doubt, noise.text, self._directions(noise.covariance))
 
     def _directions(self, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128] | None:

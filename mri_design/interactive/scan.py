@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.calibration.growing_maps import MapMethod
+from mri_design.calibration.maps import MapMethod
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts

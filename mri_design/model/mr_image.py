@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.growing_maps import MapEstimate
+from mri_design.calibration.maps import MapEstimate
 from mri_design.calibration.whitening import image_units
 from mri_design.errors import InputError
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, find_alike

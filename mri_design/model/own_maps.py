@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.calibration.growing_maps import MapEstimate, MapMethod, maps_from_lines
+from mri_design.calibration.maps import MapEstimate, MapMethod, maps_from_lines
 from mri_design.operators.base import Array
 
 _KEPT = 2

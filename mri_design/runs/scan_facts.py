@@ -28,7 +28,7 @@ from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.given_reference import FittedReference
 from mri_design.runs.run import Progress
 from mri_design.runs.verdicts import RelativeError
-from mri_design.scan.calibration.compression import COMPRESSED
+from mri_design.scan.calibration import COMPRESSED
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.scan.kspace_centre import CENTRE
 from mri_design.status import Convergence, Status

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.centre import measured_samples, strongest_component
 from mri_design.errors import (
     InputError,
     covariance_matrix,
@@ -25,7 +26,7 @@ from mri_design.errors import (
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.sampling import Sampling, measured_samples, require_finite, strongest_component
+from mri_design.scan.sampling import Sampling, require_finite
 from mri_design.scan.source_image import SourceImage
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without

@@ -13,14 +13,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 
-# Of the strongest sample. A receiver's quantisation is 2^-24 at best, so a sample this far down was never
-# digitised: it is a zero that went through a Fourier transform and back in floating point.
-ROUND_OFF = 1e-10
-# Zeros that quantisation leaves by chance are expected from how often one component alone is zero; they crowd where the
-# signal is weakest, so that there may be several times as many as their average says.
-CHANCE = 10.0
-# And so many more, since a few lines hold none or several where less than one is expected.
-FEW = 4
 # Edges of k-space that differ by less than this part of the grid count as equal; partial Fourier leaves out more.
 EDGES = 32
 # A receiver digitises 16 to 24 bits, 1.7e7 between the strongest and the weakest number. Averages and Fourier
@@ -33,49 +25,6 @@ _ALONE = 0.03
 """Fraction of samples that may be so much stronger than all their neighbours. Without noise, samples on lines through
 the centre of k-space are stronger than most others, but not than their neighbours on the line."""
 _CURE = "The file may hold memory that was never filled, or damaged numbers: export the data again."
-
-
-def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | None = None) -> NDArray[np.bool_]:
-    """Which samples of one slice were measured: those that are not zero in all coils.
-
-    Receivers that digitise coarsely return some zeros by chance. They count as measured as long as there are not more
-    of them than the zeros of single components explain, also after a Fourier transform and back.
-
-    Parameters
-    ----------
-    kspace : complex array, shape (coil, ky, kx)
-        Zeros stand where nothing was measured: exact ones, or round-off below 1e-10 of the strongest sample, which
-        zero-filling in another domain leaves.
-    strongest : float, optional
-        Largest modulus of a component in the scan; by default that of this slice.
-
-    Returns
-    -------
-    bool array, shape (ky, kx)
-    """
-    limit = ROUND_OFF * (strongest_component(kspace) if strongest is None else strongest)
-    samples = np.zeros(kspace.shape[1:], dtype=bool)
-    for coil in kspace:
-        samples |= (np.abs(coil.real) > limit) | (np.abs(coil.imag) > limit)
-        if samples.all():
-            return samples
-    lines = samples.any(axis=1)
-    holes = int((~samples[lines]).sum())
-    if holes:
-        within = kspace[:, lines][:, samples[lines]]
-        # By the same limit as the samples: a zero that went through a Fourier transform and back is one still. Real
-        # and imaginary parts are counted apart: parts of one kind are all zero where the image is symmetric.
-        fractions = [(np.abs(part) <= limit).mean(axis=1) for part in (within.real, within.imag)]
-        expected = float(np.prod(fractions)) * samples[lines].size
-        if expected and holes <= CHANCE * expected + FEW:
-            samples[lines] = True
-    return samples
-
-
-def strongest_component(kspace: NDArray[np.complexfloating]) -> float:
-    """Largest modulus of a real or imaginary part; 0 of nothing."""
-    parts = (kspace.real, kspace.imag)
-    return max(max(float(part.max(initial=0)), -float(part.min(initial=0))) for part in parts)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED, caus
 from mri_design.experiment.inputs import with_given_maps
 from mri_design.experiment.sources import MapsOfScan
 from mri_design.operators.conventions import to_image
-from mri_design.scan.calibration.coil_maps import explained_by_maps
-from mri_design.scan.calibration.noise import covariance, measure_noise
+from mri_design.scan import calibration
+from mri_design.scan.calibration import explained_by_maps, measure_noise
 
 ScanMaker = Callable[..., KSpaceData]
 
@@ -45,10 +45,10 @@ def test_the_noise_of_a_scan_is_estimated_once(
     np.savez(tmp_path / "scan.npz", kspace=data.kspace[0])
     np.save(tmp_path / "maps.npy", data.coil_maps[0])
     recipe = small.replacing("noise", variance=data.noise_variance) if told else small
-    monkeypatch.setattr(covariance, "MEASURED", {})
+    monkeypatch.setattr(calibration, "MEASURED", {})
     looked: list[KSpaceData] = []
-    real = covariance.NoiseRegions.of
-    monkeypatch.setattr(covariance.NoiseRegions, "of", lambda scan: looked.append(scan) or real(scan))
+    real = calibration._noise_of
+    monkeypatch.setattr(calibration, "_noise_of", lambda scan: looked.append(scan) or real(scan))
     for _ in range(2):  # the second time as of a slice that is read once more
         scan = load_input(tmp_path / "scan.npz", recipe, maps=tmp_path / "maps.npy")
         prepare(scan.select_slice(0), recipe)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, load_phantom
-from mri_design.calibration.growing_maps import maps_from_lines
+from mri_design.calibration.maps import maps_from_lines
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.sources import ScanSource, SliceChoice

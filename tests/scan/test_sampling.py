@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, TrajectoryData, load_input, prepare, prepare_samples
+from mri_design.calibration.centre import measured_samples
 from mri_design.experiment.description import describe_samples, describe_scan
 from mri_design.scan.sampling import (
     Sampling,
     gapless_run,
     index_runs,
     line_pattern,
-    measured_samples,
     require_dynamic_range,
     require_whole_lines,
 )

@@ -52,7 +52,7 @@ from mri_design.runs.scan_facts import (
 )
 from mri_design.runs.verdicts import RelativeError
 from mri_design.runs.workers import Workers
-from mri_design.scan.calibration.compression import LOST
+from mri_design.scan.calibration import LOST
 from mri_design.scan.data import TrajectoryData, without_part
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json

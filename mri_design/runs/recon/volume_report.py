@@ -42,7 +42,7 @@ from mri_design.runs.recon.volume import OTHER_IMAGES, VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.verdicts import RelativeError, method_words, volume_verdict
-from mri_design.scan.calibration.compression import LOST
+from mri_design.scan.calibration import LOST
 
 _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.centre import measured_samples
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.scan.data import KSpaceData
@@ -34,7 +35,7 @@ from mri_design.scan.io.safe import ReadLimits, check_sides
 from mri_design.scan.io.samples import is_pair, measured_lines, only_coils, to_complex64, working_coils
 from mri_design.scan.io.source import ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, axes_of_parts
-from mri_design.scan.sampling import Sampling, measured_samples
+from mri_design.scan.sampling import Sampling
 from mri_design.scan.source_image import SourceImage
 
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
@@ -40,7 +41,7 @@ from mri_design.scan.io.samples import (
     working_coils,
 )
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, SlicedSource, duplicates_cure
-from mri_design.scan.sampling import ROUND_OFF, Sampling, index_runs, strongest_component
+from mri_design.scan.sampling import Sampling, index_runs
 from mri_design.scan.summary import ScanSummary, middle_slice
 
 _REVERSED = 22  # number of the MRD acquisition flag

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.centre import ROUND_OFF
 from mri_design.errors import InputError
-from mri_design.scan.sampling import ROUND_OFF, require_finite
+from mri_design.scan.sampling import require_finite
 
 
 def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict[str, str]]:

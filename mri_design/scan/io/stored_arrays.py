@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.centre import measured_samples
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
@@ -32,7 +33,7 @@ from mri_design.scan.io.source import (
     Source,
     require_counters,
 )
-from mri_design.scan.sampling import Sampling, measured_samples, require_finite
+from mri_design.scan.sampling import Sampling, require_finite
 
 Arrays = Mapping[str, NDArray[Any]]
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")

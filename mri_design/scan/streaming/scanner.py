@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, positive_number, require_counts
 from mri_design.scan.data import KSpaceData, with_part
 from mri_design.scan.geometry import SliceGeometry
@@ -18,7 +19,6 @@ from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import DWELL_TIME
 from mri_design.scan.kspace_centre import Centre
-from mri_design.scan.sampling import ROUND_OFF, strongest_component
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
 from mri_design.scan.streaming.mrd import (
     STREAM_LIMITS,

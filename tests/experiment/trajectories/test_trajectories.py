@@ -18,9 +18,9 @@ from mri_design import (
     prepare_samples,
     reconstruct,
 )
+from mri_design.calibration.noise import rim_noise
 from mri_design.experiment.calibration import PreparedSamples
 from mri_design.experiment.description import describe_samples
-from mri_design.scan.calibration.trajectory_centre import rim_noise_variance
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
@@ -84,7 +84,7 @@ def test_what_is_unknown_is_estimated(scan: TrajectoryData) -> None:
     unknown = replace(scan, noise_variance=None, coil_maps=None)
     prepared = prepare_samples(unknown, RECIPE)
     assert "outermost samples" in prepared.noise_source
-    assert prepared.data.noise_variance == rim_noise_variance(scan)
+    assert prepared.data.noise_variance == rim_noise(scan.kspace, scan.trajectory, scan.grid_shape)[0]
     if scan.n_coils == 1:
         assert prepared.maps_source == "one coil"
         return

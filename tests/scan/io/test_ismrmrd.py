@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, ReadLimits, read
-from mri_design.scan.calibration.noise import measure_noise
-from mri_design.scan.calibration.noise.witnesses import REPEATS
+from mri_design.calibration.noise import REPEATS
+from mri_design.scan.calibration import measure_noise
 from mri_design.scan.data import left_out_text
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import mrd_acquisitions as acquisitions
@@ -964,7 +964,7 @@ def test_lines_that_came_again_and_further_repetitions_show_the_noise(
     path = raw.write()
     whole = read_here(path, duplicates=policy)  # type: ignore[arg-type]
     found = measure_noise(whole)
-    assert found.heard.spoke.name == REPEATS
+    assert found.source.name == REPEATS
     assert found.variance == pytest.approx(1 / average, rel=0.08)
     for number in range(2):  # where slices are read one by one
         with opened(path, ReadOptions(duplicates=policy), isolated=False) as source:  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Coil maps from the lines measured so far: what they rest on, and how well they predict coils that were held back."""
+"""Coil maps: estimated from the lines at hand, checked by coils held back or by what they explain, on other grids."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.espirit import central, coil_directions, espirit, gapless_side
+from mri_design.calibration.centre import central, gapless_side, measured_samples
+from mri_design.calibration.espirit import coil_directions, espirit
 from mri_design.calibration.nlinv import BLOCK, joint_estimate
 from mri_design.errors import InputError, option
+from mri_design.operators.conventions import to_image, to_kspace
 
 MapMethod = Literal["auto", "espirit", "nlinv"]
 """How maps are estimated; see `maps_from_lines`."""
@@ -26,6 +28,10 @@ _HELD_PART = 8
 _COILS_THAT_PREDICT = 4
 BAD_PREDICTION = 0.2
 """Relative error of coils held back from which on maps are said to predict badly (results/coils/maps.md)."""
+
+_PART, _MARGIN = 16, 4
+"""The centre reaches to one part in 16 of the grid on each side; the image may reach four samples further."""
+_DAMPING, _ITERATIONS = 1e-2, 20
 
 
 @dataclass(frozen=True)
@@ -221,3 +227,133 @@ def error_of_held_coils(
         return float("nan")
     missed = float(np.linalg.norm(joint_estimate(kspace, kept, rough=True).block[held] - wanted)) ** 2 - 2 * noise
     return float(np.sqrt(max(missed, 0.0) / signal))
+
+
+def share_explained(
+    kspace: NDArray[np.complex64], coil_maps: NDArray[np.complex64], noise_variance: float = 0.0
+) -> float:
+    r"""Share of the energy of the central samples that an image seen through coil maps explains, 0 to 1.
+
+    The image u of low resolution minimises :math:`\|y - P F S u\|^2 + 0.01 \|u\|^2`, where P keeps the measured samples
+    y of the centre of k-space, F is the Fourier transform and S multiplies with the maps. So an undersampled scan is
+    judged as fairly as a complete one, as long as it has clearly more coils than its acceleration. What the noise alone
+    leaves unexplained is taken off.
+
+    The right maps explain nearly all. Maps of other coils, in another order, or with rows and columns exchanged explain
+    less, far less with many coils. Two coils explain nearly everything with any smooth maps, and cannot be judged. The
+    shares of several scans are in results/benchmarks/measured-once.md.
+
+    Parameters
+    ----------
+    kspace, coil_maps : complex64 array, shape (slice, coil, ky, kx)
+        Samples, zero where none was measured, and maps.
+    noise_variance : float
+        Per real component, 0 where it is not known.
+    """
+    grid = (kspace.shape[-2], kspace.shape[-1])
+    unexplained = total = 0.0
+    for stack, fine_maps in zip(kspace, coil_maps, strict=True):
+        coarse = _coarse(grid)
+        inner = np.ix_(*(n // 2 - m // 2 + np.arange(m) for n, m in zip(grid, coarse, strict=True)))
+        samples, maps = stack[:, *inner], fine_maps[:, *_pixels(grid, coarse)]
+        centre = measured_samples(samples) & _central(coarse, grid, 0)
+        samples = np.where(centre, samples, 0).astype(np.complex128)
+        energy = float(np.sum(np.abs(samples) ** 2))
+        if energy > 0:
+            support = _central(coarse, grid, _MARGIN)
+            lost = energy * _residual(samples / np.sqrt(energy), maps.astype(np.complex128), centre, support)
+            unexplained += max(0.0, lost - 2 * noise_variance * len(stack) * np.count_nonzero(centre))
+            total += energy
+    return 1 - unexplained / total if total > 0 else 0.0
+
+
+def _reach(n: int, margin: int) -> int:
+    return max(4, n // _PART) + margin
+
+
+def _coarse(shape: tuple[int, int]) -> tuple[int, ...]:
+    """A grid of the same field of view that holds the image's band twice over: maps are smooth enough for it."""
+    return tuple(min(n, 2 * (2 * _reach(n, _MARGIN) + 1)) for n in shape)
+
+
+def _pixels(shape: tuple[int, int], coarse: tuple[int, ...]) -> tuple[NDArray[np.int_], ...]:
+    """Where the coarse grid's pixels lie on the fine one."""
+    places = (
+        np.rint((np.arange(m) - m // 2) * (n / m) + n // 2).astype(int) for n, m in zip(shape, coarse, strict=True)
+    )
+    return np.ix_(*places)
+
+
+def _central(coarse: tuple[int, ...], shape: tuple[int, int], margin: int) -> NDArray[np.bool_]:
+    inside = np.zeros(coarse, dtype=bool)
+    ranges = (
+        slice(max(0, m // 2 - _reach(n, margin)), m // 2 + _reach(n, margin) + 1)
+        for m, n in zip(coarse, shape, strict=True)
+    )
+    inside[tuple(ranges)] = True
+    return inside
+
+
+def _residual(
+    samples: NDArray[np.complex128], maps: NDArray[np.complex128], centre: NDArray[np.bool_], support: NDArray[np.bool_]
+) -> float:
+    """Energy of what is left of samples of unit energy, after the best image whose spectrum lies in the support."""
+    band = np.flatnonzero(support)
+
+    def seen(u: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        spectrum = np.zeros(centre.size, dtype=np.complex128)
+        spectrum[band] = u
+        return np.asarray(np.where(centre, to_kspace(maps * to_image(spectrum.reshape(centre.shape))), 0))
+
+    def back(r: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        return np.asarray(to_kspace(np.sum(maps.conj() * to_image(r), axis=0)).ravel()[band])
+
+    from scipy.sparse.linalg import LinearOperator, cg  # here: few scans come with maps
+
+    normal = LinearOperator((band.size, band.size), matvec=lambda u: back(seen(u)) + _DAMPING * u, dtype=np.complex128)
+    image, _ = cg(normal, back(samples), rtol=1e-3, maxiter=_ITERATIONS)
+    return float(np.sum(np.abs(samples - seen(image)) ** 2))
+
+
+def places_in(
+    of: tuple[int, ...], shape: tuple[int, int], ratio: tuple[float, float]
+) -> tuple[NDArray[np.float64], ...]:
+    """Where the pixels of a grid lie in another one around the same centre, in its pixels: rows and columns.
+
+    Parameters
+    ----------
+    of, shape : (int, int)
+        Rows and columns of the other grid, and of the grid whose pixels are placed.
+    ratio : (float, float)
+        As in `maps_on_grid`.
+    """
+    along = ((np.arange(n) - n // 2) / n * wide * m + m // 2 for n, m, wide in zip(shape, of, ratio, strict=True))
+    rows, columns = np.meshgrid(*along, indexing="ij")
+    return rows, columns
+
+
+def maps_on_grid(
+    maps: NDArray[np.complex64], shape: tuple[int, int], ratio: tuple[float, float] = (1.0, 1.0)
+) -> NDArray[np.complex64]:
+    """Coil maps between their pixels, linearly, and beyond their field of view as at its edge.
+
+    Parameters
+    ----------
+    maps : complex64 array, shape (coil, row, column)
+        Smooth, with pixel ``N // 2`` at the centre.
+    shape : (int, int)
+        Rows and columns of the new grid.
+    ratio : (float, float)
+        Field of view of the new grid over that of the maps, along rows and columns.
+
+    Returns
+    -------
+    complex64 array, shape (coil, *shape)
+        With unit root-sum-of-squares wherever there are maps.
+    """
+    from scipy.ndimage import map_coordinates
+
+    places = places_in(maps.shape[-2:], shape, ratio)
+    found = np.stack([map_coordinates(coil, places, order=1, mode="nearest") for coil in maps])
+    strength = np.linalg.norm(found, axis=0)
+    return np.asarray(found / np.where(strength > 0, strength, 1), dtype=np.complex64)

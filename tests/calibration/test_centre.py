@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, NonUniformFourier, TrajectoryData
+from mri_design.calibration.centre import dense_centre
+from mri_design.calibration.noise import rim_noise
 from mri_design.operators.conventions import to_kspace
-from mri_design.scan.calibration.trajectory_centre import (
-    dense_centre,
-    gridded_centre,
-    rim_holds_signal,
-    rim_noise_variance,
-)
+from mri_design.scan.calibration import gridded_centre
 
 N = 32
 
@@ -36,10 +33,13 @@ def coil_images() -> np.ndarray:
     return np.array([head * np.exp(-((y - a) ** 2) - (x + a) ** 2 + 1j * a * x) for a in (-1, 0, 1)])
 
 
+def rim_of(data: TrajectoryData) -> tuple[float, bool]:
+    return rim_noise(data.kspace, data.trajectory, data.grid_shape)
+
+
 @pytest.mark.parametrize(("count", "side"), [(4, 3), (8, 7), (16, 15), (96, 24)])
 def test_spokes_are_dense_as_far_as_they_are_close(count: int, side: int) -> None:
-    data = TrajectoryData(np.ones((1, 1, len(spokes(count))), np.complex64), spokes(count), (N, N))
-    assert abs(dense_centre(data, 24) - side) <= 1
+    assert abs(dense_centre(spokes(count), 24) - side) <= 1
 
 
 def test_the_centre_is_that_of_the_fourier_transform() -> None:
@@ -54,7 +54,7 @@ def test_the_centre_is_that_of_the_fourier_transform() -> None:
 
 def test_the_noise_is_that_of_the_outermost_samples() -> None:
     data = measured(spokes(32), 1e-3 * coil_images(), noise_sd=0.1)
-    assert rim_noise_variance(data) == pytest.approx(0.01, rel=0.1)
+    assert rim_of(data)[0] == pytest.approx(0.01, rel=0.1)
 
 
 @pytest.mark.parametrize("n_coils", [1, 3])
@@ -63,21 +63,23 @@ def test_signal_at_the_rim_is_told_from_noise(n_coils: int) -> None:
     for seed in range(10):
         rng = np.random.default_rng(seed)
         parts = rng.standard_normal((2, 1, n_coils, len(spokes(32)))).astype(np.float32)
-        assert not rim_holds_signal(TrajectoryData(parts[0] + 1j * parts[1], spokes(32), (N, N)))
+        assert not rim_noise(parts[0] + 1j * parts[1], spokes(32), (N, N))[1]
     sharp = np.zeros((n_coils, N, N), dtype=complex)
     sharp[:, 10:22, 8:20] = 1  # edges, whose transform falls slowly
     data = measured(spokes(32), sharp, noise_sd=1e-3)
-    assert rim_noise_variance(data) > 4 * 1e-6 and rim_holds_signal(data)
+    variance, signal = rim_of(data)
+    assert variance > 4 * 1e-6 and signal
 
 
-def test_a_centre_that_is_not_dense_is_refused() -> None:
-    with pytest.raises(InputError, match=r"dense in the \d central.*at least 8.*Give coil maps"):
-        gridded_centre(measured(spokes(8), coil_images()), 24)
-
-
-def test_samples_without_noise_at_the_rim_are_refused() -> None:
+def test_a_centre_that_is_not_dense_and_samples_without_noise_are_refused() -> None:
     samples = np.zeros((1, 1, 64), np.complex64)
     samples[..., 32] = 1
-    data = TrajectoryData(samples, spokes(1), (N, N))
-    with pytest.raises(InputError, match="no noise in the outermost samples"):
-        rim_noise_variance(data)
+    sparse = measured(spokes(8), coil_images())
+    wrong = {
+        "trajectory": lambda: gridded_centre(sparse, 24),
+        "noise_variance": lambda: rim_noise(samples, spokes(1), (N, N)),
+    }
+    for field, call in wrong.items():
+        with pytest.raises(InputError) as caught:
+            call()
+        assert caught.value.field == field

@@ -1,0 +1,471 @@
+"""Calibration of scans: the noise of their coils, coils that are made white or fewer, coil maps, combined images."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.calibration.centre import central, dense_centre, gapless_side, gridded_square, measured_samples
+from mri_design.calibration.espirit import coil_directions, espirit
+from mri_design.calibration.maps import share_explained
+from mri_design.calibration.noise import (
+    NoiseEstimate,
+    correlated_by_signal,
+    each_coil_alone,
+    estimate_noise,
+    outer_covariance,
+)
+from mri_design.calibration.whitening import Compression, inverse_root, mix_coils
+from mri_design.errors import InputError, covariance_matrix, option, require_instance
+from mri_design.operators.conventions import to_image
+from mri_design.scan.data import WITHOUT_COVARIANCE, KSpaceData, Scan, TrajectoryData
+from mri_design.scan.sampling import Sampling
+
+MapPhase = Literal["virtual-coil", "image"]
+"""Where the phase that maps and image share is put; see `estimate_coil_maps`."""
+AnyScan = TypeVar("AnyScan", bound=Scan)
+
+_USUAL_LINES, _FEWEST_LINES = 24, 8
+_ENDS = 16
+_KEPT = 64
+"""Estimates of noise that are remembered, those of the slices of a volume among them."""
+MEASURED: dict[bytes, NoiseEstimate] = {}
+NOISE_FROM = "noise estimated from"
+"""Entry of a header: the positions or slices that a covariance of noise was estimated from."""
+COMPRESSED = "coil_compression"
+"""Entry of the header of prepared data: how many coils became how many, and what was lost."""
+LOST = "coil_compression_lost"
+"""Entry beside it: `Compression.lost` as a number."""
+
+
+def measure_noise(data: KSpaceData) -> NoiseEstimate:
+    """Noise covariance of one coil or several, what it rests on, and doubts about it: `estimate_noise` of a scan.
+
+    The last estimates are remembered by the contents of their scans: what checks coil maps, what holds a given noise
+    against the scan and what whitens the coils ask for the same one.
+    """
+    key = _contents(data)
+    if key not in MEASURED:
+        measured = _noise_of(data)
+        while len(MEASURED) >= _KEPT:
+            del MEASURED[next(iter(MEASURED))]
+        MEASURED[key] = measured
+    return MEASURED[key]
+
+
+def _noise_of(data: KSpaceData, *, correlated: bool = True) -> NoiseEstimate:
+    samples = np.stack([sampling.samples for sampling in data.samplings])
+    return estimate_noise(
+        data.kspace, data.measured, samples, complete=data.fully_sampled, repeat=data.repeat, correlated=correlated
+    )
+
+
+def _contents(data: KSpaceData) -> bytes:
+    """Checksum of all that an estimate of the noise looks at, in a hundredth of the time that the estimate takes."""
+    arrays = [data.kspace, data.measured, *([] if data.repeat is None else [data.repeat])]
+    checksum = hashlib.blake2b(repr([array.shape for array in arrays]).encode())
+    for array in arrays:
+        checksum.update(np.ascontiguousarray(array).data)
+    return checksum.digest()
+
+
+def estimate_noise_variance(data: KSpaceData) -> float:
+    """Noise variance per real component, from what k-space holds besides the object (`estimate_noise`).
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Fully sampled or undersampled; maps, reference and a given noise variance are not looked at.
+
+    Returns
+    -------
+    float
+        Mean over the coils, in units of ``kspace`` squared. Coils of unequal noise want `prewhiten` first.
+
+    Raises
+    ------
+    InputError
+        Where no noise is left to measure.
+
+    Notes
+    -----
+    results/coils/noise.md has every place of many scans, and results/benchmarks/measured-once.md the accuracy on
+    simulated scans and with few lines; results/benchmarks/unknown-noise.md what it does to images.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    return _noise_of(data, correlated=False).source.mean
+
+
+def noise_is_beside(data: KSpaceData, positions: int) -> bool:
+    """Whether noise is to be looked for at the ends of a readout.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        A volume ("volume" stands in its header), or planes of it. They have holes, and their noise is not known.
+    positions : int
+        Of the whole volume: 32 or more.
+    """
+    known = data.noise_variance is not None or data.noise_covariance is not None
+    holes = not all(sampling.whole_lines for sampling in data.samplings)
+    return not known and holes and data.volume and positions >= 2 * _ENDS
+
+
+def with_volume_noise(data: KSpaceData) -> KSpaceData:
+    """A volume whose planes have holes, with the noise covariance of the positions at the quieter end of the readout.
+
+    Of one plane with holes there are only its outermost samples to measure noise in, and they hold signal, the more
+    the fewer were measured. The positions beside the object, a sixteenth of all of them at either end, hold none.
+    Where the object fills the readout at both ends the noise is overestimated, as it would be from one plane; where the
+    receiver's filter damps the ends it is underestimated.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Any scan. It is returned as it is unless `noise_is_beside` the object.
+
+    Returns
+    -------
+    KSpaceData
+        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its header; of each
+        coil alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
+        data that were masked.
+    """
+    if not noise_is_beside(data, data.n_slices):
+        return data
+    width, samples = data.n_slices // _ENDS, np.stack([sampling.samples for sampling in data.samplings])
+    ends = {f"0-{width - 1}": slice(0, width), f"{data.n_slices - width}-{data.n_slices - 1}": slice(-width, None)}
+    found = {name: outer_covariance(data.kspace[part], samples[part]) for name, part in ends.items()}
+    quieter = min(found, key=lambda name: float(np.trace(found[name]).real))
+    covariance = found[quieter]
+    power = np.linalg.eigvalsh(covariance)
+    if not power[0] > 1e-12 * power[-1]:  # zeros, or a coil that repeats another one
+        return data
+    said = f"positions {quieter} of the readout, the quieter end of {data.n_slices}"
+    doubt = correlated_by_signal(covariance)
+    if doubt:
+        covariance, said = np.diag(np.diag(covariance)), f"{said}, {each_coil_alone(doubt)}"
+    return replace(data, noise_covariance=covariance, header={**data.header, NOISE_FROM: said})
+
+
+def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -> AnyScan:
+    r"""The same scan with noise that is independent between coils, of variance 1 per real component.
+
+    Every sample is multiplied by :math:`\Psi^{-1/2}`, the Hermitian inverse root of the noise covariance: of
+    all whitening matrices the one that changes the coils least, so maps stay as smooth as they were.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        Scan with any number of coils.
+    covariance : complex array, shape (coil, coil), optional
+        :math:`\Psi = E[n n^H] / 2`, Hermitian and positive definite; by default that of the data's noise readouts,
+        or that of `measure_noise` where there are none. Samples along a trajectory need one of the two.
+
+    Returns
+    -------
+    KSpaceData or TrajectoryData
+        ``kspace`` in units of the noise's standard deviation, and ``noise_variance`` 1. Coil maps, where
+        given, are whitened too and divided by their new root-sum-of-squares :math:`r(x)`; a reference image is
+        multiplied by :math:`r(x)`, so that maps times image is still what the coils see. Maps that are zero
+        at a pixel stay zero there, and so does the reference. With several coils and no maps the reference
+        cannot follow, and is dropped.
+
+    Raises
+    ------
+    InputError
+        On a covariance of another size, that is not Hermitian or not positive definite; and as
+        `measure_noise`.
+    """
+    wanted = "a KSpaceData, as load_kspace reads it, or a TrajectoryData"
+    require_instance(Scan, wanted=wanted, data=data)
+    field, known, cure = "covariance", covariance, ""
+    if covariance is None and data.noise_covariance is not None:
+        field, known, cure = "noise_covariance", data.noise_covariance, WITHOUT_COVARIANCE
+    elif covariance is None and isinstance(data, KSpaceData):
+        known = measure_noise(data).covariance
+    root = inverse_root(covariance_matrix(field, known, data.n_coils, cure=cure).astype(np.complex128))
+    return replace(mixed_coils(data, root), noise_variance=1.0, noise_covariance=None)
+
+
+def mixed_coils(data: AnyScan, matrix: NDArray[np.complex128]) -> AnyScan:
+    """A scan whose coils are combined by ``matrix`` (coils then, coils), with its maps and reference.
+
+    See `prewhiten` for what becomes of these; what is known of the noise stays as it is.
+    """
+    maps, reference = data.coil_maps, data.reference
+    if maps is not None:
+        seen = mix_coils(matrix, maps)
+        strength = np.linalg.norm(seen, axis=1)
+        maps = (seen / np.where(strength > 0, strength, 1)[:, np.newaxis]).astype(np.complex64)
+        if reference is not None:
+            reference = (reference * strength).astype(np.complex64)
+    elif reference is not None:
+        single = data.n_coils == 1
+        reference = (reference * matrix[0, 0].real).astype(np.complex64) if single else None
+    return data.transformed(lambda samples: mix_coils(matrix, samples), coil_maps=maps, reference=reference)
+
+
+def compressed(data: KSpaceData, combined: Compression) -> KSpaceData:
+    """The scan as virtual coils see it; maps that it has stay of unit root-sum-of-squares."""
+    made = mixed_coils(data, combined.matrix)
+    return replace(made, header={**data.header, COMPRESSED: str(combined), LOST: f"{combined.lost:.6g}"})
+
+
+def calibration_lines(data: KSpaceData) -> int:
+    """Side of the largest square of measured samples that is centred on the centre of k-space, in all slices."""
+    return gapless_square(data.samplings)
+
+
+def gapless_square(samplings: Iterable[Sampling]) -> int:
+    """Side of the largest square of measured samples around the centre of k-space that all slices with lines have."""
+    return gapless_side(np.logical_and.reduce([one.samples for one in samplings if one.lines.any()]))
+
+
+def calibrates_itself(data: KSpaceData) -> bool:
+    """Whether coil maps come from the image's own lines; False where a calibration scan holds a larger centre."""
+    return data.calibration is None or _scanned(data.calibration) <= calibration_lines(data)
+
+
+def _scanned(calibration: NDArray[np.complex64]) -> int:
+    return gapless_side(np.logical_and.reduce([measured_samples(stack) for stack in calibration if stack.any()]))
+
+
+def estimate_coil_maps(
+    data: KSpaceData,
+    *,
+    lines: int | None = None,
+    phase: MapPhase = "virtual-coil",
+    directions: NDArray[np.complex128] | None = None,
+) -> KSpaceData:
+    r"""Estimate coil maps (sensitivity maps) by ESPIRiT from central lines (ACS), or those of a calibration scan.
+
+    Maps have unit root-sum-of-squares at every pixel, also outside the object: nothing is cropped
+    (``crop=0``). A cropped map would force the image to zero wherever the eigenvalue test failed, which in a
+    SENSE model becomes an artefact; an uncropped one leaves the background to the image prior, and keeps
+    :math:`S^H S = 1`.
+
+    Only the product of map and image is measured, so a phase per pixel can be put on either side:
+
+    ``"virtual-coil"``
+        The combination :math:`p^H S` of the maps is real and positive, where p is the direction of coil space
+        with most energy in the calibration lines, one for all slices. Maps are then smooth, and the combined
+        image has the phase that one strong coil would see.
+    ``"image"``
+        In addition the maps take over the phase of the image at the resolution of the calibration lines
+        (Hann window), so that the combined image is nearly real. The phase of the object is then no longer in
+        the image. Measurements of how real it then is are in results/benchmarks/measured-once.md.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Undersampled or not, with a gapless block of lines around the centre. Whiten it first (`prewhiten`).
+    lines : int, optional
+        Central lines to use at most; 24 by default. The same number of readout samples is used.
+    phase : {"virtual-coil", "image"}
+        Convention for the phase, as above.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions` of more slices than these, so that the phase runs on from slice to slice of a volume; by
+        default those of the data.
+
+    Returns
+    -------
+    KSpaceData
+        With ``coil_maps``; everything else unchanged. The result is the same in every run.
+
+    Raises
+    ------
+    InputError
+        Where fewer than eight lines around the centre were measured, or the calibration lines hold no signal.
+
+    Notes
+    -----
+    M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    if phase not in get_args(MapPhase):
+        raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
+    if data.n_coils == 1 and phase == "virtual-coil":
+        _require_enough(lines)
+        return replace(data, coil_maps=np.ones_like(data.kspace))
+    width = calibration_width(data, lines)
+    source = data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration
+    directions = coil_directions(calibration_energies(data, lines)) if directions is None else directions
+    maps = np.empty_like(data.kspace)
+    for index, stack in enumerate(source):
+        maps[index] = espirit(stack, directions, width)
+        if phase == "image":
+            maps[index] *= _image_phase(stack, maps[index], width)
+    return replace(data, coil_maps=maps)
+
+
+def calibration_width(data: KSpaceData, lines: int | None = None, measured: int | None = None) -> int:
+    """Central lines, and samples of each, that `estimate_coil_maps` looks at.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        The scan.
+    lines : int, optional
+        As `estimate_coil_maps` takes it.
+    measured : int, optional
+        Side of the measured centre (`gapless_square`), where the data are one slice of a scan whose other slices may
+        have a smaller one; by default that of the data.
+
+    Raises
+    ------
+    InputError
+        Where there are fewer than eight, or fewer are asked for.
+    """
+    _require_enough(lines)
+    own = calibrates_itself(data)
+    if not own and data.calibration is not None:
+        measured = _scanned(data.calibration)
+    width = min(calibration_lines(data) if measured is None else measured, lines or _USUAL_LINES)
+    if width < _FEWEST_LINES:
+        raise InputError(
+            field="measured",
+            got=f"{width} gapless lines and columns around the centre of k-space",
+            wanted=f"at least {_FEWEST_LINES} for coil calibration",
+            cure=f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps.",
+        )
+    return width
+
+
+def _require_enough(lines: int | None) -> None:
+    if lines is not None and lines < _FEWEST_LINES:
+        raise InputError(
+            field="calibration lines",
+            got=str(lines),
+            wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
+            cure=f"Begin with more lines ({option('start')}), or calibrate with more (calibration_lines under "
+            "[coils]).",
+        )
+
+
+def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[np.complex128]:
+    """Sum over all calibration samples s of s s^H, shape (coil, coil); that of several slices is the sum of theirs.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        As `estimate_coil_maps` takes them.
+    lines : int, optional
+        As `estimate_coil_maps` takes it.
+
+    Raises
+    ------
+    InputError
+        Where fewer than eight lines around the centre were measured, or they hold no signal.
+    """
+    width = calibration_width(data, lines)
+    centre = central(data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration, width)
+    samples = np.moveaxis(centre, 1, 0).reshape(centre.shape[1], -1).astype(np.complex128)
+    if not samples.any():
+        raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
+    return np.asarray(samples @ samples.conj().T)
+
+
+def _image_phase(kspace: NDArray[np.complex64], maps: NDArray[np.complex64], width: int) -> NDArray[np.complex64]:
+    """Phase factors (ky, kx) of the combined image at the resolution of the calibration lines."""
+    window = np.hanning(width + 2)[1:-1]
+    smooth = np.zeros_like(kspace)
+    central(smooth, width)[:] = central(kspace, width) * np.outer(window, window)
+    image = np.sum(maps.conj() * to_image(smooth), axis=0)
+    modulus = np.abs(image)
+    return np.asarray(np.where(modulus > 0, image / np.where(modulus > 0, modulus, 1), 1), dtype=np.complex64)
+
+
+def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
+    r"""Image of a fully sampled scan: :math:`\sum_c \bar S_c x_c` over coil images x with unit maps S.
+
+    This is the least-squares image of the SENSE model where the coils' noise is white (`prewhiten`), with the
+    same noise variance at every pixel as one sample has. A single coil without maps gives its own image.
+
+    Parameters
+    ----------
+    data : KSpaceData
+        Fully sampled (zero-filled edges are allowed). Maps are estimated where it has none.
+
+    Returns
+    -------
+    complex64 array, shape (slice, ky, kx)
+
+    Raises
+    ------
+    InputError
+        Where lines or samples are missing, or maps cannot be estimated.
+    """
+    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    if not data.fully_sampled:
+        raise InputError(
+            field=data.name,
+            got=f"a scan that is not fully sampled: {data.missing}",
+            wanted="full sampling",
+            cure="Combine a fully sampled scan, or reconstruct this one.",
+        )
+    if data.coil_maps is None:
+        if data.n_coils == 1:
+            return np.asarray(to_image(data.kspace[:, 0]), dtype=np.complex64)
+        data = estimate_coil_maps(data)
+    assert data.coil_maps is not None
+    combined = np.empty((data.n_slices, *data.grid_shape), np.complex64)
+    for index in range(data.n_slices):
+        combined[index] = np.sum(data.coil_maps[index].conj() * to_image(data.kspace[index]), axis=0)
+    return combined
+
+
+def explained_by_maps(data: KSpaceData) -> float:
+    """Share of the energy of the central samples that an image seen through the scan's coil maps explains, 0 to 1.
+
+    See `share_explained`; what the noise leaves unexplained is taken off where the noise is known.
+
+    Raises
+    ------
+    InputError
+        Without coil maps.
+    """
+    if data.coil_maps is None:
+        raise InputError(field="coil_maps", got="none", wanted="coil maps to judge")
+    noise = data.noise_variance or 0.0
+    if data.noise_covariance is not None:
+        noise = float(np.mean(np.diagonal(data.noise_covariance).real))
+    return share_explained(data.kspace, data.coil_maps, noise)
+
+
+def gridded_centre(data: TrajectoryData, most: int) -> KSpaceData:
+    """The centre of k-space on the grid, in all coils: what coil maps are estimated from.
+
+    Parameters
+    ----------
+    data : TrajectoryData
+        Dense around DC.
+    most : int
+        Lines and columns at most.
+
+    Returns
+    -------
+    KSpaceData
+        Zero but for a square around DC (`gridded_square`).
+
+    Raises
+    ------
+    InputError
+        Where the samples are dense in a square of fewer than eight lines only.
+    """
+    side = dense_centre(data.trajectory, min(most, *data.grid_shape))
+    if side < _FEWEST_LINES:
+        raise InputError(
+            field="trajectory",
+            got=f"samples that are dense in the {side} central lines and columns only",
+            wanted=f"at least {_FEWEST_LINES} for coil calibration",
+            cure="Give coil maps, or measure the centre more densely.",
+        )
+    ky = np.arange(data.grid_shape[0]) - data.grid_shape[0] // 2 + side // 2
+    square = gridded_square(data.kspace, data.trajectory, data.grid_shape, side)
+    return KSpaceData(square, (ky >= 0) & (ky < side), name=data.name, header=data.header)

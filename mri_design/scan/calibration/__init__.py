@@ -1,1 +1,0 @@
-"""Noise and coil maps, estimated from the scan itself."""

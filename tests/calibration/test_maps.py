@@ -1,0 +1,361 @@
+"""Coil maps match the coils that made the scan, from complete centres and from lines with gaps, and on other grids."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+import pytest
+from sigpy.mri.app import EspiritCalib
+
+from mri_design import InputError, KSpaceData, coil_combined, estimate_coil_maps, load_input, load_phantom
+from mri_design.calibration import espirit as module
+from mri_design.calibration.centre import central
+from mri_design.calibration.espirit import espirit
+from mri_design.calibration.maps import MapEstimate, maps_from_lines, maps_on_grid
+from mri_design.calibration.nlinv import joint_estimate
+from mri_design.operators.conventions import to_image
+from mri_design.scan.calibration import calibration_lines, explained_by_maps
+from tests.slow_cases import slow_case
+
+
+@pytest.mark.parametrize(("shape", "coils", "width", "kernel"), [((40, 33), 5, 24, 6), ((25, 32), 3, 12, 4)])
+def test_maps_are_those_of_the_images_of_all_kernels(
+    truth: Callable, shape: tuple[int, int], coils: int, width: int, kernel: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kspace = truth(*shape, coils).scan(0.01).kspace[0]
+    wanted = EspiritCalib(kspace, calib_width=width, kernel_width=kernel, crop=0, show_pbar=False).run()
+    for size in (module._BYTES, 1):  # all rows at once, and one by one
+        monkeypatch.setattr(module, "_BYTES", size)
+        found = espirit(kspace, np.eye(coils, dtype=np.complex128), width)
+        np.testing.assert_allclose(found, wanted, atol=3e-5)
+    outside = np.where(central(np.ones(shape), width).any(), 9, 0) + kspace
+    central(outside, width)[:] = central(kspace, width)
+    np.testing.assert_array_equal(espirit(outside.astype(np.complex64), np.eye(coils) + 0j, width), found)
+
+
+def test_memory_is_that_of_some_rows(truth: Callable) -> None:
+    kspace = truth(96, 96, 12).scan(0.01).kspace[0]
+    tracemalloc.start()
+    espirit(kspace, np.eye(12, dtype=np.complex128), 16)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 * module._BYTES < 8 * 12**2 * 96**2 * 4
+
+
+def with_centre(data: KSpaceData, first: int, last: int) -> KSpaceData:
+    keep = np.arange(data.grid_shape[0]) % 4 == 0
+    keep[first : last + 1] = True
+    return replace(data, kspace=np.where(keep[:, np.newaxis], data.kspace, 0), measured=keep)
+
+
+def maps_of(data: KSpaceData, **settings: object) -> np.ndarray:
+    maps = estimate_coil_maps(data, **settings).coil_maps  # type: ignore[arg-type]
+    assert maps is not None
+    return maps
+
+
+@pytest.mark.parametrize(("ny", "nx", "coils"), [(64, 64, 6), (63, 65, 4)])
+def test_maps_of_smooth_coils(truth: Callable, ny: int, nx: int, coils: int) -> None:
+    scene = truth(ny, nx, coils)
+    maps = maps_of(scene.scan(0.005))[0]
+    np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1, atol=1e-5)
+    likeness = np.abs(np.sum(maps.conj() * scene.maps, axis=0))[scene.inside]
+    assert likeness.min() > 0.995
+    assert likeness.mean() > 0.9995
+
+
+@pytest.mark.parametrize("lines", [8, 16])
+def test_few_lines_of_an_undersampled_scan_suffice(truth: Callable, lines: int) -> None:
+    scene = truth(64, 64, 6)
+    data = with_centre(scene.scan(0.005), 32 - lines // 2, 31 + lines // 2)
+    assert calibration_lines(data) == lines + 1  # the comb adds the line after an even block
+    likeness = np.abs(np.sum(maps_of(data, lines=lines)[0].conj() * scene.maps, axis=0))[scene.inside]
+    assert likeness.mean() > 0.995
+    # Nothing but the central lines was looked at.
+    rest = data.kspace.copy()
+    rest[:, :, : 32 - lines // 2] *= 2
+    np.testing.assert_allclose(maps_of(replace(data, kspace=rest), lines=lines), maps_of(data, lines=lines), atol=2e-3)
+
+
+def test_the_phase_conventions(truth: Callable) -> None:
+    scene = truth(64, 64, 6)
+    data = scene.scan(0.005)
+    strong = np.abs(scene.image) > 0.5
+
+    def roughness(phase: str) -> float:
+        image = coil_combined(replace(data, coil_maps=maps_of(data, phase=phase)))[0]
+        modulus = np.abs(image)
+        steps = strong[1:] & strong[:-1]
+        return float(np.abs(np.diff(image, axis=0))[steps].sum() / np.abs(np.diff(modulus, axis=0))[steps].sum())
+
+    assert roughness("image") < roughness("virtual-coil") < 3
+    combined = coil_combined(replace(data, coil_maps=maps_of(data, phase="image")))[0]
+    assert np.linalg.norm(combined.imag[strong]) < 0.1 * np.linalg.norm(combined[strong])
+
+
+def test_maps_are_smooth_and_the_same_in_every_run_and_unit(truth: Callable) -> None:
+    scene = truth(64, 64, 6)
+    data = scene.scan(0.005)
+    maps = maps_of(data)
+    np.testing.assert_array_equal(maps, maps_of(data))
+    tiny = maps_of(replace(data, kspace=data.kspace * np.float32(2.0**-40)))
+    np.testing.assert_allclose(maps, tiny, atol=1e-4)
+    inside = scene.inside
+    for axis, both in ((-2, inside[1:] & inside[:-1]), (-1, inside[:, 1:] & inside[:, :-1])):
+        assert np.abs(np.diff(maps[0], axis=axis))[:, both].max() < 0.2
+
+
+def test_a_dead_first_coil_and_an_empty_slice_leave_no_nan(truth: Callable) -> None:
+    data = truth(64, 64, 4).scan(0.005)
+    kspace = np.concatenate([data.kspace, np.zeros_like(data.kspace)])
+    kspace[:, 0] = 0
+    maps = maps_of(KSpaceData(kspace, data.measured))
+    assert np.isfinite(maps).all()
+    np.testing.assert_allclose(np.linalg.norm(maps, axis=1), 1, atol=1e-5)
+    assert np.abs(maps[0, 0]).max() < 1e-3
+
+
+def test_a_single_coil_has_the_map_one(truth: Callable) -> None:
+    data = truth(64, 64, 1).scan(0.005)
+    np.testing.assert_array_equal(maps_of(data), 1)
+    assert np.abs(np.abs(maps_of(data, phase="image")) - 1).max() < 1e-5
+
+
+@pytest.mark.parametrize(("first", "last", "count"), [(29, 35, 9), (29, 34, 6), (30, 60, 5), (0, 63, 64), (40, 50, 1)])
+def test_the_block_around_the_centre_is_counted(truth: Callable, first: int, last: int, count: int) -> None:
+    assert calibration_lines(with_centre(truth(64, 64, 1).scan(0.01), first, last)) == count
+
+
+def test_too_small_a_centre_and_senseless_settings_are_refused(truth: Callable) -> None:
+    data = with_centre(truth(64, 64, 4).scan(0.005), 30, 34)
+    whole = truth(64, 64, 4).scan(0.005)
+    wrong = ((data, {}, "measured"), (whole, {"lines": 4}, "calibration lines"), (whole, {"phase": "none"}, "phase"))
+    for scan, settings, field in wrong:
+        with pytest.raises(InputError) as caught:
+            estimate_coil_maps(scan, **settings)
+        assert caught.value.field == field
+
+
+def test_the_combined_image_is_the_object(truth: Callable) -> None:
+    scene = truth(64, 64, 6)
+    data = scene.scan(0.01)
+    exact = coil_combined(replace(data, coil_maps=scene.maps[np.newaxis].astype(np.complex64)))[0]
+    error = exact - scene.image
+    assert np.mean(np.abs(error) ** 2) / 2 == pytest.approx(0.01**2, rel=0.1)
+    estimated = coil_combined(data)[0]
+    assert estimated.dtype == np.complex64
+    difference = np.abs(estimated) - np.abs(scene.image)
+    assert np.linalg.norm(difference[scene.inside]) < 0.03 * np.linalg.norm(scene.image)
+
+
+def test_missing_lines_are_refused_but_zero_filled_edges_are_not(truth: Callable) -> None:
+    data = truth(64, 64, 1).scan(0.01)
+    measured = data.measured.copy()
+    measured[[0, 1, 63]] = False
+    edges = replace(data, kspace=np.where(measured[:, np.newaxis], data.kspace, 0), measured=measured)
+    assert coil_combined(edges).shape == (1, 64, 64)
+    measured = measured.copy()
+    measured[20] = False
+    for lines in (measured, np.arange(64) < 48):
+        with pytest.raises(InputError) as caught:
+            coil_combined(replace(data, measured=lines))
+        assert caught.value.field == data.name
+
+
+def undersampled(data: KSpaceData, rows: int, columns: int = 1) -> KSpaceData:
+    kspace = data.kspace.copy()
+    for axis, every in ((-2, rows), (-1, columns)):
+        keep = np.zeros(kspace.shape[axis], dtype=bool)
+        keep[kspace.shape[axis] // 2 % every :: every] = True
+        np.moveaxis(kspace, axis, -1)[..., ~keep] = 0
+    return replace(data, kspace=kspace, measured=kspace.any(axis=(0, 1, 3)), reference=None)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 1), (3, 1), (1, 2)])
+@pytest.mark.parametrize(("coils", "shape"), [(4, (64, 64)), slow_case(8, (96, 70)), slow_case(8, (65, 81))])
+def test_the_right_maps_explain_nearly_all_and_others_less(
+    rows: int, columns: int, coils: int, shape: tuple[int, int]
+) -> None:
+    whole = load_phantom("t2w", shape=shape, n_coils=coils, rng=np.random.default_rng(coils))
+    data = undersampled(whole, rows, columns)
+    assert data.coil_maps is not None
+    assert explained_by_maps(data) > 0.99
+    for wrong in (np.roll(data.coil_maps, 1, axis=1), data.coil_maps[..., ::-1, ::-1], data.coil_maps.conj()):
+        assert explained_by_maps(replace(data, coil_maps=wrong)) < 0.94
+
+
+def test_noise_that_is_known_is_not_held_against_the_maps() -> None:
+    data = undersampled(load_phantom("t2w", shape=(64, 64), n_coils=6, rng=np.random.default_rng(0)), 2)
+    rng = np.random.default_rng(1)
+    sd = 0.05 * float(np.abs(data.kspace).max())
+    noise = sd * (rng.standard_normal(data.kspace.shape) + 1j * rng.standard_normal(data.kspace.shape))
+    noisy = replace(data, kspace=np.where(data.kspace != 0, data.kspace + noise, 0).astype(np.complex64))
+    unknown = explained_by_maps(replace(noisy, noise_variance=None))
+    known = explained_by_maps(replace(noisy, noise_variance=sd**2))
+    assert unknown < 0.95 < 0.98 < known
+
+
+@pytest.fixture(scope="module")
+def head():
+    """Six coils of a raw head at a low resolution, (coil, ky, kx)."""
+    return load_input("phantom:head-16ch").kspace[0, :6, 32:96, 32:96]
+
+
+def lines(*some):
+    measured = np.zeros(64, dtype=bool)
+    measured[list(some)] = True
+    return measured
+
+
+DESIGNED = lines(6, 14, 19, 22, 25, 27, *range(29, 36), 37, 40, 43, 47, 55)
+"""As a design measures: dense at the centre, where seven lines have no gap, and thin outside."""
+
+
+def unexplained(kspace, maps):
+    """Part of the coil images that an image seen through the maps cannot be."""
+    images = to_image(kspace)
+    seen = maps * np.sum(maps.conj() * images, axis=0)
+    return np.linalg.norm(images - seen) / np.linalg.norm(images)
+
+
+@pytest.mark.parametrize("method", ["espirit", "nlinv"])
+def test_maps_rest_on_measured_lines_alone(head, method):
+    measured = DESIGNED | lines(36, 28)
+    poisoned = np.where(measured[:, None], head, np.nan)
+    estimate = maps_from_lines(poisoned, measured, method=method)
+    assert np.isfinite(estimate.maps).all()
+    np.testing.assert_array_equal(estimate.maps, maps_from_lines(head, measured, method=method).maps)
+
+
+def test_lines_with_gaps_give_maps_as_good_as_those_of_the_whole_scan(head):
+    whole = maps_from_lines(head, np.ones(64, dtype=bool))
+    few = maps_from_lines(head, DESIGNED)
+    assert (whole.method, few.method) == ("espirit", "nlinv")
+    assert unexplained(head, few.maps) < 1.1 * unexplained(head, whole.maps)
+    assert few.prediction_error < 0.1
+    assert not few.predicts_badly
+
+
+def test_they_are_better_than_those_of_the_gapless_centre_alone(head):
+    measured = DESIGNED | lines(28)
+    of_all, of_centre = (maps_from_lines(head, measured, method=method).maps for method in ("nlinv", "espirit"))
+    assert unexplained(head, of_all) < 0.9 * unexplained(head, of_centre)
+
+
+def test_maps_have_unit_root_sum_of_squares_and_say_what_they_rest_on(head):
+    estimate = maps_from_lines(head, DESIGNED)
+    np.testing.assert_allclose(np.linalg.norm(estimate.maps, axis=0), 1, atol=1e-5)
+    assert (estimate.centre, estimate.lines) == (7, 15)
+    square = np.zeros((64, 64), dtype=bool)
+    square[27:37, 27:37] = True
+    assert (estimate.samples, maps_from_lines(head, square, check=False).samples) == (0, 100)
+
+
+def test_coils_that_disagree_with_any_image_predict_badly(head):
+    other = head * np.exp(2j * np.pi * np.random.default_rng(0).random(head.shape))
+    estimate = maps_from_lines(other.astype(np.complex64), DESIGNED)
+    assert estimate.predicts_badly
+
+
+def test_four_lines_are_checked_too_and_predict_worse_than_those_of_a_design(head):
+    of_few, of_design = (maps_from_lines(head, some).prediction_error for some in (lines(*range(30, 34)), DESIGNED))
+    assert 0 < of_design < 0.8 * of_few < 0.5
+
+
+def test_what_is_held_back_is_predicted_without_being_seen(head):
+    """The same check by hand: coils held back line by line, whose samples are no numbers, and what is predicted."""
+    measured = np.repeat(DESIGNED[:, None], 64, axis=1)
+    held = np.zeros(head.shape, dtype=bool)
+    for number, line in enumerate(np.flatnonzero(DESIGNED[16:48]) + 16):
+        held[-number % 8 :: 8, line, 16:48] = True
+    predicted = joint_estimate(np.where(held, np.nan, head), measured & ~held, rough=True).block
+    wanted = np.where(held, head, 0)[:, 16:48, 16:48]
+    missed = np.where(held[:, 16:48, 16:48], predicted, 0) - wanted
+    error = np.linalg.norm(missed) / np.linalg.norm(wanted)
+    assert maps_from_lines(head, DESIGNED).prediction_error == pytest.approx(error, rel=1e-3)
+
+
+def test_maps_are_the_same_without_a_check(head):
+    unchecked, checked = (maps_from_lines(head, DESIGNED, check=check) for check in (False, True))
+    np.testing.assert_array_equal(unchecked.maps, checked.maps)
+    assert isnan(unchecked.prediction_error) and checked.prediction_error < 1
+
+
+def test_samples_of_a_plane_give_maps_too(head):
+    kept = np.random.default_rng(1).random((64, 64)) < 0.3
+    kept[28:36, 28:36] = True
+    estimate = maps_from_lines(np.where(kept, head, np.nan), kept)
+    assert unexplained(head, estimate.maps) < 1.1 * unexplained(head, maps_from_lines(head, np.ones(64, bool)).maps)
+
+
+def test_silent_and_equal_coils_stay_what_they_are(head):
+    coils = np.stack([head[0], np.zeros_like(head[0]), *head[2:4], head[0]])
+    maps = maps_from_lines(coils, DESIGNED).maps
+    assert np.abs(maps[1]).max() < 1e-6
+    np.testing.assert_allclose(maps[0], maps[4], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("measured", "settings", "field"),
+    [
+        (lines(*range(30, 35)), {"method": "espirit"}, "measured"),
+        (lines(*range(2, 64, 3)), {"method": "nlinv"}, "measured"),
+        (np.zeros(64, dtype=bool), {}, "measured"),
+        (DESIGNED, {"method": "walsh"}, "maps"),
+    ],
+)
+def test_too_small_a_centre_and_unknown_methods_are_refused(head, measured, settings, field):
+    with pytest.raises(InputError) as caught:
+        maps_from_lines(head, measured, **settings)
+    assert caught.value.field == field
+
+
+def test_no_signal_is_refused(head):
+    with pytest.raises(InputError) as caught:
+        maps_from_lines(np.zeros_like(head), DESIGNED)
+    assert caught.value.field == "kspace"
+
+
+def test_two_coils_are_not_called_bad_for_predicting_little():
+    maps = np.ones((2, 2, 2), np.complex64)
+    assert not MapEstimate(maps, "nlinv", 8, 14, prediction_error=0.8).predicts_badly
+
+
+def test_noise_is_no_error_of_maps_that_are_sound(head):
+    """A signal of ten times the noise; the check would call the maps of such a scan bad by its noise alone."""
+    rng = np.random.default_rng(0)
+    image = np.sqrt(np.sum(np.abs(to_image(head)) ** 2, axis=0))
+    sd = np.percentile(image, 99) / 10
+    noise = sd * (rng.standard_normal(head.shape) + 1j * rng.standard_normal(head.shape))
+    noisy = (head + noise).astype(np.complex64)
+    centre = lines(*range(20, 44))
+    assert maps_from_lines(noisy, centre).predicts_badly
+    assert not maps_from_lines(noisy, centre, noise_variance=sd**2).predicts_badly
+    turned = (head * np.exp(2j * np.pi * rng.random(head.shape)) + noise).astype(np.complex64)
+    assert maps_from_lines(turned, centre, noise_variance=sd**2).predicts_badly
+
+
+def smooth(shape, field=(1.0, 1.0)):
+    """Two maps by place in fields of view of the first grid, over a field that is so many times as wide."""
+    y, x = ((np.arange(n) - n // 2) / n * wide for n, wide in zip(shape, field, strict=True))
+    maps = np.stack([np.exp(1j * (y[:, None] + 2 * x)), 1 + 0.5 * x + 0.2j * y[:, None]])
+    return (maps / np.linalg.norm(maps, axis=0)).astype(np.complex64)
+
+
+def test_the_same_grid_changes_nothing():
+    np.testing.assert_allclose(maps_on_grid(smooth((12, 9)), (12, 9)), smooth((12, 9)), atol=1e-6)
+
+
+def test_other_grids_and_fields_of_view_keep_places():
+    found = maps_on_grid(smooth((40, 50)), (64, 30), (0.5, 0.75))
+    np.testing.assert_allclose(found, smooth((64, 30), (0.5, 0.75)), atol=2e-3)
+
+
+def test_beyond_the_field_of_view_maps_are_those_of_its_edge():
+    found = maps_on_grid(smooth((16, 16)), (32, 32), (2.0, 2.0))
+    np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1, atol=1e-6)
+    np.testing.assert_allclose(found[:, 16, 0], found[:, 16, 8], atol=1e-6)

@@ -1,0 +1,436 @@
+"""Noise that went into a scan comes out of it again: which place in it counts, correlations, and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import InputError, KSpaceData, Recipe, estimate_noise_variance, load_phantom, load_scan, prepare
+from mri_design.calibration.noise import (
+    BESIDE,
+    ENDS,
+    IMAGE_AIR,
+    OBJECT_BESIDE,
+    REPEATS,
+    SIGNAL_OUTSIDE,
+    correlated_by_signal,
+)
+from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.scan.calibration import NOISE_FROM, measure_noise, with_volume_noise
+from mri_design.scan.io.formats import read
+from mri_design.scan.io.samples import readout_positions
+
+
+def without_lines(data: KSpaceData, keep: np.ndarray) -> KSpaceData:
+    return replace(data, kspace=np.where(keep[:, np.newaxis], data.kspace, 0), measured=keep)
+
+
+def variable_density(ny: int, seed: int) -> np.ndarray:
+    distance = np.abs(np.arange(ny) - ny // 2)
+    return (distance < 6) | (np.random.default_rng(seed).random(ny) < 0.25)
+
+
+@pytest.mark.parametrize(("ny", "nx", "coils"), [(127, 96, 1), (96, 97, 8)])
+def test_white_noise_is_measured_without_bias(truth: Callable, ny: int, nx: int, coils: int) -> None:
+    scene = truth(ny, nx, coils)
+    found = [estimate_noise_variance(scene.scan(0.05, seed)) for seed in range(4)]
+    assert np.mean(found) == pytest.approx(0.05**2, rel=0.05)
+
+
+def test_undersampled_scans_give_the_same_number(truth: Callable) -> None:
+    scene = truth(128, 128, 1)
+    found = [
+        estimate_noise_variance(without_lines(scene.scan(0.05, seed), variable_density(128, seed))) for seed in range(6)
+    ]
+    assert np.mean(found) == pytest.approx(0.05**2, rel=0.1)
+
+
+@pytest.mark.parametrize("count", [12, 24])
+def test_the_edges_of_a_small_block_of_centre_lines_are_no_noise(truth: Callable, count: int) -> None:
+    """Its image rings in the air beside the object: 12 lines would show twice the noise that there is."""
+    scan = truth(128, 128, 6).scan(0.01)
+    centre = np.abs(np.arange(128) - 63.5) < count / 2
+    assert estimate_noise_variance(without_lines(scan, centre)) == pytest.approx(0.01**2, rel=0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_the_estimate_follows_the_units(truth: Callable, scale: float) -> None:
+    data = truth(64, 64, 2).scan(0.05)
+    scaled = replace(data, kspace=data.kspace * np.float32(scale))
+    expected = estimate_noise_variance(data) * float(np.float32(scale)) ** 2
+    assert estimate_noise_variance(scaled) == pytest.approx(expected, rel=1e-4)
+
+
+def test_zero_filled_lines_and_readouts_do_not_count_as_noise(truth: Callable) -> None:
+    data = truth(128, 128, 1).scan(0.05)
+    keep = np.ones(128, dtype=bool)
+    keep[:10] = keep[-20:] = False
+    cut = without_lines(data, keep)
+    cut.kspace[..., :12] = 0
+    assert estimate_noise_variance(cut) == pytest.approx(0.05**2, rel=0.2)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_filter_along_the_phase_encode_is_seen(truth: Callable, sampled: bool) -> None:
+    """Noise three times quieter at high ky: the image's background has the mean variance, not the corners'."""
+    profile = np.interp(np.abs(np.arange(128) - 64), [0, 40, 64], [1, 1 / 3, 1 / 3])
+    data = truth(128, 128, 1).scan(0.05)
+    data = replace(data, kspace=data.kspace * profile[:, np.newaxis].astype(np.float32))
+    if sampled:
+        data = without_lines(data, variable_density(128, 3))
+    expected = 0.05**2 * np.mean(profile**2)
+    assert 0.5 < estimate_noise_variance(data) / expected < 1.7
+    assert estimate_noise_variance(data) > 1.5 * 0.05**2 / 9
+
+
+def quarter(data: KSpaceData, seed: int) -> KSpaceData:
+    """Sixteen central lines, and a quarter of all at random."""
+    ny = data.grid_shape[0]
+    keep = np.abs(np.arange(ny) - ny // 2) < 8
+    keep[np.random.default_rng(seed).choice(ny, ny // 4, replace=False)] = True
+    return without_lines(data, keep)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("ends", [(12, 84), (0, 84), (12, 96)])
+def test_signal_in_the_outermost_samples_is_no_noise(textured: Callable, ends: tuple[int, int], sampled: bool) -> None:
+    """A scan of low resolution: the corners are four times louder than noise and more, and fall off."""
+    data = textured(96, ends, 1.5, 0.01, 0)
+    found = measure_noise(quarter(data, 0) if sampled else data)
+    assert found.variance == pytest.approx(0.01**2, rel=0.6 if sampled else 0.15)
+    assert found.reason == SIGNAL_OUTSIDE and found.doubt
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(textured: Callable, noise: float) -> None:
+    """Its profiles hold no air: on the outer lines there is less of it than on most."""
+    data = textured(96, (0, 96), 2, noise, 0)
+    found, profile = measure_noise(data), np.fft.fft(np.fft.ifftshift(data.kspace[0, 0], axes=1), norm="ortho")
+    on_most = np.median(np.abs(profile) ** 2) / (2 * np.log(2))
+    assert found.reason == OBJECT_BESIDE
+    assert 0.9 * noise**2 < found.variance < 0.5 * on_most
+
+
+def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter(textured: Callable) -> None:
+    """Rows without the object hold noise alone; nothing is doubted then."""
+    data = textured(96, (8, 88), 1.5, 0.01, 0)
+    found = measure_noise(replace(data, kspace=np.ascontiguousarray(data.kspace.swapaxes(2, 3))))
+    assert found.variance == pytest.approx(0.01**2, rel=0.25)
+    assert found.reason == ""
+
+
+def test_nothing_is_doubted_where_noise_is_all_there_is_to_see(truth: Callable) -> None:
+    """White noise; and a receiver's filter, which makes corners loud that do not fall off, whatever was measured."""
+    assert measure_noise(truth(128, 128, 1).scan(0.05)).doubt == ""
+    window = np.interp(np.abs(np.arange(128) - 64), [0, 40, 64], [1, 1, 0.3])
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        white = rng.standard_normal((128, 128)) + 1j * rng.standard_normal((128, 128))
+        noise = np.fft.fft(np.fft.ifftshift(white * window * 0.05, axes=1), axis=1, norm="ortho")
+        kspace = (truth(128, 128, 1).kspace + np.fft.fftshift(noise, axes=1)).astype(np.complex64)
+        data = KSpaceData(kspace, np.ones(128, dtype=bool))
+        expected = 0.05**2 * np.mean(window**2)
+        found, of_few = measure_noise(data), measure_noise(quarter(data, seed))
+        assert found.variance == pytest.approx(expected, rel=0.15)
+        assert expected / 2 < of_few.variance < 2 * expected
+        assert (found.doubt, of_few.doubt) == ("", "")
+
+
+def mixing_matrix(coils: int) -> np.ndarray:
+    rng = np.random.default_rng(9)
+    random = rng.standard_normal((coils, coils)) + 1j * rng.standard_normal((coils, coils))
+    return np.diag(np.linspace(1, 3, coils)) + 0.2 * random
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_covariance_of_the_coils_is_found(truth: Callable, sampled: bool) -> None:
+    mixing = mixing_matrix(6)
+    data = truth(128, 128, 6).scan(0.01, mixing=mixing)
+    if sampled:
+        data = without_lines(data, variable_density(128, 1))
+    expected = 0.01**2 * mixing @ mixing.conj().T
+    found = measure_noise(data).covariance
+    np.testing.assert_allclose(found, found.conj().T)
+    assert np.linalg.norm(found - expected) < (0.25 if sampled else 0.12) * np.linalg.norm(expected)
+
+
+def test_a_coil_that_repeats_another_is_refused_by_name(truth: Callable) -> None:
+    data = truth(64, 64, 3).scan(0.01)
+    for factor in (1, -2j):
+        kspace = data.kspace.copy()
+        kspace[:, 2] = factor * data.kspace[:, 0]
+        with pytest.raises(InputError) as caught:
+            measure_noise(replace(data, kspace=kspace))
+        assert caught.value.field == "kspace" and "coil 2" in caught.value.got and "coil 0" in caught.value.got
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_coil_that_measured_nothing_takes_no_part(truth: Callable, sampled: bool) -> None:
+    data = truth(64, 64, 6).scan(0.02)
+    if sampled:
+        data = without_lines(data, variable_density(64, 0))
+    dead = data.kspace.copy()
+    dead[:, 3] = 0
+    with_dead, without = (
+        measure_noise(replace(data, kspace=kspace)) for kspace in (dead, np.delete(data.kspace, 3, axis=1))
+    )
+    others = np.delete(np.delete(with_dead.covariance, 3, axis=0), 3, axis=1)
+    np.testing.assert_allclose(others, without.covariance, rtol=0.1, atol=0.03 * 0.02**2)
+    assert not np.delete(with_dead.covariance[3], 3).any()
+    assert with_dead.covariance[3, 3] == pytest.approx(np.median(np.diag(without.covariance)), rel=0.05)
+
+
+def test_signal_at_the_rim_of_a_mask_with_holes_is_not_taken_for_correlated_noise():
+    rng = np.random.default_rng(0)
+    data = load_phantom("shepp-logan", shape=(64, 64), n_coils=4, rng=rng)
+    distance = np.abs(np.arange(64) - 32) / 32
+    shutter = np.hypot(distance[:, None], distance) <= 0.9
+    holes = replace(data, kspace=np.where(shutter, data.kspace, 0), noise_variance=None)
+    covariance = measure_noise(holes).covariance
+    np.testing.assert_allclose(covariance, covariance[0, 0] * np.eye(4))
+    assert covariance[0, 0].real == pytest.approx(estimate_noise_variance(holes))
+
+
+def test_correlations_of_signal_are_not_those_of_noise(truth: Callable) -> None:
+    """The object fills the readout, so that the air beside it is the object, which neighbouring coils see alike."""
+    scene = truth(64, 64, 6)
+    rng = np.random.default_rng(3)
+    everywhere = scene.maps * rng.standard_normal((64, 64))
+    noise = 0.1 * (rng.standard_normal((2, 6, 64, 64)).T @ [1, 1j]).T
+    kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(everywhere, axes=(-2, -1)), norm="ortho"), axes=(-2, -1))
+    data = KSpaceData((kspace + noise)[None].astype(np.complex64), np.ones(64, dtype=bool))
+    found = measure_noise(data)
+    assert found.alone and found.correlations
+    np.testing.assert_array_equal(found.covariance, np.diag(np.diag(found.covariance)))
+
+
+def test_signal_in_a_few_samples_of_the_air_counts_neither_as_noise_nor_as_correlation(truth: Callable) -> None:
+    """As of a vessel, which two coils see."""
+    data = truth(64, 64, 6).scan(0.02)
+    profiles = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(data.kspace, axes=-1), norm="ortho"), axes=-1)
+    profiles[:, 2:4, :, 5] += 0.3
+    kspace = np.fft.fftshift(np.fft.fft(np.fft.ifftshift(profiles, axes=-1), norm="ortho"), axes=-1)
+    found = measure_noise(replace(data, kspace=kspace.astype(np.complex64)))
+    assert not found.alone
+    np.testing.assert_allclose(np.diag(found.covariance).real, 0.02**2, rtol=0.25)
+    assert abs(found.covariance[2, 3]) < 0.1 * 0.02**2
+
+
+def test_independent_coils_are_shrunk_to_independence_and_correlated_ones_are_not(truth: Callable) -> None:
+    """What one witness shows by chance another does not repeat."""
+    rng = np.random.default_rng(0)
+    mixing = np.eye(8) + 0.12 * rng.standard_normal((8, 8))
+    shares = []
+    for chosen in (np.eye(8), mixing):
+        found = measure_noise(truth(96, 96, 8).scan(0.02, mixing=chosen))
+        shares.append(float(found.correlations.rpartition(" ")[2]))
+        expected = 0.02**2 * chosen @ chosen.T
+        assert np.linalg.norm(found.covariance - expected) < 0.12 * np.linalg.norm(expected)
+    assert shares[0] < 0.3 and shares[1] > 0.9
+
+
+@pytest.mark.parametrize(("correlation", "beyond"), [(0.5999, False), (0.6003, True), (0.97, True)])
+def test_correlations_beyond_the_limit_are_those_of_signal(correlation: float, beyond: bool) -> None:
+    covariance = np.array([[4, 2 * correlation], [2 * correlation, 1]], dtype=np.complex128)
+    assert bool(correlated_by_signal(covariance)) == beyond
+
+
+def one_sample() -> KSpaceData:
+    kspace = np.zeros((1, 1, 32, 32), np.complex64)
+    kspace[0, 0, 16, 16] = 1
+    return KSpaceData(kspace, np.ones(32, dtype=bool))
+
+
+def few_samples() -> KSpaceData:
+    kspace = np.random.default_rng(0).standard_normal((1, 16, 4, 4)).astype(np.complex64)
+    return KSpaceData(kspace, np.ones(4, dtype=bool))
+
+
+@pytest.mark.parametrize(("scan", "field"), [(one_sample, "noise_variance"), (few_samples, "kspace")])
+def test_scans_without_noise_or_with_too_little_for_their_coils_are_refused(scan: Callable, field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        measure_noise(scan())
+    assert caught.value.field == field
+
+
+SD = 0.05
+
+
+def places_of(data: KSpaceData) -> dict[str, float]:
+    """Standard deviation over the true one by every place."""
+    found = measure_noise(data)
+    return {one.name: float(np.sqrt(one.mean)) / SD for one in (found.source, *found.others)}
+
+
+def filtered(data: KSpaceData) -> tuple[KSpaceData, float]:
+    """The scan through a receiver's filter as scanners have it, and what it leaves of the standard deviation."""
+    profile = np.ones(data.grid_shape[1])
+    width = len(profile) // 16
+    for part, share in enumerate((0.4, 0.63, 0.86, 0.97)):
+        profile[part * width : (part + 1) * width] = profile[::-1][part * width : (part + 1) * width] = share
+    profile[::-1][: len(profile) // 2] = profile[: len(profile) // 2]
+    seen = to_kspace(to_image(data.kspace) * profile).astype(np.complex64)
+    return replace(data, kspace=seen), float(np.sqrt(np.mean(profile**2)))
+
+
+def some_lines(data: KSpaceData) -> KSpaceData:
+    """Sixteen central lines and every fourth."""
+    n = data.grid_shape[0]
+    keep = (np.abs(np.arange(n) - n // 2) < 8) | (np.arange(n) % 4 == 0)
+    return replace(data, kspace=np.where(keep[:, np.newaxis], data.kspace, 0), measured=keep)
+
+
+@pytest.mark.parametrize("coils", [1, 6])
+def test_a_window_on_kspace_misleads_its_ends_alone(truth: Callable, coils: int) -> None:
+    data = truth(128, 128, coils).scan(SD)
+    distance = (np.arange(128) - 64) / 64
+    window = np.exp(-np.log(40) / 2 * (distance[:, np.newaxis] ** 2 + distance**2)).astype(np.float32)
+    left = float(np.sqrt(np.mean(window**2)))
+    cut = replace(data, kspace=data.kspace * window)
+    found = measure_noise(cut)
+    assert found.source.name == IMAGE_AIR and found.reason == ""
+    assert places_of(cut)[IMAGE_AIR] == pytest.approx(left, rel=0.08)
+    assert places_of(cut)[ENDS] < left / 5
+
+
+@pytest.mark.parametrize("coils", [1, 6])
+def test_a_receivers_filter_misleads_the_air_at_the_ends_of_the_readout_alone(truth: Callable, coils: int) -> None:
+    data, left = filtered(truth(128, 128, coils).scan(SD))
+    places = places_of(data)
+    assert measure_noise(data).source.name == IMAGE_AIR
+    assert places[IMAGE_AIR] == pytest.approx(left, rel=0.08)
+    assert places[BESIDE] < left / 2
+    few = measure_noise(some_lines(data))
+    assert few.source.name == ENDS
+    assert np.sqrt(few.variance) / SD == pytest.approx(left, rel=0.15)
+
+
+def test_coils_keep_their_own_noise_where_one_of_them_rings_over_the_image(truth: Callable) -> None:
+    """Its air is louder in the middle of the readout than at its ends, as no filter would make of it alone."""
+    data = truth(96, 96, 8).scan(SD, mixing=np.diag(np.linspace(1, 2, 8)))
+    image = to_image(data.kspace)
+    image[:, 3, :, 24:72] += 0.3 * np.sin(np.arange(96) * 2.5)[:, np.newaxis]
+    found = measure_noise(replace(data, kspace=to_kspace(image).astype(np.complex64)))
+    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance).real) / SD, np.linspace(1, 2, 8), rtol=0.15)
+
+
+def test_differences_of_repeats_count_wherever_the_object_is(textured: Callable) -> None:
+    first, second = (textured(96, (0, 96), 2, 0.0, 0), textured(96, (0, 96), 2, 0.0, 0))
+    rng = np.random.default_rng(1)
+    noisy = [
+        (one.kspace + SD * (rng.standard_normal(one.kspace.shape) + 1j * rng.standard_normal(one.kspace.shape)))
+        for one in (first, second)
+    ]
+    data = replace(first, kspace=noisy[0].astype(np.complex64), repeat=noisy[1].astype(np.complex64))
+    found = measure_noise(data)
+    assert (found.source.name, found.reason) == (REPEATS, "")
+    assert np.sqrt(found.variance) == pytest.approx(SD, rel=0.03)
+    assert measure_noise(data.scaled(1e-6)).variance == pytest.approx(1e-12 * found.variance, rel=1e-3)
+    changed = replace(data, repeat=(noisy[1] + 0.5 * first.kspace).astype(np.complex64))
+    assert REPEATS not in places_of(changed)
+
+
+def test_a_file_with_repetitions_brings_its_repeat(truth: Callable, tmp_path) -> None:
+    first, second = (truth(64, 64, 2).scan(SD, seed).kspace[0] for seed in range(2))
+    np.save(tmp_path / "twice.npy", np.stack([first, second]))
+    (tmp_path / "twice.json").write_text('{"dims": ["rep", "coil", "ky", "kx"]}')
+    data = read(tmp_path / "twice.npy")
+    assert isinstance(data, KSpaceData)
+    np.testing.assert_array_equal(data.repeat, second[np.newaxis])
+    found = measure_noise(data.select_slice(0))
+    assert found.source.name == REPEATS
+    assert np.sqrt(found.variance) == pytest.approx(SD, rel=0.05)
+
+
+def test_an_object_that_rings_over_the_whole_image_is_doubted(textured: Callable) -> None:
+    """Its k-space is cut where it is still far above the noise: nothing in the image is air."""
+    fine = textured(128, (30, 98), 1, 1e-4, 0)
+    middle = np.ascontiguousarray(fine.kspace[:, :, 44:84, 44:84])
+    found = measure_noise(KSpaceData(middle, np.ones(40, dtype=bool)))
+    assert found.reason == SIGNAL_OUTSIDE
+
+
+@pytest.mark.parametrize("factor", [50.0, 6.0, 2.0, 0.5, 0.2])
+def test_noise_that_is_given_is_contradicted_by_all_places_or_by_none(truth: Callable, factor: float) -> None:
+    """Too little is not doubted where signal may be what makes the places loud, as of lines with holes."""
+    sound = truth(64, 64, 4).scan(SD)
+    holes = replace(sound, kspace=np.where(np.random.default_rng(0).random((64, 64)) < 0.5, sound.kspace, 0))
+    doubts = [bool(measure_noise(data).against((factor * SD) ** 2)[1]) for data in (sound, holes)]
+    assert doubts == [not 1 / 3 < factor < 3, factor > 3]
+
+
+CORRELATION = 0.4
+PLANE, READOUT = 24, 64
+
+
+def volume(coils: int = 1, seed: int = 0, share: float = 0.3, readout: int = READOUT) -> np.ndarray:
+    """K-space (kx, coil, ky, kz) of a box in the middle of the readout, with noise; samples chosen at random."""
+    rng = np.random.default_rng(seed)
+    image = np.zeros((readout, coils, PLANE, PLANE), complex)
+    image[readout // 8 : -readout // 8, :, 5:-5, 7:-6] = 1 + rng.standard_normal((coils, PLANE - 10, PLANE - 13)) ** 2
+    kspace = np.fft.fftshift(np.fft.fftn(np.fft.ifftshift(image, axes=(0, 2, 3)), axes=(0, 2, 3), norm="ortho"))
+    kspace = np.fft.ifftshift(kspace, axes=1)
+    noise = SD * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    if coils > 1:
+        noise[:, 1] = CORRELATION * noise[:, 0] + np.sqrt(1 - CORRELATION**2) * noise[:, 1]
+    mask = rng.random((PLANE, PLANE)) < share
+    mask[8:16, 8:16] = True
+    return ((kspace + noise) * mask).astype(np.complex64)
+
+
+def planes(kspace: np.ndarray) -> KSpaceData:
+    return KSpaceData(readout_positions(kspace), measured=np.ones(PLANE, bool), header={"volume": "planes"})
+
+
+def test_it_is_the_noise_that_was_added_where_one_plane_shows_signal() -> None:
+    found, alone = [], []
+    for seed in range(4):
+        data = planes(volume(seed=seed))
+        covariance = with_volume_noise(data).noise_covariance
+        assert covariance is not None
+        found.append(covariance[0, 0].real)
+        alone.append(estimate_noise_variance(data.select_slice(READOUT // 2)))
+    assert np.mean(found) == pytest.approx(SD**2, rel=0.05)
+    assert min(alone) > 3 * SD**2
+
+
+def test_coils_keep_their_correlation() -> None:
+    covariance = with_volume_noise(planes(volume(coils=2))).noise_covariance
+    assert covariance is not None
+    np.testing.assert_allclose(np.diag(covariance).real, SD**2, rtol=0.12)
+    assert abs(covariance[0, 1]) / SD**2 == pytest.approx(CORRELATION, abs=0.1)
+
+
+def test_the_quieter_end_counts_where_the_object_reaches_the_other() -> None:
+    kspace = volume()
+    moved = planes(kspace).kspace.copy()
+    moved[-8:] += 20 * SD * np.abs(moved[8:16])
+    data = with_volume_noise(replace(planes(kspace), kspace=moved))
+    assert data.noise_covariance is not None and "positions 0-3" in data.header[NOISE_FROM]
+    assert data.noise_covariance[0, 0].real == pytest.approx(SD**2, rel=0.1)
+
+
+def test_other_scans_stay_as_they_are() -> None:
+    data = planes(volume())
+    for other in (
+        replace(data, header={}),
+        replace(data, noise_variance=1.0),
+        planes(volume(share=1.0)),
+        planes(volume(readout=16)),
+        replace(data, kspace=np.where(np.arange(READOUT)[:, None, None, None] % 60 < 4, 0, data.kspace)),
+    ):
+        assert with_volume_noise(other) is other
+
+
+def test_a_file_is_read_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "volume.npz"
+    np.savez(path, kspace=volume(coils=2).transpose(1, 0, 2, 3))
+    path.with_suffix(".json").write_text('{"dims": ["coil", "kx", "ky", "kz"]}')
+    data = load_scan(path, Recipe())
+    assert isinstance(data, KSpaceData)
+    prepared = prepare(data.select_slice(READOUT // 2), Recipe.of({"coils": {"calibration_lines": 8}}))
+    assert prepared.noise_source.startswith("estimated from the data, positions ")

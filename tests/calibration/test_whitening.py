@@ -1,0 +1,192 @@
+"""Coils made of independent noise, or combined into virtual ones: what they hold, and what stays as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mri_design import (
+    InputError,
+    KSpaceData,
+    Recipe,
+    estimate_noise_variance,
+    load_phantom,
+    prepare,
+    prewhiten,
+    reconstruct,
+)
+from mri_design.calibration.espirit import coil_directions
+from mri_design.calibration.whitening import compression
+from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.scan.calibration import COMPRESSED
+
+MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])
+PLAUSIBLE = np.array([[2, 0.5, 0], [0.3j, 1, 0], [0, 0.1, 0.5 - 0.2j]])
+"""No two coils correlate by more than a half: an estimate of more is taken for signal."""
+
+
+def noise_covariance(truth: object, mixing: np.ndarray, whiten: Callable) -> np.ndarray:
+    """Sample covariance per real component of the noise after whitening."""
+    noisy = whiten(truth.scan(0.02, mixing=mixing))  # type: ignore[attr-defined]
+    silent = whiten(truth.scan(0, mixing=mixing))  # type: ignore[attr-defined]
+    noise = np.moveaxis(noisy.kspace - silent.kspace, 1, 0).reshape(3, -1)
+    return noise @ noise.conj().T / (2 * noise.shape[1])
+
+
+def test_a_given_covariance_becomes_the_identity(truth: Callable) -> None:
+    covariance = 0.02**2 * MIXING @ MIXING.conj().T
+    found = noise_covariance(truth(coils=3), MIXING, lambda data: prewhiten(data, covariance))
+    np.testing.assert_allclose(found, np.eye(3), atol=0.04)
+
+
+def test_an_estimated_covariance_becomes_nearly_the_identity(truth: Callable) -> None:
+    data = truth(128, 128, 3).scan(0.02, mixing=PLAUSIBLE)
+    whitened = prewhiten(data)
+    before, after = (np.moveaxis(scan.kspace, 1, 0).reshape(3, -1) for scan in (data, whitened))
+    root = after @ np.linalg.pinv(before)
+    covariance = 0.02**2 * PLAUSIBLE @ PLAUSIBLE.conj().T
+    np.testing.assert_allclose(root @ covariance @ root.conj().T, np.eye(3), atol=0.15)
+    assert whitened.noise_variance == 1
+    assert estimate_noise_variance(whitened) == pytest.approx(1, rel=0.03)
+
+
+def test_maps_and_reference_still_explain_the_data(truth: Callable) -> None:
+    scene = truth(coils=3)
+    data = replace(
+        scene.scan(0.02, mixing=MIXING),
+        kspace=scene.kspace.astype(np.complex64),
+        coil_maps=scene.maps[np.newaxis].astype(np.complex64),
+        reference=scene.image[np.newaxis].astype(np.complex64),
+    )
+    whitened = prewhiten(data, 0.02**2 * MIXING @ MIXING.conj().T)
+    assert whitened.coil_maps is not None
+    assert whitened.reference is not None
+    np.testing.assert_allclose(np.linalg.norm(whitened.coil_maps, axis=1), 1, rtol=1e-5)
+    model = to_kspace(whitened.coil_maps * whitened.reference[:, np.newaxis])
+    np.testing.assert_allclose(model, whitened.kspace, atol=1e-4 * np.abs(whitened.kspace).max())
+
+
+def test_cropped_maps_stay_cropped_and_a_lone_reference_is_dropped(truth: Callable) -> None:
+    scene = truth(coils=3)
+    maps = (scene.maps * scene.inside)[np.newaxis].astype(np.complex64)
+    data = replace(scene.scan(0.02), reference=scene.image[np.newaxis].astype(np.complex64))
+    whitened = prewhiten(replace(data, coil_maps=maps))
+    assert whitened.coil_maps is not None
+    assert not whitened.coil_maps[:, :, ~scene.inside].any()
+    assert prewhiten(data).reference is None
+
+
+def test_a_single_coil_is_scaled_with_its_reference(truth: Callable) -> None:
+    scene = truth(coils=1)
+    reference = (scene.image * scene.maps[0])[np.newaxis].astype(np.complex64)
+    whitened = prewhiten(replace(scene.scan(0.01), reference=reference), np.array([[0.01**2]]))
+    assert whitened.reference is not None
+    np.testing.assert_allclose(whitened.reference, reference * 100, rtol=1e-5)
+    difference = to_image(whitened.kspace[:, 0]) - whitened.reference
+    assert np.mean(np.abs(difference) ** 2) / 2 == pytest.approx(1, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [np.eye(2), np.ones((3, 3)), -np.eye(3), np.triu(np.ones((3, 3))), np.full((3, 3), np.nan)],
+    ids=["size", "singular", "negative", "not-hermitian", "nan"],
+)
+def test_matrices_that_are_no_covariance_are_refused(truth: Callable, covariance: np.ndarray) -> None:
+    with pytest.raises(InputError) as caught:
+        prewhiten(truth(coils=3).scan(0.02), covariance)
+    assert caught.value.field == "covariance"
+
+
+GRID, COILS = (48, 40), 8
+
+
+def scan(seed: int = 0) -> KSpaceData:
+    return load_phantom("brain", shape=GRID, n_coils=COILS, rng=np.random.default_rng(seed))
+
+
+def compressing(count: int) -> Recipe:
+    return Recipe().replacing("coils", compress_coils=count)
+
+
+def test_the_directions_are_those_of_a_singular_value_decomposition() -> None:
+    data = scan()
+    made = compression(data.kspace, 3, 16)
+    rows, columns = (slice(n // 2 - w, n // 2 + w) for n, w in zip(GRID, (8, 16), strict=True))
+    centre = data.kspace[0][:, rows, columns].reshape(COILS, -1).astype(np.complex128)
+    left, strength, _ = np.linalg.svd(centre, full_matrices=False)
+    np.testing.assert_allclose(np.abs(made.matrix @ left[:, :3]), np.eye(3), atol=1e-6)
+    assert made.lost == pytest.approx(1 - (strength[:3] ** 2).sum() / (strength**2).sum(), rel=1e-6)
+    np.testing.assert_allclose(made.matrix @ made.matrix.conj().T, np.eye(3), atol=1e-12)
+
+
+def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> None:
+    data = replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6)
+    lines = np.zeros(GRID[0], bool)
+    lines[::2] = lines[16:32] = True
+
+    def image(count: int | None) -> tuple[np.ndarray, bool]:
+        recipe = Recipe() if count is None else compressing(count)
+        made = prepare(data, recipe, measured=lines)
+        found = reconstruct(made.slice_model(0, recipe), lines, "least-squares", recipe)
+        return np.asarray(found.image), COMPRESSED in made.data.header
+
+    whole, fewer = image(None)
+    assert not fewer and not image(COILS)[1]  # as many as there are: nothing to do
+    errors = {}
+    for count in (6, 3):
+        seen, fewer = image(count)
+        errors[count] = np.linalg.norm(np.abs(seen) - np.abs(whole)) / np.linalg.norm(whole)
+        assert fewer
+    assert errors[6] < 0.02 < errors[3] < 0.3
+
+
+def test_samples_that_were_not_measured_have_no_say() -> None:
+    data = replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6)
+    lines = np.zeros(GRID[0], bool)
+    lines[::2] = lines[16:32] = True
+    poisoned = data.kspace.copy()
+    poisoned[:, :, ~lines] *= 1e3
+    one, other = (prepare(replace(data, kspace=k), compressing(4), measured=lines) for k in (data.kspace, poisoned))
+    np.testing.assert_array_equal(one.mixing, other.mixing)
+    np.testing.assert_array_equal(one.data.coil_maps, other.data.coil_maps)
+
+
+def test_maps_that_are_given_are_combined_too_and_still_explain_the_scan() -> None:
+    data = scan(1)
+    assert data.coil_maps is not None and data.reference is not None
+    made = prepare(data, compressing(4))
+    assert made.data.coil_maps is not None and made.data.reference is not None
+    np.testing.assert_allclose(np.linalg.norm(made.data.coil_maps[0], axis=0), 1, atol=1e-5)
+    seen = made.data.coil_maps[0] * made.data.reference[0]
+    matrix = compression(data.kspace, 4, 24).matrix
+    expected = np.tensordot(matrix, data.coil_maps[0] * data.reference[0], axes=1)
+    np.testing.assert_allclose(seen, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_the_phase_of_a_volume_runs_on_through_slices_that_are_combined_differently() -> None:
+    first, second = scan(0), scan(1)
+    stack = np.concatenate([first.kspace, second.kspace])
+    energies = sum(np.tensordot(k, k.conj(), ((1, 2), (1, 2))) for k in stack.astype(np.complex128))
+    common = coil_directions(np.asarray(energies))
+    for data in (first, second):
+        made = compression(data.kspace, 4, 24)
+        own = made.directions(common)
+        np.testing.assert_allclose(own.conj().T @ own, np.eye(4), atol=1e-10)
+        along = own[:, 0].conj() @ (made.matrix @ common[:, 0])
+        assert along.real > 0.9 and abs(along.imag) < 1e-10
+
+
+def test_samples_as_the_scanner_measured_them_cannot_be_had_from_virtual_coils() -> None:
+    made = prepare(scan(), compressing(3))
+    with pytest.raises(InputError):
+        made.as_read(made.data.kspace[0], None, 1.0)
+
+
+@pytest.mark.parametrize("count", [0, 9])
+def test_refuses_more_coils_than_there_are(count: int) -> None:
+    with pytest.raises(InputError) as caught:
+        compression(scan().kspace, count, 24)
+    assert caught.value.field == "virtual coils"
