@@ -30,10 +30,11 @@ from parts.pages import put_table
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import squared_error
-from mri_design.evidence.evidence import ErrorEvidence, Innovations
-from mri_design.evidence.squared_error import (
+from mri_design.evidence.error_bars import (
     FEATURES,
+    ErrorEvidence,
     ImagesAlike,
+    Innovations,
     SquaredErrorModel,
     features,
     kind_of,

@@ -32,7 +32,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import squared_error
-from mri_design.evidence.evidence import share_measured
+from mri_design.evidence.error_bars import share_measured
 from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.design import DesignOptions, final_model, run_design
 from mri_design.experiment.extent import start_lines, stop_rule, with_calibration

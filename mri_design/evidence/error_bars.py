@@ -1,19 +1,522 @@
-"""Error bars that hold: where an image is unsure, and one factor that makes them as large as its predicted error."""
+"""Error bars that hold: what a scan says of the squared error of its image, which is predicted, and makes one factor.
+
+A posterior shows well where an image is uncertain, and badly by how much. The logarithm of the squared error over the
+sum of the posterior's variances is regressed on a few logarithms that every scan has (`FEATURES`): how much more
+energy than expected was found on readouts that were held back, how much the image lacks where nothing was measured,
+how far it moved between its estimates. A straight line through them is corrected by what it left open of images alike:
+kernel ridge regression, which far from all images is the straight line. It has been learnt from images whose truth is
+known, of several anatomies, encodings, coils and noises (``benchmarks/error_bars.py learn``,
+results/error-bars/README.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.evidence.evidence import ErrorEvidence, powers
-from mri_design.evidence.squared_error import How, PredictedError
+from mri_design.errors import InputError
+from mri_design.evidence.draws import radii
+from mri_design.evidence.held_back import HeldBack
 from mri_design.kinds import count_text
-from mri_design.operators.base import Array
+from mri_design.model.mr_image import MRSlice
+from mri_design.model.posterior import GaussianPosterior
+from mri_design.operators.base import Array, squared_modulus
+from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.potentials.priors import Laplace
+from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
+
+LEAST_FOUND = 0.5
+"""Energy found on readouts held back, its noise taken off, in standard deviations of that noise, at least."""
+DRAWS = 8
+"""Posterior draws behind what is expected of the readouts held back, where inference made none."""
+RINGS = 16
+"""Rings in which measured energies are compared with those of the image."""
+LEAST_MISSING = 0.02
+"""Share of the energy that is left missing at least."""
+KNOWN_BLOCKS = {"pixels", "differences", "non-local", "companion", "repeat"}
+"""Kinds of blocks under which predictions of the squared error have been learnt."""
+EDGES = np.array([0.0, 0.06, 0.12, 0.2, 0.3, 0.45, 0.65, 0.85, np.inf])
+"""Edges of the rings that samples are sorted into, |k| in units of half the grid."""
+FEW = 8
+"""Samples of a ring below which what is found there counts as it does everywhere."""
+
+
+@dataclass(frozen=True)
+class Innovations:
+    """Readouts held back, and what the posterior of the others expected of them.
+
+    Parameters
+    ----------
+    count : int
+        Readouts.
+    found : float
+        Energy of measured less predicted samples, the noise taken off, in the data's units squared.
+    expected : float
+        Energy of the posterior's error on them.
+    surprise : float
+        Mean over samples of found over expected energy, noise included in both: 1 where the posterior is right. Samples
+        at high frequencies count as much as those of the centre, where the energy is.
+    by_ring : float
+        Found over expected energy, ring by ring of k-space, each weighted by what the posterior of the image expects of
+        the whole ring.
+    """
+
+    count: int
+    found: float
+    expected: float
+    surprise: float
+    by_ring: float
+
+    @classmethod
+    def of(cls, folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> Innovations | None:
+        """From predictions of readouts held back, and the posterior of the image; None where there are none."""
+        if not folds:
+            return None
+        found, expected, rings = (np.concatenate(parts, axis=-1) for parts in zip(*map(_energies, folds), strict=True))
+        one = folds[0].slice_model
+        noise, held = 2 * one.noise_variance, sum(len(fold.held) for fold in folds)
+        over = _over(found, expected, noise)
+        each = [
+            _over(found[:, rings == n], expected[:, rings == n], noise) if np.sum(rings == n) >= FEW else over
+            for n in range(len(EDGES) - 1)
+        ]
+        kspace = CentredFFT(one.shape)(final.own_deviations(np.random.default_rng(seed), DRAWS))
+        power = np.mean(powers(kspace), axis=0)
+        places = np.digitize(radii((one.shape[0], one.shape[1])), EDGES) - 1
+        weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
+        return cls(
+            held,
+            over * float(expected.sum()),
+            float(expected.sum()),
+            float(np.mean(found / (expected + noise))),
+            float(weights @ np.array(each) / weights.sum()),
+        )
+
+
+def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+    """Energy found and expected of every sample held back, (coil, sample) each, and the rings of the samples."""
+    one, posterior = fold.slice_model, fold.posterior
+    rows, draws = one.measurement(fold.held), posterior.own_deviations(np.random.default_rng(fold.seed), DRAWS)
+    power = np.mean(np.stack([powers(rows(draw)) for draw in draws]), axis=0)
+    found = powers(one.acquire(fold.held) - rows(posterior.mean))
+    rings = np.digitize(sample_radii(one, fold.held), EDGES).ravel() - 1
+    return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
+
+
+def sample_radii(slice_model: MRSlice, ids: Sequence[int]) -> NDArray[np.float64]:
+    """|k| of every sample of some readouts as the data of one coil are ordered, 1 at the middle of the grid's edges."""
+    readouts, half = slice_model.candidates, np.array(slice_model.shape) / 2
+    if isinstance(readouts, ShotReadouts):
+        return np.asarray(np.linalg.norm(readouts.shots[list(ids)] / half, axis=-1).ravel())
+    if isinstance(readouts, PlaneReadouts):
+        return np.asarray(readouts.radius[sorted(ids)])
+    each = radii((slice_model.shape[0], slice_model.shape[1]))
+    return each[slice_model.grid_samples(np.asarray(ids))] if slice_model.samples is not None else each[list(ids)]
+
+
+def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: float) -> float:
+    """Found less noise over expected energy of some samples; at least what noise alone may show."""
+    least = LEAST_FOUND * noise * np.sqrt(found.size)
+    return float(max(found.sum() - noise * found.size, least) / expected.sum())
+
+
+def energy_missing(slice_model: MRSlice, lines: Sequence[int], image: Array) -> float:
+    """Energy that an image lacks on candidates that were not measured, beside those measured at the same distance.
+
+    The error of a posterior mean is orthogonal to the mean, so its energy is that of the truth less that of the mean;
+    and the truth has as much as was measured as far from DC. Along shots there are no such candidates: NaN.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        Lines, or samples of a plane.
+    lines : sequence of int
+        Those measured.
+    image : complex array, shape (ky, kx)
+        The posterior mean.
+    """
+    readouts = slice_model.candidates
+    if not isinstance(readouts, LineReadouts | PlaneReadouts) or slice_model.samples is not None:
+        return float("nan")
+    measured = np.zeros(readouts.size, dtype=bool)
+    measured[list(lines)] = True
+    if measured.all():
+        return 0.0
+    values = readouts.values(image[None], slice_model.maps, slice_model.library)
+    own = np.sum(powers(values), axis=(0, 1, 3))
+    data = readouts.energies(slice_model.acquire(sorted(lines)).astype(np.complex128), sorted(lines))
+    noise = 2 * slice_model.noise_variance * slice_model.n_coils * values.shape[3]
+    distance = np.linalg.norm(readouts.frequencies / (np.array(readouts.shape) / 2), axis=1)
+    rings = np.minimum((distance * RINGS).astype(int), RINGS)
+    count = np.bincount(rings[sorted(lines)], minlength=RINGS + 1)
+    energy = np.bincount(rings[sorted(lines)], data - noise, minlength=RINGS + 1)
+    known = count > 0
+    level = np.maximum(energy[known] / count[known], LEAST_FOUND * noise / np.sqrt(values.shape[3] * count[known]))
+    at = np.interp(rings[~measured], np.flatnonzero(known), np.log(level))
+    truth = float(np.exp(at).sum())
+    return max(truth - float(own[~measured].sum()), LEAST_MISSING * truth)
+
+
+@dataclass(frozen=True)
+class ErrorEvidence:
+    """Energies and numbers of one image, from which the squared error of the image is predicted.
+
+    Energies are sums over pixels of squared moduli, in the units of the calibrated data.
+
+    Parameters
+    ----------
+    variance : float
+        Sum of the posterior's variances, as inference has them.
+    local_variance : float
+        That of the posterior without non-local blocks and companions, where it was made; else the same.
+    noise : float
+        What the noise alone would leave in the image of one coil from all samples: 2 sigma^2 for each pixel.
+    share : float
+        Measured samples over pixels, at most 1.
+    coils : int
+        Number of coils.
+    encoding : str
+        "lines", "plane", or "shots".
+    phase_aware : bool
+        Whether the phase counts as known.
+    innovations : Innovations, optional
+        Of the readouts held back; None where there are none.
+    from_held : float
+        Energy of the image less that of the readouts that are not held back; NaN without such.
+    from_local : float
+        Energy of the image less that without non-local blocks; 0 without such.
+    from_alone : float
+        Energy of the image less that without companions; 0 without such.
+    missing : float
+        See `energy_missing`; NaN along shots.
+    gain : float
+        Mean logarithm of the energy that companions take off what is held back; 0 without such.
+    """
+
+    variance: float
+    _: KW_ONLY
+    local_variance: float
+    noise: float
+    share: float
+    coils: int
+    encoding: str
+    phase_aware: bool
+    innovations: Innovations | None = None
+    from_held: float = float("nan")
+    from_local: float = 0.0
+    from_alone: float = 0.0
+    missing: float = float("nan")
+    gain: float = 0.0
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Everything that was inferred on the way to an image with error bars.
+
+    Parameters
+    ----------
+    slice_model : MRSlice
+        The slice without its companions.
+    lines : sequence of int
+        Readouts behind the image.
+    final : GaussianPosterior
+        Of the image.
+    before : GaussianPosterior
+        Without non-local blocks and companions, or of the first stage; the same where there are none.
+    local : complex array, shape (ky, kx), optional
+        First estimate, before there were non-local blocks; None without such.
+    alone : complex array, shape (ky, kx), optional
+        Image without companions; None without such.
+    folds : sequence of HeldBack
+        What is inferred without some readouts, and without others; empty where none could be held back.
+    gain : float
+        As `ErrorEvidence.gain`.
+    """
+
+    slice_model: MRSlice
+    lines: Sequence[int]
+    final: GaussianPosterior
+    before: GaussianPosterior
+    _: KW_ONLY
+    local: Array | None = None
+    alone: Array | None = None
+    folds: Sequence[HeldBack] = ()
+    gain: float = 0.0
+
+    @property
+    def others(self) -> list[Array]:
+        """Estimates from fewer readouts, and from fewer blocks."""
+        return [fold.posterior.mean for fold in self.folds] + ([] if self.local is None else [self.local])
+
+    @property
+    def of_known_blocks(self) -> bool:
+        """Whether all blocks of the image's prior are of this package, with Laplace sites."""
+        blocks = self.final.model.blocks
+        return {block.name for block in blocks} <= KNOWN_BLOCKS and all(
+            isinstance(block.potential, Laplace) for block in blocks
+        )
+
+    def evidence(self, std: Array, seed: int) -> ErrorEvidence:
+        """What they say of the squared error of the image, whose posterior has standard deviations ``std``."""
+        one, image, before = self.slice_model, self.final.mean, self.before
+        own = energy_of(std)
+        known = before.marginals.kind == "exact" or before.marginals.image is not None
+        return ErrorEvidence(
+            own,
+            local_variance=own if before is self.final or not known else float(np.sum(before.image_variances)),
+            noise=2 * one.noise_variance * image.size,
+            share=share_measured(one, self.lines),
+            coils=one.n_coils,
+            encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
+            phase_aware=one.phase is not None,
+            innovations=Innovations.of(self.folds, self.final, seed),
+            from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
+            from_local=0.0 if self.local is None else energy_of(image - self.local),
+            from_alone=0.0 if self.alone is None else energy_of(image - self.alone),
+            missing=energy_missing(one, self.lines, image),
+            gain=self.gain,
+        )
+
+
+def energy_of(image: Array) -> float:
+    """Sum over pixels of the squared modulus."""
+    return float(np.sum(powers(image)))
+
+
+def powers(samples: Array) -> NDArray[np.float64]:
+    """Squared moduli in double precision, whatever the unit of the data."""
+    double = np.complex128 if np.iscomplexobj(samples) else np.float64
+    return np.asarray(squared_modulus(samples.astype(double)))
+
+
+def share_measured(slice_model: MRSlice, lines: Sequence[int]) -> float:
+    """Measured readouts over those of the whole grid; along trajectories samples over pixels, at most 1."""
+    if isinstance(slice_model.candidates, ShotReadouts):
+        samples = slice_model.candidates.shots.shape[1]
+        return min(1.0, len(lines) * samples / (slice_model.shape[0] * slice_model.shape[1]))
+    return min(1.0, len(lines) / slice_model.candidates.size)
+
+
+FALLS = 0.6
+"""How much of the logarithm of a companion's gain on readouts held back is found in the squared error, too."""
+FEWEST = 2
+"""Readouts held back that predict an error under blocks of which nothing has been learnt."""
+MARGIN = 0.25
+"""Share of what a feature ranged over in learning by which it may lie outside."""
+HALF = 1.0
+"""Readouts held back at which what they say is trusted by half."""
+_TINY = 1e-12
+Numbers = NDArray[np.float64]
+
+
+def _log(energy: float) -> float:
+    return float(np.log(max(energy, _TINY)))
+
+
+def _over_variance(energy: Callable[[ErrorEvidence], float]) -> Callable[[ErrorEvidence], float]:
+    """Logarithm of an energy over the posterior's variances, 0 where there is none."""
+
+    def feature(known: ErrorEvidence) -> float:
+        found = energy(known)
+        return _log(found / known.variance) if found > 0 else 0.0
+
+    return feature
+
+
+def _seen(known: ErrorEvidence) -> Innovations:
+    if known.innovations is None:
+        raise InputError("evidence", "no readouts held back", "some")
+    return known.innovations
+
+
+def _trust(known: ErrorEvidence) -> float:
+    """Weight of what readouts held back say, 0 to 1."""
+    count = _seen(known).count
+    return count / (count + HALF)
+
+
+_FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
+    ("constant", lambda known: 1.0),
+    ("several coils", lambda known: float(known.coils > 1)),
+    ("log coils", lambda known: _log(known.coils)),
+    ("plane", lambda known: float(known.encoding == "plane")),
+    ("shots", lambda known: float(known.encoding == "shots")),
+    ("phase-aware", lambda known: float(known.phase_aware)),
+    ("log share measured", lambda known: _log(known.share)),
+    ("log noise", _over_variance(lambda known: known.noise)),
+    ("few held back", lambda known: 1 - _trust(known)),
+    ("log found over expected energy", lambda known: _trust(known) * _log(_seen(known).found / _seen(known).expected)),
+    ("log found over expected energy, ring by ring", lambda known: _trust(known) * _log(_seen(known).by_ring)),
+    ("log energy expected of what is held back", _over_variance(lambda known: _seen(known).expected)),
+    ("log surprise", lambda known: _trust(known) * _log(_seen(known).surprise)),
+    ("log energy that the image lacks", _over_variance(lambda known: known.missing)),
+    ("log change since readouts were held back", _over_variance(lambda known: known.from_held)),
+    ("non-local", lambda known: float(known.from_local > 0)),
+    ("log change by non-local blocks", _over_variance(lambda known: known.from_local)),
+    ("companions", lambda known: float(known.from_alone > 0)),
+    ("gain of companions", lambda known: known.gain),
+    ("log change by companions", _over_variance(lambda known: known.from_alone)),
+)
+FEATURES = tuple(name for name, _ in _FEATURES)
+"""Names of the features, in their order; energies are relative to the sum of the posterior's variances."""
+
+
+def features(known: ErrorEvidence) -> Numbers:
+    """Features of one image, (`FEATURES`,)."""
+    return np.array([value(known) for _, value in _FEATURES])
+
+
+def kind_of(known: ErrorEvidence) -> str:
+    """Encoding, and whether there are several coils."""
+    return known.encoding + (", coils" if known.coils > 1 else "")
+
+
+@dataclass(frozen=True)
+class ImagesAlike:
+    """What a straight line leaves open, by images whose truth is known: each pulls those alike up or down.
+
+    Parameters
+    ----------
+    features : float array, shape (image, features)
+        Of the images.
+    pulls : float array, shape (image,)
+        How much an image like it is pulled by each, in nats.
+    unit : float array, shape (features,)
+        By which differences of features are divided.
+    reach : float
+        Distance, in these units, at which the pull has fallen to exp(-1/2).
+    """
+
+    features: Numbers
+    pulls: Numbers
+    unit: Numbers
+    reach: float
+
+    def __call__(self, found: Numbers) -> float:
+        """What is added to the straight line at these features."""
+        return float(self.alike(found) @ self.pulls)
+
+    def alike(self, found: Numbers) -> Numbers:
+        """How much every image is like the one with these features, 0 to 1."""
+        return np.asarray(np.exp(-np.sum(((self.features - found) / self.unit) ** 2, axis=1) / (2 * self.reach**2)))
+
+
+@dataclass(frozen=True)
+class SquaredErrorModel:
+    """log(squared error / sum of variances) = features . weights + what images alike add, up to a spread.
+
+    Parameters
+    ----------
+    weights : float array, shape (features,)
+        Of `FEATURES`.
+    images : ImagesAlike
+        Those that it has been learnt from.
+    lowest, highest : float array, shape (features,)
+        What the features ranged over in learning.
+    spread : mapping of str to float
+        By `kind_of`: standard deviation of what the features leave open, in nats, on subjects that were left out.
+
+    Raises
+    ------
+    InputError
+        For shapes that do not fit, or values that are not finite.
+    """
+
+    weights: Numbers
+    images: ImagesAlike
+    lowest: Numbers
+    highest: Numbers
+    spread: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        shapes = {each.shape for each in (self.weights, self.images.unit, self.lowest, self.highest)}
+        if shapes != {(len(FEATURES),)} or not np.isfinite([self.weights, self.lowest, self.highest]).all():
+            raise InputError("squared error model", f"shapes {shapes}", f"finite numbers, ({len(FEATURES)},) each")
+
+    def unlike(self, known: ErrorEvidence) -> list[str]:
+        """Names of the features that lie outside of what has been learnt from."""
+        if known.encoding != "shots" and np.isnan(known.missing):
+            return ["log energy that the image lacks"]
+        found, room = features(known), MARGIN * (self.highest - self.lowest)
+        outside = (found < self.lowest - room - _TINY) | (found > self.highest + room + _TINY)
+        return [name for name, far in zip(FEATURES, outside, strict=True) if far]
+
+    def squared_error(self, known: ErrorEvidence) -> float:
+        """What it predicts of an image, in the units of the evidence."""
+        found = features(known)
+        return known.variance * float(np.exp(found @ self.weights + self.images(found)))
+
+
+@cache
+def shipped_squared_error_model() -> SquaredErrorModel:
+    """The weights that ``benchmarks/error_bars.py learn`` has learnt."""
+    text = resources.files("mri_design.evidence").joinpath("squared_error.json").read_text("utf-8")
+    stored = json.loads(text)
+    if tuple(stored["features"]) != FEATURES:
+        raise InputError(field="squared_error.json", got="other features", wanted="those of this version")
+    weights, lowest, highest, unit, pulls, known = (
+        np.array(stored[name], dtype=float) for name in ("weights", "lowest", "highest", "unit", "pulls", "images")
+    )
+    return SquaredErrorModel(
+        weights, ImagesAlike(known, pulls, unit, stored["reach"]), lowest, highest, stored["spread"]
+    )
+
+
+How = Literal["learnt", "held back"]
+
+
+@dataclass(frozen=True)
+class PredictedError:
+    """The squared error of an image as it is predicted.
+
+    Parameters
+    ----------
+    squared : float
+        Summed over pixels, in the units of the evidence.
+    how : {"learnt", "held back"}
+        By the regression, or by readouts held back alone, where it has seen nothing like the scan.
+    spread : float
+        Standard deviation of its logarithm; NaN where none is known.
+    """
+
+    squared: float
+    how: How
+    spread: float = float("nan")
+
+
+def predicted_error(known: ErrorEvidence, *, learnt: bool = True) -> PredictedError | None:
+    """Predict the squared error of an image.
+
+    Parameters
+    ----------
+    known : ErrorEvidence
+        What the scan says.
+    learnt : bool
+        Whether the blocks of the image's prior are of the kinds that the regression has seen.
+
+    Returns
+    -------
+    PredictedError or None
+        None where nothing could be held back, or too little to go by alone.
+    """
+    seen, model = known.innovations, shipped_squared_error_model()
+    if seen is None:
+        return None
+    if learnt and not model.unlike(known):
+        return PredictedError(model.squared_error(known), "learnt", model.spread[kind_of(known)])
+    if seen.count < FEWEST:
+        return None
+    squared = known.local_variance * seen.found / seen.expected * float(np.exp(-FALLS * known.gain))
+    return PredictedError(squared, "held back")
+
 
 BOUNDS = (1 / 3, 30.0)
 """Bounds of the factor on variances: beyond them the prediction is trusted less than the posterior."""

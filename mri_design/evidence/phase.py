@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mri_design.design.slices import found_energies
-from mri_design.evidence.choosing import FEWEST, best_model
-from mri_design.evidence.prediction import HeldBack
+from mri_design.evidence.held_back import FEWEST, HeldBack, best_model
 from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.evidence.choosing import FEWEST
-from mri_design.evidence.prediction import HeldBack
+from mri_design.evidence.held_back import FEWEST, HeldBack
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 

@@ -11,7 +11,7 @@ from mri_design.brief import briefly
 from mri_design.design.engine import DesignState
 from mri_design.design.trace import relative_error
 from mri_design.errors import require_counts, require_instance
-from mri_design.evidence.evidence import energy_of
+from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.design import final_model
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct_prepared

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.design.constraints import Constraints, LineConstraints
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.estimation.penalised import InnerSolver
-    from mri_design.evidence.companion import CompanionPrior
+    from mri_design.evidence.companions import CompanionPrior
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.phase import PhasePrior
@@ -426,7 +426,7 @@ class CompanionRecipe(Settings):
 
     def made(self) -> CompanionPrior:
         """How they act in the prior."""
-        from mri_design.evidence.companion import CompanionPrior
+        from mri_design.evidence.companions import CompanionPrior
 
         return CompanionPrior(self.companion_strength, self.trust_companion, self.register_companion)
 

@@ -10,13 +10,21 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.design.trace import relative_error
-from mri_design.errors import InputError, UnknownNameError, require_counts, require_instance, require_random
+from mri_design.errors import (
+    InputError,
+    UnknownNameError,
+    UsageError,
+    option,
+    require_counts,
+    require_instance,
+    require_random,
+)
 from mri_design.estimation.map_estimate import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
-from mri_design.evidence.choosing import FEWEST, NARROW_CENTRE
-from mri_design.evidence.companion import CompanionChoice, choose_companions, renew_companions
-from mri_design.evidence.error_bars import StdFactor, shaped_std, std_factor
-from mri_design.evidence.evidence import Estimates, energy_of
+from mri_design.evidence.companions import CompanionChoice, choose_companions, renew_companions
+from mri_design.evidence.draws import PosteriorDraws
+from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, predicted_error, shaped_std, std_factor
+from mri_design.evidence.held_back import FEWEST, NARROW_CENTRE, HeldBack, hold_back
 from mri_design.evidence.non_local import (
     LastStage,
     carried,
@@ -29,12 +37,9 @@ from mri_design.evidence.non_local import (
     why_left_out,
 )
 from mri_design.evidence.phase import PhaseChoice, choose_phase, is_one_sided
-from mri_design.evidence.prediction import HeldBack, hold_back
 from mri_design.evidence.spectral_correction import shipped_spectral_correction, strength
-from mri_design.evidence.squared_error import predicted_error
 from mri_design.experiment.extent import expected_total
-from mri_design.experiment.posterior_draws import PosteriorDraws
-from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_or_default
 from mri_design.experiment.textbook import TEXTBOOK, textbook
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.mr_image import MRSlice
@@ -42,6 +47,7 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.registry import full_name
+from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
 
 OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
@@ -506,6 +512,40 @@ def reconstruct_by_recipe(
         Whether to compute error bars, where the method has them.
     """
     return reconstruct_prepared(slice_model, sorted(lines), None, recipe, image_rng(seed), with_std=with_std)
+
+
+def check_draws(recipe: ReconstructionRecipe) -> None:
+    """Refuse draws of an image that has no posterior.
+
+    Raises
+    ------
+    UsageError
+        For another method than the posterior mean.
+    """
+    if recipe.draws and recipe.method != "mean":
+        raise UsageError(
+            f"{recipe.draws} draws are asked for, and only the posterior mean has any: leave out {option('draws')}, or "
+            f"the method {recipe.method}"
+        )
+
+
+def check_size_of_draws(recipe: ReconstructionRecipe, images: int, grid: tuple[int, int]) -> None:
+    """Refuse more draws of all images of a run than one file may hold.
+
+    Raises
+    ------
+    InputError
+        Saying how many there could be.
+    """
+    each, most = images * grid[0] * grid[1] * np.dtype(np.complex64).itemsize, DEFAULT_LIMITS.max_bytes
+    if recipe.draws * each > most:
+        raise InputError(
+            field="draws",
+            got=f"{recipe.draws} of {images} images of {grid[0]} x {grid[1]} pixels, {recipe.draws * each / 1e9:.3g} "
+            "GB",
+            wanted=f"{most / 1e9:.3g} GB at most, {most // each} draws",
+            cure=f"Ask for fewer ({option('draws')}), or for fewer slices ({option('slices')}).",
+        )
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:

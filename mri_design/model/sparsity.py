@@ -379,7 +379,7 @@ def repeat(block: SparsityBlock, image: ImageFacts) -> Coefficients:
         Where there is no repeat.
     """
     if image.expected is None:
-        raise InputError("repeat", "none", "an ExpectedImage", "evidence.repeat makes it of another image.")
+        raise InputError("repeat", "none", "an ExpectedImage", "`evidence.companions` makes it of another image.")
     analysis = FiniteDifferences(image.shape)
     weights = np.broadcast_to(image.expected.trust, analysis.out_shape)
     return Coefficients(analysis, centre=image.expected.image, weights=weights)

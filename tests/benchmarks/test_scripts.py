@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_recipe
-from mri_design.evidence.squared_error import features, shipped_squared_error_model
+from mri_design.evidence.error_bars import features, shipped_squared_error_model
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import SequenceSettings, load_scanner

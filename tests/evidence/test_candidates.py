@@ -10,9 +10,8 @@ import pytest
 from mri_design import DoubleLoop, MRSlice, Recipe, radial_spokes, reconstruct, turned
 from mri_design.design.slices import found_energies, innovation
 from mri_design.evidence import phase
-from mri_design.evidence.choosing import held_back
+from mri_design.evidence.held_back import held_back, hold_back
 from mri_design.evidence.phase import PhaseChoice, choose_phase
-from mri_design.evidence.prediction import hold_back
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 

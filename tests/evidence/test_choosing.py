@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.evidence.choosing import best_model
+from mri_design.evidence.held_back import best_model
 
 
 def test_the_first_model_is_kept_without_evidence():

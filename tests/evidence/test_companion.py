@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.evidence.companion import CompanionChoice, CompanionPrior, choose_companions, renew_companions
-from mri_design.evidence.prediction import hold_back
+from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
+from mri_design.evidence.held_back import hold_back
 from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct

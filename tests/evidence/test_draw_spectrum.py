@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_input, load_recipe, prepare
-from mri_design.evidence.draw_spectrum import (
+from mri_design.evidence.draws import (
     BRIGHTNESS,
     KNOWN,
     MIDDLES,
@@ -19,7 +19,7 @@ from mri_design.evidence.draw_spectrum import (
     with_brightness,
     with_spectrum_of_errors,
 )
-from mri_design.evidence.prediction import hold_back
+from mri_design.evidence.held_back import hold_back
 from mri_design.operators.conventions import to_image, to_kspace
 
 SIDE, NOISE = 32, 1e-4

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 from mri_design import PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
-from mri_design.evidence.choosing import held_back
-from mri_design.evidence.error_bars import BOUNDS, shaped_std, std_factor
-from mri_design.evidence.evidence import ErrorEvidence, Innovations, energy_missing
-from mri_design.evidence.prediction import HeldBack, hold_back
-from mri_design.evidence.squared_error import (
+from mri_design.evidence.error_bars import (
+    BOUNDS,
+    ErrorEvidence,
     ImagesAlike,
+    Innovations,
     PredictedError,
+    energy_missing,
     predicted_error,
+    shaped_std,
     shipped_squared_error_model,
+    std_factor,
 )
+from mri_design.evidence.held_back import HeldBack, held_back, hold_back
 from mri_design.experiment.reconstruction import OF_THE_POSTERIOR
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts

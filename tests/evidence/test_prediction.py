@@ -3,7 +3,7 @@
 import numpy as np
 
 from mri_design import MRSlice, load_input, load_recipe, prepare
-from mri_design.evidence.prediction import hold_back
+from mri_design.evidence.held_back import hold_back
 
 RECIPE = load_recipe("local").replacing("simulation", matrix=48)
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})

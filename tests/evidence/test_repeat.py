@@ -6,11 +6,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from mri_design.evidence import companion
-from mri_design.evidence.companion import CompanionChoice, CompanionPrior, choose_companions
-from mri_design.evidence.prediction import hold_back
+from mri_design.evidence import companions
+from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, expected_image, matched
+from mri_design.evidence.held_back import hold_back
 from mri_design.evidence.registration import RigidMotion
-from mri_design.evidence.repeat import expected_image, matched
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.inference.double_loop import DoubleLoop
@@ -66,7 +65,7 @@ def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_ma
     one = replace(slice_of(TRUTH, SD, 1), companions=(Companion("earlier", motion.applied(TRUTH)),))
     strong = RECIPE.replacing("companion", companion_strength="strong")
     made = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
-    with patch.object(companion, "REPEAT_ANEW", np.inf):
+    with patch.object(companions, "REPEAT_ANEW", np.inf):
         first = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
     turned = [abs(result.companions.offered[0].registration.motion.angle - 1.4) for result in (made, first)]
     assert turned[0] < 0.3 < turned[1]

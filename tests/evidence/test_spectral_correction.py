@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, MRSlice, Recipe, load_input, prepare, reconstruct
-from mri_design.evidence.prediction import HeldBack, hold_back
+from mri_design.evidence.held_back import HeldBack, hold_back
 from mri_design.evidence.spectral_correction import (
     KX_EDGES,
     KY_EDGES,

@@ -7,7 +7,7 @@ import pytest
 from scipy.ndimage import affine_transform
 
 from mri_design import InputError
-from mri_design.evidence.companion import CompanionPrior, Offered, choose_companions
+from mri_design.evidence.companions import CompanionPrior, Offered, choose_companions
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.recipe import load_recipe
 from mri_design.model.companion import Companion

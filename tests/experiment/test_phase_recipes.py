@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import MRSlice, Recipe, load_recipe, mr_image_model, reconstruct
+from mri_design.evidence.held_back import hold_back
 from mri_design.evidence.phase import PhaseChoice, choose_phase
-from mri_design.evidence.prediction import hold_back
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.elementary import PhasedParts
 from tests.phased_slices import smooth, textured

@@ -5,13 +5,8 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from mri_design import InputError, MRSlice, Recipe, UsageError, load_input, load_recipe, prepare, reconstruct
-from mri_design.experiment.posterior_draws import (
-    check_draws,
-    check_size_of_draws,
-    posterior_deviations,
-    scaled_deviations,
-)
-from mri_design.experiment.reconstruction import InferenceOptions
+from mri_design.evidence.draws import posterior_deviations, scaled_deviations
+from mri_design.experiment.reconstruction import InferenceOptions, check_draws, check_size_of_draws
 
 LINES = range(0, 16, 2)
 COUNT = 384

@@ -17,8 +17,8 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import names_file
-from mri_design.experiment.posterior_draws import check_draws
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import check_draws
 from mri_design.experiment.sources import ALL_SLICES, GivenMaps, SliceChoice, maps_origin
 from mri_design.experiment.volume import (
     NEIGHBOURS,

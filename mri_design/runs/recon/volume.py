@@ -19,9 +19,8 @@ from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evidence.error_bars import StdFactor
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.coverage import Coverage
-from mri_design.experiment.posterior_draws import check_size_of_draws
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.reconstruction import Reconstruction, check_size_of_draws
 from mri_design.experiment.volume import (
     NEIGHBOURS,
     NOT_AROUND,

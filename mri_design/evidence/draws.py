@@ -1,4 +1,4 @@
-"""Draws of an image with the spectrum that its errors have, by which means of regions are as wrong as is said.
+"""Draws of an image with the spectrum that its errors have, by which means of regions are as wrong as predicted.
 
 The posterior of a sparse model spreads what is not known over k-space too evenly: the errors of its mean are far larger
 than its draws near the centre and smaller far out. A map of standard deviations does not show that, but the mean of a
@@ -10,12 +10,16 @@ over what draws expect.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.evidence.prediction import HeldBack
+from mri_design.brief import briefly
+from mri_design.evidence.held_back import HeldBack
+from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 
@@ -37,6 +41,12 @@ BRIGHTNESS = 0.1
 _LEARNT = 1 / 6
 """Radius from which on something is held back in scans that taught: nearer, what is found in the next ring holds."""
 _FEWEST, _DRAWS, _LEAST = 9, 8, 0.05
+_AT_ONCE = 8
+"""Draws that are solved for together, to bound the memory."""
+_SMOOTH, _ROUNDS = 2.0, 4
+"""Pixels over which variances of draws are smoothed, and how often what is left of the difference is made up for."""
+_TOLERANCE = 1e-3
+"""Of the solver: less would leave out of the draws what varies slowly over the image, as means of regions do."""
 
 
 def with_spectrum_of_errors(deviations: Array, noise_variance: float, found: Numbers | None) -> Array:
@@ -133,3 +143,71 @@ def radii(shape: tuple[int, int]) -> Numbers:
     """Distance of every sample of a grid (ky, kx) from the centre of k-space, in units of half the grid."""
     rows, columns = (2 * (np.arange(side) - side // 2) / side for side in shape)
     return np.asarray(np.hypot(rows[:, None], columns))
+
+
+@briefly
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws images from the posterior behind one: with the spectrum of its errors, and its standard deviations.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the image.
+    image, std : array, shape (ky, kx)
+        The image and the standard deviations of its pixels, in the units of the data.
+    seed, number : int
+        Of the run and of the image in it: draws of different images are independent.
+    without : HeldBack, optional
+        What other readouts say of those held back.
+    unit : float or array, shape (ky, kx)
+        What draws are multiplied by, see `Reconstruction.times`.
+    """
+
+    posterior: GaussianPosterior
+    image: Array
+    std: Array
+    seed: int
+    number: int
+    without: HeldBack | None
+    unit: float | Array = 1.0
+
+    def __call__(self, count: int, seed: int | None = None) -> Array:
+        """Draws (draw, ky, kx): of the run's seed those that ``reconstruct`` makes, of another one others."""
+        seed = self.seed if seed is None else seed
+        rng = np.random.default_rng([seed, 2, self.number])
+        drawn = posterior_deviations(self.posterior, count, rng)
+        found = None if self.without is None else found_ratios(self.without, self.seed)
+        drawn = with_spectrum_of_errors(drawn, self.posterior.model.noise_variance, found)
+        drawn = scaled_deviations(with_brightness(drawn, self.posterior.mean, rng), self.std)
+        return np.asarray((self.image + drawn) * self.unit, dtype=self.image.dtype)
+
+    def times(self, unit: float | Array) -> PosteriorDraws:
+        """In other units: times a number, or a number for each pixel."""
+        return replace(self, unit=self.unit * unit)
+
+
+def posterior_deviations(posterior: GaussianPosterior, count: int, rng: np.random.Generator) -> Array:
+    """Draws of u - mean in the units of the data, (draw, ky, kx).
+
+    They are others than those behind the variances, to which the site precisions of the posterior were fitted.
+    """
+    counts = [min(_AT_ONCE, count - done) for done in range(0, count, _AT_ONCE)]
+    drawn = np.concatenate([posterior.draw(rng, few, tolerance=_TOLERANCE)[0] for few in counts])
+    return np.asarray(drawn * np.sqrt(posterior.model.noise_variance), dtype=posterior.mean.dtype)
+
+
+def scaled_deviations(deviations: Array, std: Array) -> Array:
+    """Deviations (draw, ky, kx) times a smooth map, so that their variances are those of a map (ky, kx) of deviations.
+
+    Their own variances are those of few draws, and are known well enough as means over some pixels. In all they are
+    those of the map.
+    """
+    power = np.mean(np.abs(deviations) ** 2, axis=0, dtype=np.float64)
+    wanted, scale = scipy.ndimage.gaussian_filter(std.astype(np.float64) ** 2, _SMOOTH), np.ones(std.shape)
+    for _ in range(_ROUNDS):
+        near = scipy.ndimage.gaussian_filter(scale * power, _SMOOTH)
+        scale *= np.divide(wanted, near, out=np.zeros_like(near), where=near > 0)
+    total = np.sum(scale * power)
+    scale *= np.sum(std**2, dtype=np.float64) / total if total else 1.0
+    return np.asarray(deviations * np.sqrt(scale), dtype=deviations.dtype)
