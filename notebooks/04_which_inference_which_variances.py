@@ -40,7 +40,7 @@ figure
 
 # %%
 recipe = md.load_recipe(None).replacing("simulation", matrix=N)
-scan = md.prepare(md.load_input("phantom:t2w", recipe), recipe)
+scan = md.load("phantom:t2w", recipe=recipe).prepared
 truth, one = scan.reference(0), scan.slice_model(0, recipe)
 rule = md.make_strategy("vd-polynomial:4")
 lines = md.run_design([one], rule, N // 4, recipe, seed=0, start=rule.default_start(one.candidates, N // 4)).trace.lines

@@ -29,7 +29,7 @@ recipe = md.load_recipe(None).replacing("simulation", matrix=MATRIX, phase="roug
 
 
 def slice_of(name, seed=0):
-    scan = md.prepare(md.load_input(name, recipe, seed), recipe)
+    scan = md.load(name, recipe=recipe, seed=seed).prepared
     return scan.slice_model(0, recipe), scan.reference(0)
 
 
@@ -111,7 +111,7 @@ figure
 posterior = md.DoubleLoop(md.ControlVariate()).infer(one.model(trace.lines), np.random.default_rng(0))
 view = md.DesignView(md.LineCandidates(one.measured, trace.lines, LINES), [posterior], trace.steps)
 before, after = learner.error_models(view)
-expected = learner.expected(view, np.random.default_rng(0))
+expected = learner.predicted(view, np.random.default_rng(0)).expected
 actual = np.sum(abs(one.encoding()(posterior.mean - truth)) ** 2, axis=(0, 2))
 predictions = {
     "posterior": expected,

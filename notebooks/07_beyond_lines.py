@@ -48,7 +48,7 @@ def panels(titles, pictures, **drawn):
 
 # %%
 plane = recipe.replacing("design", encoding="plane")
-scan = md.prepare(md.load_input("phantom:t2w", plane), plane)
+scan = md.load("phantom:t2w", recipe=plane).prepared
 one, truth = scan.slice_model(0, plane), scan.reference(0)
 samples = MATRIX**2 // 6
 

@@ -22,7 +22,7 @@ from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, read_noise, summary
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples, noise_scale
-from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.io.source import AVERAGES, DWELL_TIME, Content, NoiseReadouts
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
 from mri_design.scan.sampling import require_dynamic_range
@@ -90,7 +90,11 @@ def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceD
 
 
 def load_scan(
-    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: GivenMaps | None = None
+    source: str | Path,
+    recipe: Recipe | None = None,
+    seed: int = 0,
+    maps: GivenMaps | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
 ) -> KSpaceData | TrajectoryData:
     """k-space on a grid as `load_input` reads it, or samples along a trajectory where the file holds one.
 
@@ -98,6 +102,8 @@ def load_scan(
     ----------
     source, recipe, seed, maps
         As for `load_input`.
+    limits : ReadLimits
+        Bounds that a file is held to before anything is allocated.
 
     Raises
     ------
@@ -107,7 +113,7 @@ def load_scan(
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
     recipe = recipe_or_default(recipe)
     require_counts(seed=seed, least=0)
-    data = with_recipe_noise(_loaded(str(source), recipe, seed), recipe)
+    data = with_recipe_noise(_loaded(str(source), recipe, seed, limits), recipe)
     require_dynamic_range(data.kspace, f"{source}: kspace")
     return data if maps is None else with_given_maps(data, maps, recipe)
 
@@ -282,7 +288,7 @@ VOLUME_PART = 4
 """A volume has this part of the recipe's matrix along each of its three axes."""
 
 
-def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
+def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
     if source.startswith(PHANTOM_PREFIX):
         from mri_design.scan.simulation.phantoms import load_phantom, phantom_kind, phantom_names, phantom_path
@@ -308,7 +314,7 @@ def _loaded(source: str, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryDa
             rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    held = read(source, **recipe.input.reading, noise=not recipe.noise.given)
+    held = read(source, **recipe.input.reading, noise=not recipe.noise.given, limits=limits)
     return scan_of(held, recipe, seed)
 
 
@@ -348,7 +354,7 @@ def mr_image_model(
     Parameters
     ----------
     kspace : KSpaceData or complex array
-        From `load_kspace`; or an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
+        From `load`; or an array (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
     mask : array, optional
         Lines to use, as flags or zeros and ones (ky,), or by number; all measured ones by default.
     index : int

@@ -63,6 +63,7 @@ from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import CENTRE, with_its_centre
 
 File = str | os.PathLike[str]
@@ -85,6 +86,7 @@ def load(
     duplicates: str | None = None,
     encoding: int | None = None,
     dims: str | Sequence[str] | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
 ) -> LoadedScan:
     """Load a scan from a file, a phantom or arrays; images become simulated k-space.
 
@@ -115,6 +117,8 @@ def load(
     dims : str or sequence of str, optional
         Names of the axes of an array, in memory or in a file, where they are others than the samples show, as
         ``"coil,ky,kx"``: coil, slice, ky, kx, kz, repetition, frame, contrast, echo, real/imag.
+    limits : ReadLimits
+        Bounds that a file is held to before anything of it is read.
     noise_samples : str, Path or complex array, shape (coil, sample), optional
         What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
     mask : array or sequence of int, optional
@@ -147,7 +151,7 @@ def load(
     require_counts(seed=seed, least=0)
     file = named_file(source) if isinstance(source, str | os.PathLike) else None
     if file is not None:
-        data = load_scan(file, settings, seed)
+        data = load_scan(file, settings, seed, limits=limits)
     else:
         data = with_recipe_noise(_in_memory(source, settings, seed), settings)
     data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))

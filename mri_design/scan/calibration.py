@@ -97,7 +97,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     results/coils/noise.md has every place of many scans, and results/benchmarks/measured-once.md the accuracy on
     simulated scans and with few lines; results/benchmarks/unknown-noise.md what it does to images.
     """
-    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     return _noise_of(data, correlated=False).source.mean
 
 
@@ -182,7 +182,7 @@ def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -
         On a covariance of another size, that is not Hermitian or not positive definite; and as
         `measure_noise`.
     """
-    wanted = "a KSpaceData, as load_kspace reads it, or a TrajectoryData"
+    wanted = "a KSpaceData, as load(FILE).data, or a TrajectoryData"
     require_instance(Scan, wanted=wanted, data=data)
     field, known, cure = "covariance", covariance, ""
     if covariance is None and data.noise_covariance is not None:
@@ -287,7 +287,7 @@ def estimate_coil_maps(
     -----
     M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001.
     """
-    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     if phase not in get_args(MapPhase):
         raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
     if data.n_coils == 1 and phase == "virtual-coil":
@@ -401,7 +401,7 @@ def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     InputError
         Where lines or samples are missing, or maps cannot be estimated.
     """
-    require_instance(KSpaceData, wanted="a KSpaceData, as load_kspace reads it", data=data)
+    require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     if not data.fully_sampled:
         raise InputError(
             field=data.name,
