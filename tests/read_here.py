@@ -14,10 +14,9 @@ from unittest import mock
 
 import pytest
 
-from mri_design.scan.data import KSpaceData, TrajectoryData
+from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.io import formats
 from mri_design.scan.io.source import NoiseReadouts, ReadOptions, SliceReader, Source
-from mri_design.scan.summary import ScanSummary
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,10 @@ from mri_design.experiment.calibration import (
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.scan.calibration import gapless_square, noise_is_beside
-from mri_design.scan.data import Scan, TrajectoryData
+from mri_design.scan.data import Scan, ScanSummary, TrajectoryData
+from mri_design.scan.geometry import SourceImage
 from mri_design.scan.kspace_centre import GIVEN_CENTRE, find_centre
 from mri_design.scan.sampling import Sampling, gapless_run, index_runs, refused_samples
-from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import ScanSummary
 
 
 def describe_scan(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:

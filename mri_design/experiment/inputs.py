@@ -17,7 +17,7 @@ from mri_design.experiment.calibration import LEAST_EXPLAINED, AnyScan, prepare
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.scan.calibration import measure_noise, with_volume_noise
-from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.data import ImageStack, ImageSummary, KSpaceData, ScanSummary, TrajectoryData, summarised
 from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, read_noise, summary
 from mri_design.scan.io.layouts import looks_signed
@@ -26,7 +26,6 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.io.source import AVERAGES, DWELL_TIME, Content, NoiseReadouts
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
 from mri_design.scan.sampling import require_dynamic_range
-from mri_design.scan.summary import ImageSummary, ScanSummary, summarised
 
 if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
     from mri_design.model.generalized_linear import GeneralizedLinearModel

@@ -30,9 +30,8 @@ from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData, l
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
-from mri_design.scan.io.samples import readouts_of_positions, volume_note
 from mri_design.scan.kspace_centre import CENTRE
-from mri_design.scan.sampling import refused_samples
+from mri_design.scan.sampling import readouts_of_positions, refused_samples, volume_note
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.scan.writing.mrd import mrd_scan_bytes

@@ -18,11 +18,11 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
+from mri_design.scan.data import ImageSummary, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
-from mri_design.scan.summary import ImageSummary, ScanSummary
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 
 if TYPE_CHECKING:

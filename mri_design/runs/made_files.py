@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mri_design.errors import UsageError, option
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
-from mri_design.scan.source_image import SourceImage
 
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"
 """Statement about a NIfTI file without sizes of pixels."""

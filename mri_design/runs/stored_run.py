@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.numpy_files import read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.io.source import COUNTERS
-from mri_design.scan.source_image import SourceImage
 from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
 
 SAMPLES, SHOTS = "samples.csv", "shots.csv"

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from mri_design.calibration.centre import measured_samples
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, ScanSummary
 from mri_design.scan.sampling import Sampling, index_runs, lines_of_noise
-from mri_design.scan.summary import ScanSummary
 
 CENTRE = "centre_of_k-space"
 """Entry of a scan's header: how it was moved, or why its centre may be another; without one there is nothing to say."""

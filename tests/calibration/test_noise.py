@@ -22,7 +22,7 @@ from mri_design.calibration.noise import (
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.calibration import NOISE_FROM, measure_noise, with_volume_noise
 from mri_design.scan.io.formats import read
-from mri_design.scan.io.samples import readout_positions
+from mri_design.scan.sampling import readout_positions
 
 
 def without_lines(data: KSpaceData, keep: np.ndarray) -> KSpaceData:

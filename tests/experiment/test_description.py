@@ -8,10 +8,9 @@ import pytest
 from mri_design import KSpaceData, Recipe, load_input
 from mri_design.experiment import calibration
 from mri_design.experiment.description import describe_scan, measured_how
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.data import ScanSummary
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.sampling import Sampling
-from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import ScanSummary
 
 
 def scan(measured: int = 24) -> KSpaceData:

@@ -17,9 +17,8 @@ from mri_design.design.training import TrainedDesign
 from mri_design.experiment.stored_designs import save_trained
 from mri_design.runs.info import describe_folder, describe_images, describe_input, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import ImageSummary
+from mri_design.scan.data import ImageSummary
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import SequenceSettings, load_scanner

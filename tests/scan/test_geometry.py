@@ -1,4 +1,4 @@
-"""Where a slice lies: sizes, places and directions, and what of them makes no sense."""
+"""Where a slice lies and whose image it is: sizes, places, directions and identifiers, and what makes no sense."""
 
 import math
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import InputError
-from mri_design.scan.geometry import SliceGeometry, around
+from mri_design.scan.geometry import SliceGeometry, SourceImage, around
+from tests.refusals import refused
 
 AXIAL = ((10.0, 20.0, 30.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -28,13 +28,9 @@ def test_the_affine_leads_the_middle_pixel_to_the_centre_and_steps_along_the_dir
     np.testing.assert_allclose(to_ras @ affine[:3, 0], 2.0 * np.array(place.read), atol=1e-12)
     np.testing.assert_allclose(to_ras @ affine[:3, 1], 1.5 * np.array(place.phase), atol=1e-12)
     np.testing.assert_allclose(to_ras @ affine[:3, 2], 5.0 * np.array(place.normal), atol=1e-12)
-
-
-def test_without_a_place_the_affine_has_the_sizes_alone() -> None:
-    affine = SliceGeometry((1.5, 2.0), 5.0).affine((4, 4))
-    np.testing.assert_array_equal(np.abs(np.diag(affine)), [2.0, 1.5, 5.0, 1.0])
-    assert not SliceGeometry((1.5, 2.0), 5.0).placed
-    np.testing.assert_array_equal(np.abs(np.diag(SliceGeometry((1.5, 2.0), None).affine((4, 4)))), [2.0, 1.5, 1.0, 1.0])
+    for thickness in (5.0, None):  # without a place
+        affine = SliceGeometry((1.5, 2.0), thickness).affine((4, 4))
+        np.testing.assert_array_equal(np.abs(np.diag(affine)), [2.0, 1.5, thickness or 1.0, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -60,37 +56,26 @@ def test_manifests_hold_all_of_it(place: SliceGeometry) -> None:
     ],
 )
 def test_damaged_settings_are_refused(stored: object) -> None:
-    with pytest.raises(InputError, match=r"^run/manifest\.json"):
-        SliceGeometry.from_settings("run/manifest.json", stored)
+    with refused("manifest"):
+        SliceGeometry.from_settings("manifest", stored)
 
 
-def test_directions_must_be_at_right_angles() -> None:
-    with pytest.raises(InputError, match="right angles"):
+def test_headers_give_as_much_as_makes_sense() -> None:
+    with refused("slice directions"):
         SliceGeometry((1.0, 1.0), 1.0, AXIAL[0], AXIAL[1], AXIAL[1], AXIAL[3])
-
-
-def test_headers_without_sizes_give_nothing_and_those_without_directions_the_sizes() -> None:
     assert SliceGeometry.of_header((math.nan, 1.0), 1.0, AXIAL) is None
-    zeros = [(0.0, 0.0, 0.0)] * 4
-    assert SliceGeometry.of_header((1.0, 2.0), 3.0, zeros) == SliceGeometry((1.0, 2.0), 3.0)
+    assert SliceGeometry.of_header((1.0, 2.0), 3.0, [(0.0, 0.0, 0.0)] * 4) == SliceGeometry((1.0, 2.0), 3.0)
     assert SliceGeometry.of_header((1.0, 2.0), 3.0, AXIAL) == SliceGeometry((1.0, 2.0), 3.0, *AXIAL)
-
-
-def test_a_thickness_that_is_missing_leaves_the_pixels() -> None:
     assert SliceGeometry.of_header((1.0, 2.0), math.nan) == SliceGeometry((1.0, 2.0), None)
 
 
-def test_slices_of_a_stack_follow_along_the_normal() -> None:
+def test_slices_of_a_stack_follow_along_the_normal_and_a_field_of_view_changes_the_pixels_alone() -> None:
     later = SliceGeometry((1.0, 2.0), 3.0, *AXIAL).slice_after(2)
     assert later == SliceGeometry((1.0, 2.0), 3.0, (10.0, 20.0, 36.0), *AXIAL[1:])
     assert SliceGeometry((1.0, 2.0), None, *AXIAL).slice_after(1) == SliceGeometry((1.0, 2.0), None)
     assert SliceGeometry((1.0, 2.0), 3.0).slice_after(1) == SliceGeometry((1.0, 2.0), 3.0)
-
-
-def test_another_field_of_view_changes_the_pixels_alone() -> None:
     place = _turned().with_field_of_view((0.24, 0.32), (12, 16))
-    assert place.pixel == pytest.approx((20.0, 20.0))
-    assert place.centre == _turned().centre
+    assert place.pixel == pytest.approx((20.0, 20.0)) and place.centre == _turned().centre
 
 
 def test_slices_around_one_are_those_above_and_below_in_whichever_order_they_were_measured() -> None:
@@ -106,12 +91,79 @@ def test_slices_around_one_are_those_above_and_below_in_whichever_order_they_wer
     assert around(dict(enumerate([None, *interleaved[1:]])), 3, 1) == [{2: 0.5, 4: 0.5}]
     uneven = [first, first.slice_after(1), first.slice_after(4)]
     assert around(dict(enumerate(uneven)), 1, 1)[0] == pytest.approx({0: 0.75, 2: 0.25})
-
-
-def test_slices_in_other_directions_or_beside_one_are_not_around_it() -> None:
-    first = _turned()
-    _, phase, read, normal = first.vectors
+    _, phase, read, normal = first.vectors  # those in other directions and beside one are not around it
     aside = tuple(np.add(first.slice_after(1).centre, 30 * phase))
     places = [first, first.slice_after(3), replace(first.slice_after(1), centre=aside)]
     crossed = replace(first.slice_after(2), phase=tuple(normal), read=tuple(read), normal=tuple(-phase))
     assert around(dict(enumerate([*places, crossed])), 0, 3) == [{1: 1.0}]
+
+
+NEEDED = {"StudyInstanceUID": "1.2.3", "SOPClassUID": "1.2.840.10008.5.1.4.1.1.4", "SOPInstanceUID": "1.2.3.4"}
+PATIENT = {"PatientName": "Müller^Eva", "PatientID": "77 b", "PatientBirthDate": "19800102", "PatientSex": "F"}
+RAW = {**PATIENT, "StudyDate": "20200304", "FrameOfReferenceUID": "1.2.9", "SeriesInstanceUIDRoot": "1.2.8"}
+
+
+def test_a_manifest_keeps_identifiers() -> None:
+    source, wrong = SourceImage.of_elements({**NEEDED, **PATIENT, "StudyID": ""}, frames=3)
+    assert source is not None and not wrong
+    assert source.identifiers == {**NEEDED, **PATIENT}
+    third = source.of_frame(2)
+    assert third.frame == 3 and SourceImage.from_settings("manifest", third.as_settings()) == third
+    assert SourceImage(NEEDED).of_frame(0) == SourceImage(NEEDED)
+    raw, left_out = SourceImage.of_raw_data({**RAW, "StudyInstanceUID": ""})
+    assert raw is not None and not raw.image and left_out == () and raw.identifiers == RAW
+    assert SourceImage.from_settings("manifest", raw.as_settings()) == raw
+    assert SourceImage.of_raw_data({"PatientName": ""}) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PatientName", "x" * 195),
+        ("PatientName", "two\nlines"),
+        ("PatientBirthDate", "1980.01.02"),
+        ("PatientSex", "female"),
+        ("FrameOfReferenceUID", "1.02.3"),
+        ("FrameOfReferenceUID", "1." + "2" * 63),
+        ("StudyID", "a\\b"),
+    ],
+)
+def test_what_is_not_as_dicom_has_it_is_left_out_by_name(name: str, text: str) -> None:
+    source, wrong = SourceImage.of_elements({**NEEDED, "PatientID": "77", name: text})
+    assert wrong == (name,) and source is not None
+    assert source.identifiers == {**NEEDED, "PatientID": "77"}
+    with refused(name):
+        SourceImage({**NEEDED, name: text})
+    raw, left_out = SourceImage.of_raw_data({**RAW, name: text})
+    assert raw is not None and left_out == (name,)
+    assert raw.identifiers == {key: value for key, value in RAW.items() if key != name}
+
+
+@pytest.mark.parametrize("name", ["StudyInstanceUID", "SOPInstanceUID", "PatientID"])
+def test_without_a_decisive_one_none_is_kept(name: str) -> None:
+    assert SourceImage.of_elements({**NEEDED, **PATIENT, name: "a\tb"}) == (None, (name,))
+    if name in NEEDED:
+        assert SourceImage.of_elements({**NEEDED, **PATIENT, name: ""}) == (None, ())
+    raw, left_out = SourceImage.of_raw_data({**RAW, "PatientID": "7" * 65})  # the name could be somebody else's
+    assert raw is not None and left_out == tuple(PATIENT)
+    assert not raw.identifiers.keys() & PATIENT.keys() and "StudyDate" in raw.identifiers
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        {"identifiers": NEEDED},
+        {"identifiers": NEEDED, "frames": 2, "frame": 3},
+        {"identifiers": NEEDED, "frames": 2, "frame": "1"},
+        {"identifiers": {**NEEDED, "Diagnosis": "none"}, "frames": 1, "frame": None},
+        {"identifiers": {**NEEDED, "PatientID": 77}, "frames": 1, "frame": None},
+        {"identifiers": PATIENT, "frames": 1, "frame": None},
+        {"identifiers": {**PATIENT, "SOPInstanceUID": "1.2.3"}, "frames": 1, "frame": None, "image": False},
+        {"identifiers": PATIENT, "frames": 1, "frame": None, "image": 0},
+        {"identifiers": {**NEEDED, "SeriesInstanceUIDRoot": "1.2"}, "frames": 1, "frame": None},
+    ],
+)
+def test_other_identifiers_are_refused(stored: object) -> None:
+    with refused("manifest"):
+        SourceImage.from_settings("manifest", stored)

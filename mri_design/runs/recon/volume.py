@@ -53,11 +53,10 @@ from mri_design.runs.verdicts import RelativeError
 from mri_design.runs.workers import Workers
 from mri_design.scan.calibration import LOST
 from mri_design.scan.data import TrajectoryData, without_part
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import write_json
 from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.scan.source_image import SourceImage
 from mri_design.status import Convergence, Status
 
 SLICES = "slices"

@@ -19,7 +19,7 @@ from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.formats import read
 from mri_design.scan.io.numpy_files import is_npy, is_numpy, read_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, read_small
-from mri_design.scan.io.samples import to_complex64, to_float32
+from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 
 _MAPS = ("coil_maps", "maps", "sensitivities")

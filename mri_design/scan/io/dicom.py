@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
-from mri_design.scan.geometry import SliceGeometry, impossible_sizes
+from mri_design.scan.geometry import SliceGeometry, SourceImage, impossible_sizes
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
-from mri_design.scan.io.samples import to_float32
 from mri_design.scan.io.source import ImageSource, ReadOptions
-from mri_design.scan.source_image import SourceImage
+from mri_design.scan.sampling import to_float32
 
 _PER_FRAME, _SHARED = "PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
 _MACROS = {

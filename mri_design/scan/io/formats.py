@@ -13,8 +13,7 @@ import numpy as np
 
 from mri_design.errors import InputError, option, require_instance
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io import bart, dicom, fastmri, ismrmrd, nifti, numpy_files, pfile, twix
-from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, open_read_only
+from mri_design.scan.io import bart, dicom, hdf5, ismrmrd, nifti, numpy_files, pfile, twix
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples
 from mri_design.scan.io.numpy_files import is_npy, opened_npz, read_npy
@@ -40,10 +39,13 @@ READERS: list[Reader] = [
     Reader("DICOM images", dicom.is_dicom, dicom.opened),
     Reader("NIfTI images", nifti.is_nifti, nifti.opened),
     Reader(
-        "fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", fastmri.is_fastmri, fastmri.opened,
-        series=True, arrays=True, container=is_hdf5,
+        "fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", hdf5.is_fastmri, hdf5.opened,
+        series=True, arrays=True, container=hdf5.is_hdf5,
     ),
-    Reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", ismrmrd.is_mrd, ismrmrd.opened, series=True, container=is_hdf5),
+    Reader(
+        "ISMRMRD HDF5 (dataset/xml, dataset/data)", ismrmrd.is_mrd, ismrmrd.opened,
+        series=True, container=hdf5.is_hdf5,
+    ),
     Reader(f"GE P-files of revision {pfile.REVISION:g}", pfile.is_pfile, pfile.opened),
     Reader("Siemens raw data (twix .dat)", twix.is_twix, twix.opened, series=True),
 ]  # fmt: skip
@@ -219,9 +221,9 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
         got, cure = f"{got}, named as P-files of GE are and without their mark", pfile.CONVERT
     elif path.name.startswith("ScanArchive"):
         got, cure = f"{got}, named as scan archives of GE are", pfile.CONVERT
-    elif is_hdf5(path):
-        with open_read_only(path) as file:
-            held = arrays_in(file)
+    elif hdf5.is_hdf5(path):
+        with hdf5.open_read_only(path) as file:
+            held = hdf5.arrays_in(file)
         got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"
         cure = (
             "Save the one with k-space for NumPy: import h5py, numpy; "

@@ -28,8 +28,8 @@ from mri_design.scan.io.mrd_acquisitions import (
 from mri_design.scan.io.mrd_cartesian import CartesianSource, require_one_partition
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.io.samples import only_coils, working_coils
 from mri_design.scan.io.source import ReadOptions, Source, duplicates_cure
+from mri_design.scan.sampling import only_coils, working_coils
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4

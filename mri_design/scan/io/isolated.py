@@ -24,14 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData, TrajectoryData
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.numpy_files import NpyArray
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import NoiseReadouts, ReadOptions, SliceReader, Source
 from mri_design.scan.sampling import Sampling
-from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import ScanSummary
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
 _SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
@@ -32,7 +32,10 @@ from mri_design.scan.io.mrd_acquisitions import (
 )
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.io.samples import (
+from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, SlicedSource, duplicates_cure
+from mri_design.scan.sampling import (
+    Sampling,
+    index_runs,
     measured_lines,
     only_coils,
     readout_positions,
@@ -40,9 +43,6 @@ from mri_design.scan.io.samples import (
     within_single_precision,
     working_coils,
 )
-from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, SlicedSource, duplicates_cure
-from mri_design.scan.sampling import Sampling, index_runs
-from mri_design.scan.summary import ScanSummary, middle_slice
 
 _REVERSED = 22  # number of the MRD acquisition flag
 # Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.

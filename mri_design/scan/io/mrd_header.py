@@ -10,8 +10,8 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import date
 
 from mri_design.errors import InputError
+from mri_design.scan.geometry import SourceImage
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.source_image import SourceImage
 
 UNKNOWN_SIZES = "unknownSizes"
 """User parameter (a string) of headers that this package writes: axes, of "x y z", along which ``fieldOfView_mm`` has a

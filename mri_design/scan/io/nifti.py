@@ -16,7 +16,7 @@ import numpy as np
 
 from mri_design.errors import InputError, MissingPackageError, optional_package
 from mri_design.scan.data import OTHERS_UNREAD
-from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, impossible_sizes
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage, impossible_sizes
 from mri_design.scan.io.safe import (
     ReadLimits,
     check_declared_shape,
@@ -25,9 +25,8 @@ from mri_design.scan.io.safe import (
     check_sides,
     read_json_table,
 )
-from mri_design.scan.io.samples import to_complex64, to_float32
 from mri_design.scan.io.source import ImageSource, ReadOptions
-from mri_design.scan.source_image import SourceImage
+from mri_design.scan.sampling import to_complex64, to_float32
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")

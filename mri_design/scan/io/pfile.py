@@ -21,9 +21,8 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
-from mri_design.scan.io.samples import measured_lines, only_coils, working_coils
 from mri_design.scan.io.source import ReadOptions, SlicedSource
-from mri_design.scan.sampling import Sampling
+from mri_design.scan.sampling import Sampling, measured_lines, only_coils, working_coils
 
 REVISION = 26.002
 """Revision of the header (``rdb_hdr_rdbm_rev``) that is read."""

@@ -13,13 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, option, require_choice
-from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, with_part
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.data import (
+    Image,
+    ImageStack,
+    ImageSummary,
+    KSpaceData,
+    ScanSummary,
+    TrajectoryData,
+    middle_slice,
+    summarised,
+    with_part,
+)
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import Centre, centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.sampling import Sampling
-from mri_design.scan.source_image import SourceImage
-from mri_design.scan.summary import Image, ImageSummary, ScanSummary, middle_slice, summarised
 
 Held = TypeVar("Held")
 Content = KSpaceData | TrajectoryData | ImageStack

@@ -23,7 +23,6 @@ from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.io.layouts import BARE, REPEATS, KSpaceAxes, joined, kspace_axes, looks_signed, series_of, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
-from mri_design.scan.io.samples import measured_lines, readout_positions, to_complex64, to_float32, volume_note
 from mri_design.scan.io.source import (
     COUNTERS,
     Content,
@@ -33,7 +32,15 @@ from mri_design.scan.io.source import (
     Source,
     require_counters,
 )
-from mri_design.scan.sampling import Sampling, require_finite
+from mri_design.scan.sampling import (
+    Sampling,
+    measured_lines,
+    readout_positions,
+    require_finite,
+    to_complex64,
+    to_float32,
+    volume_note,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
+from mri_design.scan.geometry import SourceImage
 from mri_design.scan.io.mrd_acquisitions import Acquisitions, NoiseSource, has_flag, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import ReadOptions, Source
-from mri_design.scan.source_image import SourceImage
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
 """Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples, numbers_of
 from mri_design.scan.io.mrd_cartesian import GridImages, Readout, kind_of, plan_readouts
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, checked_counters
-from mri_design.scan.source_image import SourceImage
 
 STREAM_LIMITS = ReadLimits(max_bytes=2**30, max_coils=256, max_side=8192, max_readouts=1_000_000, max_text_bytes=2**20)
 """The bounds that a stream is held to: of the whole grid, and of its texts."""

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
-from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
-from mri_design.scan.source_image import SourceImage
+from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage
 
 _GREYS = 65535
 _LONGEST, _FEWEST_DIGITS = 64, 12

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, ReadLimits, read
+from mri_design.scan.data import ImageSummary
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
-from mri_design.scan.summary import ImageSummary
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes
 from tests.scan.io.reading import refused
 

@@ -18,9 +18,8 @@ from mri_design import read
 from mri_design.scan.io import source
 from mri_design.scan.io.formats import summary
 from mri_design.scan.io.safe import check_declared_shape
-from mri_design.scan.io.samples import measured_lines
 from mri_design.scan.io.source import SlicedSource
-from mri_design.scan.sampling import Sampling
+from mri_design.scan.sampling import Sampling, measured_lines
 from tests.command_line import called
 from tests.scan.io.reading import read_here, refused
 

@@ -15,15 +15,14 @@ import pytest
 from mri_design import InputError, KSpaceData, ReadLimits, read
 from mri_design.calibration.noise import REPEATS
 from mri_design.scan.calibration import measure_noise
-from mri_design.scan.data import left_out_text
+from mri_design.scan.data import ScanSummary, left_out_text
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import mrd_acquisitions as acquisitions
 from mri_design.scan.io.formats import opened, summary
 from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.scan.io.samples import readout_positions
 from mri_design.scan.io.source import ReadOptions
-from mri_design.scan.summary import ScanSummary
+from mri_design.scan.sampling import readout_positions
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
 from tests.scan.io.reading import read_here, summary_here
 

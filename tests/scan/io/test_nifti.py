@@ -10,9 +10,9 @@ import pytest
 
 from mri_design import ImageStack, ReadLimits, read
 from mri_design.errors import MissingPackageError
+from mri_design.scan.data import ImageSummary
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
 from mri_design.scan.io.formats import summary
-from mri_design.scan.summary import ImageSummary
 from mri_design.scan.writing.images import nifti_bytes
 from tests.scan.io.reading import refused
 

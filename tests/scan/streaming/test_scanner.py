@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, ReadLimits
-from mri_design.scan.source_image import SourceImage
+from mri_design.scan.geometry import SourceImage
 from mri_design.scan.streaming.channel import Connected, Connection, Event, Gone
 from mri_design.scan.streaming.mrd import Closed, LeftOut, LineReadout, MrdStream, NoiseReadout, ScanHeader
 from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, Scanner

@@ -13,8 +13,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.errors import MissingPackageError
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.source_image import SourceImage
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5)) * 3e-7
