@@ -22,35 +22,8 @@ def head(shape: tuple[int, int], levels: tuple[float, ...] = (0.3, 0.9, 0.5)) ->
     return image + 0.3 * (np.hypot(y[:, None] + 0.45, x[None, :] - 0.2) < 0.13)
 
 
-def by_search(image: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest patches of every pixel and their differences, one pair after the other."""
-    ny, nx = image.shape
-    inside = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-    reach = [min(4, (n - 1) // 2) for n in image.shape]
-    differences, neighbours = np.zeros((2, count, ny, nx))
-    for y, x in np.ndindex(ny, nx):
-        found = []
-        for dy in range(-reach[0], reach[0] + 1):
-            for dx in range(-reach[1], reach[1] + 1):
-                if dy or dx:
-                    here = [image[(y + a) % ny, (x + b) % nx] for a, b in inside]
-                    there = [image[(y + dy + a) % ny, (x + dx + b) % nx] for a, b in inside]
-                    rms = np.sqrt(np.mean(np.subtract(here, there) ** 2))
-                    found.append((rms, (y + dy) % ny * nx + (x + dx) % nx))
-        differences[:, y, x], neighbours[:, y, x] = np.transpose(sorted(found)[:count])
-    return neighbours, differences
-
-
 def grained(shape: tuple[int, int], seed: int = 0) -> np.ndarray:
     return head(shape) + 0.02 * np.random.default_rng(seed).standard_normal(shape)
-
-
-def test_pixels_are_alike_whose_surroundings_a_search_over_everything_finds_alike():
-    image = grained((12, 11))
-    patches = companion_patches([image], 4)
-    neighbours, differences = by_search(unit_modulus(image), 4)
-    np.testing.assert_array_equal(patches.neighbours, neighbours)
-    np.testing.assert_allclose(patches.differences, differences, atol=1e-9)
 
 
 def test_brightness_and_phase_of_a_companion_do_not_matter():

@@ -19,7 +19,6 @@ from mri_design.operators.elementary import Diagonal, PhasedParts, RealImage
 from tests.refusals import refused
 
 SHAPE = (6, 4)
-MATCH = r"blocks 'differences'.*null space of .*dimension.*block of sites on the pixels"
 
 
 def model_of(X, *analyses, names=("differences", "more")) -> GeneralizedLinearModel:
