@@ -17,7 +17,7 @@ from mri_design.experiment.calibration import LEAST_EXPLAINED, AnyScan, prepare
 from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.scan.calibration import measure_noise, with_volume_noise
-from mri_design.scan.data import ImageStack, ImageSummary, KSpaceData, ScanSummary, TrajectoryData, summarised
+from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
 from mri_design.scan.io.companions import mask_of_measured, with_maps
 from mri_design.scan.io.formats import read, read_noise, summary
 from mri_design.scan.io.layouts import looks_signed
@@ -119,8 +119,8 @@ def load_scan(
 
 def load_summary(
     source: str | Path, recipe: Recipe, maps: GivenMaps | None = None
-) -> ScanSummary | TrajectoryData | ImageSummary:
-    """Summary of an input: of raw data without reading all samples, of files of images without the images.
+) -> ScanSummary | TrajectoryData | ImageStack:
+    """Summary of an input: of raw data without reading all samples; images are their own.
 
     Where no receiver can have measured the samples of the slice that is read, all are read: the numbers that are told
     are those with which `load_scan` refuses them.
@@ -139,7 +139,7 @@ def load_summary(
     told = None if phantom else summary(source, **recipe.input.reading, noise=not recipe.noise.given)
     refused = isinstance(told, ScanSummary) and bool(told.refused)
     unread = maps is None and recipe.noise.samples is None and not refused
-    if isinstance(told, ImageSummary) or (told is not None and unread):
+    if isinstance(told, ImageStack) or (told is not None and unread):
         return told
     scan = with_recipe_noise(_loaded(str(source), recipe, 0), recipe)
     if maps is not None and not refused:

@@ -37,9 +37,10 @@ from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.interactive.results import ScanImage, StrategyComparison, image_of
 from mri_design.interactive.running import (
     Saved,
-    Shown,
     Told,
     Watch,
+    facts_html,
+    facts_text,
     image_png,
     mask_png,
     named_file,
@@ -187,7 +188,7 @@ def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str, rec
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class LoadedScan(Shown):
+class LoadedScan:
     """A scan in memory; `load` makes it.
 
     Parameters
@@ -491,12 +492,14 @@ class LoadedScan(Shown):
     def _title(self) -> str:
         return f"LoadedScan {self.data.name}"
 
-    @property
-    def _pictures(self) -> Sequence[tuple[str, bytes]]:
+    def __repr__(self) -> str:
+        return facts_text(self._title, self.facts)
+
+    def _repr_html_(self) -> str:
         shown = self.reconstruct(method="zero-filled")
         layout = layout_of(shown.known.slice_model.candidates, shown.known.data.orientation)
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
-        return [(says, image_png(shown.array, layout))]
+        return facts_html(self._title, self.facts, [(says, image_png(shown.array, layout))])
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -627,11 +630,13 @@ class ScanDesign(Saved):
     def _write(self, run: Run) -> Ending:
         return report_design(run, self.result)
 
-    @property
-    def _pictures(self) -> Sequence[tuple[str, bytes]]:
+    def __repr__(self) -> str:
+        return facts_text(self._title, self.facts)
+
+    def _repr_html_(self) -> str:
         known = self.result.known
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
         pictures = [("image", image_png(self.result.images[0].reconstruction.image, layout))]
         if known.slice_model.candidates.name in ("lines", "plane"):
             pictures.insert(0, ("mask", mask_png(self.mask, layout)))
-        return pictures
+        return facts_html(self._title, self.facts, pictures)

@@ -18,7 +18,7 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
 from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
-from mri_design.scan.data import ImageSummary, ScanSummary
+from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
@@ -34,12 +34,12 @@ _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
 
 
-def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
+def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     """Number and size of the images, where they lie, their values, and what they can be used for.
 
     Parameters
     ----------
-    held : ImageSummary
+    held : ImageStack
         As read.
     recipe : Recipe
         Its simulation would make k-space from them.
@@ -49,7 +49,7 @@ def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
     dict of str to str
         Label to text, in the order in which people ask.
     """
-    count, rows, columns = held.shape
+    count, rows, columns = held.images.shape
     settings = recipe.simulation
     matrix = f"{rows} x {columns}" if settings.matrix is None else f"{settings.matrix} x {settings.matrix}"
     return {
@@ -58,7 +58,9 @@ def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
         **_place(held),
         **measured_how(held.source),
         "values": _values(held),
-        "phase": "that of the images" if held.has_phase else "none: the images are real, as magnitudes are",
+        "phase": "that of the images"
+        if np.iscomplexobj(held.images)
+        else "none: the images are real, as magnitudes are",
         "k-space": "none, and so no coils, no measured lines and no noise of a scanner",
         "use": "simulation only: design, recon and compare measure such images with a simulated scanner, by the "
         f"recipe with a matrix of {matrix}, {settings.coils} coil{'s' * (settings.coils > 1)} and noise of sd "
@@ -67,12 +69,12 @@ def describe_images(held: ImageSummary, recipe: Recipe) -> dict[str, str]:
     }
 
 
-def _place(held: ImageSummary) -> dict[str, str]:
+def _place(held: ImageStack) -> dict[str, str]:
     """Field of view, voxels and orientation, where the file says them."""
     place = held.geometry
     if place is None:
         return {"field of view": "not in the file, nor the size of voxels or the orientation"}
-    (along_y, along_x), (rows, columns) = place.pixel, held.shape[1:]
+    (along_y, along_x), (rows, columns) = place.pixel, held.images.shape[1:]
     sizes = f"{along_y:.3g} x {along_x:.3g}"
     voxels = f"voxels of {sizes} x {place.thickness:.3g} mm" if place.thickness else f"pixels of {sizes} mm"
     found = {"field of view": f"{rows * along_y:.4g} x {columns * along_x:.4g} mm, {voxels}"}
@@ -89,10 +91,10 @@ def _way(direction: tuple[float, float, float]) -> str:
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
 
 
-def _values(held: ImageSummary) -> str:
-    low, high = held.values
-    if held.has_phase:
-        return f"complex, modulus up to {high:.4g}"
+def _values(held: ImageStack) -> str:
+    if np.iscomplexobj(held.images):
+        return f"complex, modulus up to {np.abs(held.images).max():.4g}"
+    low, high = held.images.min(), held.images.max()
     return f"real, {low:.4g} to {high:.4g}" + (": negative ones are no magnitudes" if low < 0 else "")
 
 
@@ -477,7 +479,7 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
     held = load_summary(source, recipe, maps)
     if isinstance(held, ScanSummary):
         return describe_scan(held, recipe)
-    if isinstance(held, ImageSummary):
+    if isinstance(held, ImageStack):
         _refuse_maps(maps, "images")
         return describe_images(held, recipe)
     from mri_design.experiment.description import describe_samples  # here: it takes long to import

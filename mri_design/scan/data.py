@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -216,7 +216,7 @@ class Scan(ABC):
             return
         require_instance(np.ndarray, wanted=f"an array of shape {shape}", **{name: array})
         if array.shape != shape:
-            raise InputError(field=name, got=f"shape {array.shape}", wanted=f"shape {shape}")
+            raise InputError(name, f"shape {array.shape}", f"shape {shape}")
         require_finite(name, array)
 
     def _one(self, number: int, **known: Any) -> Self:
@@ -292,23 +292,21 @@ class KSpaceData(Scan):
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
         k = self.kspace
         if k.ndim != 4:
-            raise InputError(field="kspace", got=f"{k.ndim} axes {k.shape}", wanted="(slice, coil, ky, kx)")
+            raise InputError("kspace", f"{k.ndim} axes {k.shape}", "(slice, coil, ky, kx)")
         if min(k.shape) < 1 or k.shape[-2] < 4 or k.shape[-1] < 4:
-            raise InputError(field="kspace", got=f"shape {k.shape}", wanted="at least 4 x 4 samples and one coil")
+            raise InputError("kspace", f"shape {k.shape}", "at least 4 x 4 samples and one coil")
         if not np.iscomplexobj(k):
-            raise InputError(field="kspace", got=f"dtype {k.dtype}", wanted="complex samples")
+            raise InputError("kspace", f"dtype {k.dtype}", "complex samples")
         require_finite("kspace", k)
         object.__setattr__(self, "measured", chosen_flags(self.measured, (k.shape[-2],), field="measured"))
         if not self.measured.any() or not np.any(k[:, :, self.measured]):
-            raise InputError(
-                field="kspace", got="no signal in any measured line", wanted="at least one non-zero sample"
-            )
+            raise InputError("kspace", "no signal in any measured line", "at least one non-zero sample")
         require_choice(("lines", "plane"), encoding=self.encoding)
         self._check_known(self.grid_shape)
         self._check_companion("calibration", k.shape)
         self._check_companion("repeat", k.shape)
         if self.geometry is not None and len(self.geometry) != k.shape[0]:
-            raise InputError(field="geometry", got=f"{len(self.geometry)} slices", wanted=f"{k.shape[0]}")
+            raise InputError("geometry", f"{len(self.geometry)} slices", f"{k.shape[0]}")
 
     @property
     def grid_shape(self) -> tuple[int, int]:
@@ -388,7 +386,7 @@ class KSpaceData(Scan):
         number = slice_number(index, self.n_slices)
         measured = self.samplings[number].lines
         if not measured.any():
-            raise InputError(field=f"slice {number}", got="no signal", wanted="a slice with samples")
+            raise InputError(f"slice {number}", "no signal", "a slice with samples")
         source = None if self.source is None else self.source.of_frame(number)
         return self._one(number, measured=measured, source=source)
 
@@ -444,12 +442,12 @@ class TrajectoryData(Scan):
         object.__setattr__(self, "trajectory", checked_samples(self.trajectory, self.grid_shape))
         k, wanted = self.kspace, f"(slice, coil, {len(self.trajectory)}), a sample for each point of the trajectory"
         if k.ndim != 3 or min(k.shape) < 1 or k.shape[2] != len(self.trajectory) or not np.iscomplexobj(k):
-            raise InputError(field="kspace", got=f"{k.dtype} {k.shape}", wanted=wanted)
+            raise InputError("kspace", f"{k.dtype} {k.shape}", wanted)
         if not np.any(k):
-            raise InputError(field="kspace", got="zeros only", wanted="at least one sample that is not zero")
+            raise InputError("kspace", "zeros only", "at least one sample that is not zero")
         require_counts(least=1, n_readouts=self.n_readouts)
         if k.shape[2] % self.n_readouts:
-            raise InputError(field="n_readouts", got=f"{self.n_readouts}", wanted=f"a divisor of {k.shape[2]} samples")
+            raise InputError("n_readouts", f"{self.n_readouts}", f"a divisor of {k.shape[2]} samples")
         self._check_companion("kspace", k.shape)
         self._check_known(self.grid_shape)
         self._check_companion("density", k.shape[2:])
@@ -457,9 +455,7 @@ class TrajectoryData(Scan):
             np.iscomplexobj(self.density) or self.density.min() < 0 or not self.density.any()
         ):
             raise InputError(
-                field="density",
-                got="negative numbers, zeros only, or complex numbers",
-                wanted="weights of the samples, zero or more",
+                "density", "negative numbers, zeros only, or complex numbers", "weights of the samples, zero or more"
             )
 
     @cached_property
@@ -513,7 +509,7 @@ class TrajectoryData(Scan):
         """
         if chosen.shape != (self.n_readouts,) or chosen.dtype != np.bool_ or not chosen.any():
             wanted = f"bool ({self.n_readouts},), true for at least one readout"
-            raise InputError(field="readouts", got=f"{chosen.dtype} {chosen.shape}", wanted=wanted)
+            raise InputError("readouts", f"{chosen.dtype} {chosen.shape}", wanted)
         samples = np.repeat(chosen, len(self.trajectory) // self.n_readouts)
         return replace(
             self,
@@ -558,10 +554,10 @@ class ImageStack:
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
         if self.images.ndim != 3 or min(self.images.shape) < 1:
-            raise InputError(field="images", got=f"shape {self.images.shape}", wanted="(slice, row, column)")
+            raise InputError("images", f"shape {self.images.shape}", "(slice, row, column)")
         require_finite("images", self.images)
         if not np.any(self.images):
-            raise InputError(field="images", got="all zeros", wanted="at least one non-zero pixel")
+            raise InputError("images", "all zeros", "at least one non-zero pixel")
 
     @property
     def n_slices(self) -> int:
@@ -664,10 +660,10 @@ def _counted(number: int, what: str) -> str:
 def slice_number(index: object, count: int) -> int:
     """A slice's number from 0; negative ones count from the end."""
     if isinstance(index, bool) or not isinstance(index, Integral):
-        raise InputError(field="slice", got=described(index), wanted=f"a whole number, 0 to {count - 1}")
+        raise InputError("slice", described(index), f"a whole number, 0 to {count - 1}")
     number = int(index)
     if not -count <= number < count:
-        raise InputError(field="slice", got=str(number), wanted=f"0 to {count - 1}")
+        raise InputError("slice", str(number), f"0 to {count - 1}")
     return number % count
 
 
@@ -718,9 +714,9 @@ class ScanSummary:
         shapes = {sampling.samples.shape for sampling in self.samplings}
         if len(shapes) != 1 or not 0 <= self.index < len(self.samplings):
             got = f"slice {self.index} of {len(self.samplings)} slices of {len(shapes)} sizes"
-            raise InputError(field="summary", got=got, wanted="slices of one size, and one of them")
+            raise InputError("summary", got, "slices of one size, and one of them")
         if self.part is not None and self.part.kspace.shape[:1] + self.part.grid_shape != (1, *shapes.pop()):
-            raise InputError(field="part", got=f"{self.part.kspace.shape}", wanted="one slice of the grid")
+            raise InputError("part", f"{self.part.kspace.shape}", "one slice of the grid")
         if self.part is not None and not self.refused:
             object.__setattr__(self, "refused", refused_samples(self.part.kspace))
 
@@ -751,10 +747,8 @@ class ScanSummary:
         )
 
 
-def summarised(held: KSpaceData | TrajectoryData | ImageStack) -> ScanSummary | TrajectoryData | ImageSummary:
-    """Summarise what a reader read as a whole; samples along a trajectory are their own summary."""
-    if isinstance(held, ImageStack):
-        return ImageSummary.of(held)
+def summarised(held: KSpaceData | TrajectoryData | ImageStack) -> ScanSummary | TrajectoryData | ImageStack:
+    """Summarise what a reader read as a whole; samples along a trajectory, and images, are their own summary."""
     return ScanSummary.of(held) if isinstance(held, KSpaceData) else held
 
 
@@ -762,62 +756,3 @@ def middle_slice(samplings: Sequence[Sampling]) -> int:
     """The slice nearest to the middle that holds lines; 0 where none does."""
     held = [number for number, sampling in enumerate(samplings) if sampling.lines.any()]
     return min(held, key=lambda number: abs(number - len(samplings) // 2), default=0)
-
-
-Image = NDArray[np.float32] | NDArray[np.complex64]
-
-
-@dataclass(frozen=True)
-class ImageSummary:
-    """Header summary of images which need not be held together.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Images, rows and columns.
-    values : tuple of float
-        The smallest and the largest value; of complex images, 0 and the largest modulus.
-    has_phase : bool
-        Whether the images are complex.
-    name : str
-        Short name.
-    header : mapping of str to str
-        Provenance.
-    geometry, source : optional
-        As of an `ImageStack`.
-
-    Raises
-    ------
-    InputError
-        For images that are zero everywhere.
-    """
-
-    shape: tuple[int, int, int]
-    values: tuple[float, float]
-    _: KW_ONLY
-    has_phase: bool = False
-    name: str = "images"
-    header: Mapping[str, str] = field(default_factory=dict)
-    geometry: SliceGeometry | None = None
-    source: SourceImage | None = None
-
-    def __post_init__(self) -> None:
-        if self.values == (0, 0):
-            raise InputError(field="images", got="all zeros", wanted="at least one non-zero pixel")
-
-    @classmethod
-    def of(cls, stack: ImageStack) -> ImageSummary:
-        """Summarise images that were read as a whole."""
-        count, rows, columns = stack.images.shape
-        told = {"name": stack.name, "header": stack.header, "geometry": stack.geometry, "source": stack.source}
-        return cls.of_images(stack.images, (count, rows, columns), **told)
-
-    @classmethod
-    def of_images(cls, images: Iterable[Image], shape: tuple[int, int, int], **told: Any) -> ImageSummary:
-        """Summarise images (row, column) that come one by one; ``told`` are name, header, geometry and source."""
-        low, high, has_phase = np.inf, -np.inf, False
-        for image in images:
-            has_phase = np.iscomplexobj(image)
-            values = np.abs(image) if has_phase else image
-            low, high = min(low, float(values.min())), max(high, float(values.max()))
-        return cls(shape, (0.0 if has_phase else low, high), has_phase=has_phase, **told)

@@ -65,20 +65,16 @@ class SliceGeometry:
     def __post_init__(self) -> None:
         sizes = self.pixel if self.thickness is None else (*self.pixel, self.thickness)
         if not all(0 < size < _LARGEST for size in sizes):
-            raise InputError(field="pixel size", got=str(sizes), wanted="positive millimetres")
+            raise InputError("pixel size", str(sizes), "positive millimetres")
         given = [vector for vector in (self.centre, self.phase, self.read, self.normal) if vector is not None]
         if given and (len(given) < 4 or not np.isfinite(given).all()):
-            raise InputError(field="slice geometry", got=str(given), wanted="a centre and three directions")
+            raise InputError("slice geometry", str(given), "a centre and three directions")
         if given:
             directions = np.array(given[1:])
             if np.abs(directions @ directions.T - np.eye(3)).max() > _RIGHT_ANGLE:
-                raise InputError(
-                    field="slice directions", got=str(given[1:]), wanted="unit vectors at right angles to each other"
-                )
+                raise InputError("slice directions", str(given[1:]), "unit vectors at right angles to each other")
         if not isinstance(self.unplaced, str) or (given and self.unplaced):
-            raise InputError(
-                field="unplaced", got=repr(self.unplaced)[:60], wanted="a reason, of slices without a place"
-            )
+            raise InputError("unplaced", repr(self.unplaced)[:60], "a reason, of slices without a place")
 
     @property
     def placed(self) -> bool:
@@ -189,7 +185,7 @@ class SliceGeometry:
             known = None if thickness is None else float(thickness)
             return cls((along_y, along_x), known, *vectors, unplaced=sizes.get("unplaced", ""))
         except (TypeError, ValueError, KeyError) as error:
-            raise InputError(field=field, got=f"{error}", wanted="the geometry of a slice, as runs write it") from error
+            raise InputError(field, f"{error}", "the geometry of a slice, as runs write it") from error
 
     @classmethod
     def of_header(
@@ -392,13 +388,13 @@ class SourceImage:
         require_instance(bool, wanted="true of a DICOM image, false of raw data", image=self.image)
         for name in _NEEDED if self.image else ():
             if name not in self.identifiers:
-                raise InputError(field=name, got="none", wanted="that of the image")
+                raise InputError(name, "none", "that of the image")
         for name, text in self.identifiers.items():
             if not _is_valid(name, text, image=self.image):
-                raise InputError(field=str(name)[:60], got=repr(text)[:60], wanted="an identifier as DICOM has it")
+                raise InputError(str(name)[:60], repr(text)[:60], "an identifier as DICOM has it")
         counts = (self.frames, self.frames if self.frame is None else self.frame)
         if not all(type(count) is int for count in counts) or not 1 <= counts[1] <= self.frames:
-            raise InputError(field="frame", got=f"{self.frame} of {self.frames}", wanted="one of the frames, from 1")
+            raise InputError("frame", f"{self.frame} of {self.frames}", "one of the frames, from 1")
 
     @staticmethod
     def keywords() -> tuple[str, ...]:
@@ -481,7 +477,7 @@ class SourceImage:
             known: Any = dict(stored)  # type: ignore[call-overload]
             return cls(dict(known["identifiers"]), known["frames"], known["frame"], known.get("image", True))
         except (TypeError, ValueError, KeyError) as error:
-            raise InputError(field=field, got=str(error)[:120], wanted="identifiers, as runs write them") from error
+            raise InputError(field, str(error)[:120], "identifiers, as runs write them") from error
 
 
 def _is_valid(name: str, text: object, *, image: bool = True) -> bool:

@@ -160,7 +160,7 @@ def given_centre(grid: Place, place: Place) -> Centre:
     """
     if not (0 <= place[0] < grid[0] and 0 <= place[1] < grid[1]):
         wanted = f"a line from 0 to {grid[0] - 1} and a sample from 0 to {grid[1] - 1}"
-        raise InputError(field="centre", got=f"line {place[0]}, sample {place[1]}", wanted=wanted)
+        raise InputError("centre", f"line {place[0]}, sample {place[1]}", wanted)
     return Centre(grid, (place[0], place[1]), "given")
 
 

@@ -48,9 +48,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.samples.ndim != 2 or self.samples.dtype != np.bool_:
-            raise InputError(
-                field="samples", got=f"{self.samples.dtype} {self.samples.shape}", wanted="a bool array (ky, kx)"
-            )
+            raise InputError("samples", f"{self.samples.dtype} {self.samples.shape}", "a bool array (ky, kx)")
 
     @property
     def lines(self) -> NDArray[np.bool_]:
@@ -146,10 +144,10 @@ def require_whole_lines(name: str, sampling: Sampling) -> None:
     """
     if not sampling.whole_lines:
         raise InputError(
-            field=name,
-            got=f"{sampling.percentage} of the grid's samples: {sampling.missing_samples}",
-            wanted="all readout samples in every measured line, since lines are chosen and replayed whole",
-            cure="Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has.",
+            name,
+            f"{sampling.percentage} of the grid's samples: {sampling.missing_samples}",
+            "all readout samples in every measured line, since lines are chosen and replayed whole",
+            "Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has.",
         )
 
 
@@ -273,10 +271,10 @@ def require_finite(name: str, samples: NDArray[Any]) -> None:
     if not finite.all():
         first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), samples.shape))
         raise InputError(
-            field=name,
-            got=f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}",
-            wanted="finite samples",
-            cure="Repair or remove the samples before loading.",
+            name,
+            f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}",
+            "finite samples",
+            "Repair or remove the samples before loading.",
         )
 
 
@@ -314,11 +312,11 @@ def require_dynamic_range(kspace: NDArray[Any], name: str = "kspace") -> None:
     found = _beyond_receivers(kspace)
     if found:
         raise InputError(
-            field=name,
-            got=f"samples {found}",
-            wanted="the dynamic range of a receiver: the samples of a 24-bit receiver, even summed over a million "
+            name,
+            f"samples {found}",
+            "the dynamic range of a receiver: the samples of a 24-bit receiver, even summed over a million "
             "averages, stay within 1e10 times their median",
-            cure=_CURE,
+            _CURE,
         )
 
 
@@ -474,7 +472,7 @@ def to_complex64(field: str, samples: NDArray[Any]) -> NDArray[np.complex64]:
         with np.errstate(over="ignore"):
             joined = np.ascontiguousarray(samples, dtype=np.complex64)
     else:
-        raise InputError(field=field, got=f"dtype {samples.dtype}", wanted="complex samples")
+        raise InputError(field, f"dtype {samples.dtype}", "complex samples")
     _refuse_overflow(field, joined)
     return joined
 
@@ -488,7 +486,7 @@ def to_float32(field: str, pixels: NDArray[Any]) -> NDArray[np.float32]:
         On flags, text, complex numbers, NaN, infinities, and values float32 cannot hold.
     """
     if pixels.dtype.kind not in "iuf":
-        raise InputError(field=field, got=f"dtype {pixels.dtype}", wanted="real numbers")
+        raise InputError(field, f"dtype {pixels.dtype}", "real numbers")
     require_finite(field, pixels)
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(pixels, dtype=np.float32)
@@ -529,11 +527,10 @@ def measured_lines(
         contradicted = np.flatnonzero(measured & ~declared)
         if contradicted.size:
             raise InputError(
-                field=field,
-                got=f"line {int(contradicted[0])} marked as not measured, holding samples "
-                f"({contradicted.size} such lines)",
-                wanted="zeros in every line that was not measured",
-                cure="Correct the list of lines, or set those samples to zero.",
+                field,
+                f"line {int(contradicted[0])} marked as not measured, holding samples ({contradicted.size} such lines)",
+                "zeros in every line that was not measured",
+                "Correct the list of lines, or set those samples to zero.",
             )
     kspace[:, :, ~measured] = 0
     return measured
@@ -541,9 +538,4 @@ def measured_lines(
 
 def _refuse_overflow(field: str, array: NDArray[Any]) -> None:
     if not np.isfinite(array).all():
-        raise InputError(
-            field=field,
-            got="samples beyond 3.4e38",
-            wanted="values that single precision holds",
-            cure="Scale the data down.",
-        )
+        raise InputError(field, "samples beyond 3.4e38", "values that single precision holds", "Scale the data down.")

@@ -83,7 +83,7 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
     try:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(field=str(path), got=str(error), wanted="finite numbers, text, lists and tables") from error
+        raise InputError(str(path), str(error), "finite numbers, text, lists and tables") from error
     write_text(path, text + "\n")
 
 
@@ -134,11 +134,11 @@ def write_npy_parts(
         written = 0
         for part in parts:
             if part.shape != shape[axes:]:
-                raise InputError(field=str(path), got=f"a part of shape {part.shape}", wanted=f"shape {shape[axes:]}")
+                raise InputError(str(path), f"a part of shape {part.shape}", f"shape {shape[axes:]}")
             stream.write(np.ascontiguousarray(part, dtype=kind).reshape(-1).view(np.uint8).data)
             written += 1
         if written != math.prod(shape[:axes]):
-            raise InputError(field=str(path), got=f"{written} parts", wanted=f"{math.prod(shape[:axes])}")
+            raise InputError(str(path), f"{written} parts", f"{math.prod(shape[:axes])}")
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> None:
@@ -188,10 +188,10 @@ def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     if path.name in ("", ".", "..") or path.is_symlink():
         raise InputError(
-            field=str(path),
-            got="a symbolic link" if path.is_symlink() else "a folder",
-            wanted="the name of a file",
-            cure="Name the file itself.",
+            str(path),
+            "a symbolic link" if path.is_symlink() else "a folder",
+            "the name of a file",
+            "Name the file itself.",
         )
     temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     try:
@@ -225,7 +225,7 @@ def _sync_folder(folder: Path) -> None:
 def _put_archive(stream: BinaryIO, arrays: Mapping[str, ArrayLike], field: str) -> None:
     for name in arrays:
         if not name.isidentifier():
-            raise InputError(field=f"{field}: member name", got=repr(name), wanted="letters, digits, underscore")
+            raise InputError(f"{field}: member name", repr(name), "letters, digits, underscore")
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=_NPZ_DATE)
@@ -236,7 +236,7 @@ def _put_archive(stream: BinaryIO, arrays: Mapping[str, ArrayLike], field: str) 
 
 def _put_array(stream: Any, array: np.ndarray[Any, Any], field: str) -> None:
     if array.dtype.hasobject:
-        raise InputError(field=field, got=f"dtype {array.dtype}", wanted="numbers, flags or fixed-length text")
+        raise InputError(field, f"dtype {array.dtype}", "numbers, flags or fixed-length text")
     header = np.lib.format.header_data_from_array_1_0(array)
     np.lib.format.write_array_header_1_0(stream, header)
     # NumPy's own writer prefers ndarray.tofile, which hides why a write failed; plain bytes do not.

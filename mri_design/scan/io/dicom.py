@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry, SourceImage, impossible_sizes
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
-from mri_design.scan.io.source import ImageSource, ReadOptions
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file, check_sides, damage_named
+from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.sampling import to_float32
 
 _PER_FRAME, _SHARED = "PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
@@ -60,7 +59,7 @@ class FrameFacts:
         self._groups = list(file.get(_PER_FRAME) or [])
         self._shared = list(file.get(_SHARED) or [])
         if self._groups and len(self._groups) != frames:
-            raise InputError(field=_PER_FRAME, got=f"{len(self._groups)} items", wanted=f"{frames}, one for each frame")
+            raise InputError(_PER_FRAME, f"{len(self._groups)} items", f"{frames}, one for each frame")
 
     def scaling(self, frame: int) -> tuple[float, float]:
         """Slope and intercept that make values of what is stored."""
@@ -169,9 +168,8 @@ def is_dicom(path: Path) -> bool:
         return stream.read(len(_MAGIC)) == _MAGIC
 
 
-@contextmanager
-def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
-    """The frames of one DICOM file, each rescaled as the file says of it, with one in memory beside the file's bytes.
+def opened(path: Path, options: ReadOptions) -> ImageStack:
+    """The frames of one DICOM file, each rescaled as the file says of it.
 
     Scaling, sizes and places are those of the frame, of the functional groups that frames share, or of the file itself,
     whichever there is first.
@@ -189,54 +187,28 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
     """
     size = check_file(path)
     pydicom = optional_package("pydicom", "export")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of values that are not as the standard has them
-            yield _frames(pydicom.dcmread(path, defer_size=_ANSWERS), path, size, options.limits)
-    except InputError:
-        raise
-    except MemoryError as error:  # pydicom makes room for as much as an element declares
-        wanted = f"elements within the {size} bytes of the file, and room for them"
-        raise InputError(field="elements", got="one that memory cannot hold", wanted=wanted) from error
-    except Exception as error:  # a damaged file may fail anywhere in the parser
-        got = f"{type(error).__name__}: {error}"[:120]
-        raise InputError(field="elements", got=got, wanted="a DICOM image") from error
+    with damage_named("elements", "damaged", "a DICOM image"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of values that are not as the standard has them
+        return _frames(pydicom.dcmread(path, defer_size=_ANSWERS), path, size, options.limits)
 
 
-class _Frames(ImageSource):
-    """Frames, of which it is noted where values are no magnitudes."""
-
-    def load(self) -> ImageStack:
-        """All of them."""
-        stack = super().load()
-        low = float(stack.images.min())
-        if low >= 0:
-            return stack
-        return replace(stack, header={**stack.header, "values": f"from {low:g}: negative ones are no magnitudes"})
-
-
-def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource:
+def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     _require_grey(file)
     count, rows, columns = int(file.get("NumberOfFrames") or 1), int(file.Rows), int(file.Columns)
-    for name, side, bound in (
-        ("NumberOfFrames", count, limits.max_slices),
-        ("Rows", rows, limits.max_side),
-        ("Columns", columns, limits.max_side),
-    ):
-        if not 1 <= side <= bound:
-            raise InputError(field=name, got=str(side), wanted=f"1 to {bound}")
+    side = limits.max_side
+    check_sides({"NumberOfFrames": (count, limits.max_slices), "Rows": (rows, side), "Columns": (columns, side)})
     bits = int(file.BitsAllocated)
     if bits not in (8, 16, 32):
-        raise InputError(field="BitsAllocated", got=str(bits), wanted="8, 16 or 32")
+        raise InputError("BitsAllocated", str(bits), "8, 16 or 32")
     shape = (count, rows, columns)
     check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
     facts = FrameFacts(file, count)
     if len(kinds := sorted({facts.kind(frame) for frame in range(count)})) > 1:
         raise InputError(
-            field="FrameType",
-            got=f"frames of {' and '.join(kinds)}",
-            wanted="frames of one kind, such as magnitudes",
-            cure="Write them as NIfTI first, a file for each kind: dcm2niix FOLDER.",
+            "FrameType",
+            f"frames of {' and '.join(kinds)}",
+            "frames of one kind, such as magnitudes",
+            "Write them as NIfTI first, a file for each kind: dcm2niix FOLDER.",
         )
     geometry, about = facts.geometry((rows, columns))
     spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
@@ -258,7 +230,10 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageSource
             geometry = SliceGeometry.of_header(
                 geometry.pixel, between, [one.tolist() for one in geometry.vectors if geometry.placed]
             )
-    return _Frames(images, shape, name=path.stem, header=header, geometry=geometry, source=source)
+    stack = np.stack(list(images))
+    if (low := float(stack.min())) < 0:
+        header["values"] = f"from {low:g}: negative ones are no magnitudes"
+    return ImageStack(stack, path.stem, header, geometry, source)
 
 
 def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
@@ -278,10 +253,10 @@ def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
         count = max((place + 1 for place, one in enumerate(held) if one), default=0)
     if count < 1 or any(side % across for side in shape):
         raise InputError(
-            field="ImageType",
-            got=f"a mosaic of {count or 'an unknown number of'} slices in {shape[0]} x {shape[1]} pixels",
-            wanted="how many slices there are, (0019,100A), in tiles of one size",
-            cure="Write it as NIfTI first: dcm2niix FOLDER.",
+            "ImageType",
+            f"a mosaic of {count or 'an unknown number of'} slices in {shape[0]} x {shape[1]} pixels",
+            "how many slices there are, (0019,100A), in tiles of one size",
+            "Write it as NIfTI first: dcm2niix FOLDER.",
         )
     return count, across
 
@@ -307,17 +282,17 @@ def _require_grey(file: Any) -> None:
     if not any(name in file for name in _PIXELS):
         kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
         cure = "Give the images of the series; reports, spectra and presentation states have none."
-        raise InputError(field="PixelData", got=f"none: {kind}"[:120], wanted="a DICOM image", cure=cure)
+        raise InputError("PixelData", f"none: {kind}"[:120], "a DICOM image", cure)
     if "PixelData" not in file:
-        raise InputError(field="PixelData", got="pixels in floating point", wanted="whole numbers, 8, 16 or 32 bits")
+        raise InputError("PixelData", "pixels in floating point", "whole numbers, 8, 16 or 32 bits")
     missing = next((name for name in _NEEDED if file.get(name) in (None, "")), None)
     syntax = file.file_meta.get("TransferSyntaxUID")
     if missing is not None or syntax is None:
         name = missing or "TransferSyntaxUID"
-        raise InputError(field=name, got="none", wanted="a DICOM image that says it, as the standard asks")
+        raise InputError(name, "none", "a DICOM image that says it, as the standard asks")
     if syntax.is_compressed:
         cure = f"Decompress it first, {_decoder(str(syntax))}."
-        raise InputError(field="TransferSyntaxUID", got=str(syntax.name)[:60], wanted="uncompressed pixels", cure=cure)
+        raise InputError("TransferSyntaxUID", str(syntax.name)[:60], "uncompressed pixels", cure)
     colours = str(file.PhotometricInterpretation).strip()
     if colours != _GREY:
         wanted = f"{_GREY}: grey pixels, larger values brighter"
@@ -327,12 +302,12 @@ def _require_grey(file: Any) -> None:
             if inverted
             else _ABOUT_COLOUR
         )
-        raise InputError(field="PhotometricInterpretation", got=colours[:60], wanted=wanted, cure=cure)
+        raise InputError("PhotometricInterpretation", colours[:60], wanted, cure)
     if int(file.SamplesPerPixel) != 1:
-        raise InputError(field="SamplesPerPixel", got=str(file.SamplesPerPixel), wanted="1: grey pixels")
+        raise InputError("SamplesPerPixel", str(file.SamplesPerPixel), "1: grey pixels")
     if file.get("ModalityLUTSequence"):
         wanted = "values by RescaleSlope and RescaleIntercept"
-        raise InputError(field="ModalityLUTSequence", got="a table of values", wanted=wanted)
+        raise InputError("ModalityLUTSequence", "a table of values", wanted)
 
 
 def _decoder(syntax: str) -> str:

@@ -175,10 +175,10 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
         return
     if options.dims is not None and not reader.arrays:
         raise InputError(
-            field="dims",
-            got=f"{','.join(options.dims)} for {path.name}, whose format names its own axes",
-            wanted="an array: NumPy, BART, MATLAB or other HDF5",
-            cure=f"Leave out {option('dims')}, or dims under [input] in the recipe.",
+            "dims",
+            f"{','.join(options.dims)} for {path.name}, whose format names its own axes",
+            "an array: NumPy, BART, MATLAB or other HDF5",
+            f"Leave out {option('dims')}, or dims under [input] in the recipe.",
         )
     if not reader.series:
         require_counters(path, options.counters)
@@ -192,10 +192,10 @@ def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
     """Refuse anything but samples along a trajectory where somebody asked for the matrix of their image."""
     if matrix is not None and not isinstance(held, TrajectoryData):
         raise InputError(
-            field="matrix",
-            got=f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own",
-            wanted="samples along a trajectory, in NumPy or BART files",
-            cure=f"Leave out {option('matrix')}, or matrix under [input] in the recipe.",
+            "matrix",
+            f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own",
+            "samples along a trajectory, in NumPy or BART files",
+            f"Leave out {option('matrix')}, or matrix under [input] in the recipe.",
         )
     return held
 
@@ -229,7 +229,7 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
             "Save the one with k-space for NumPy: import h5py, numpy; "
             f"file = h5py.File('{path.name}'); numpy.savez('{path.stem}.npz', kspace={_samples_of(held)}."
         )
-    raise InputError(field=str(path), got=got, wanted=_known(), cure=cure)
+    raise InputError(str(path), got, _known(), cure)
 
 
 def _samples_of(held: Mapping[str, str]) -> str:
@@ -297,4 +297,4 @@ def _refuse_other_files(path: Path) -> None:
         got, cure = "JSON", "mri-design adapt takes readouts as JSON; a header file belongs to the array beside it."
     if got:
         cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
-        raise InputError(field=str(path), got=got, wanted=_known(), cure=cure)
+        raise InputError(str(path), got, _known(), cure)

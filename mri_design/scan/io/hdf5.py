@@ -21,7 +21,7 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import PAIR, gathering
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_sides
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_sides, damage_named
 from mri_design.scan.io.source import ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, axes_of_parts
 from mri_design.scan.sampling import Sampling, is_pair, measured_lines, only_coils, to_complex64, working_coils
@@ -56,19 +56,9 @@ def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     InputError
         On any failure to open the file or, inside the block, to read from it.
     """
-    try:
-        with h5py.File(path, "r", locking="best-effort") as file:
-            yield file
-    except InputError:
-        raise
-    except Exception as error:  # h5py raises at least nine types on damaged bytes
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InputError(
-            field=str(path),
-            got=f"unreadable HDF5 ({reason})",
-            wanted="an undamaged HDF5 file",
-            cure="Copy or download the file again.",
-        ) from error
+    wanted = "an undamaged HDF5 file"
+    with damage_named(str(path), "unreadable HDF5", wanted), h5py.File(path, "r", locking="best-effort") as file:
+        yield file
 
 
 def names_in(path: Path) -> set[str]:
@@ -119,17 +109,17 @@ def require_dataset(file: h5py.File, name: str, limits: ReadLimits) -> h5py.Data
     for part in name.split("/"):
         link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
         if link is None:
-            raise InputError(field=field, got="nothing under this name", wanted="a dataset")
+            raise InputError(field, "nothing under this name", "a dataset")
         if not isinstance(link, h5py.HardLink):
             raise InputError(
-                field=field,
-                got="an external link" if isinstance(link, h5py.ExternalLink) else "a soft link",
-                wanted="a dataset stored in this file",
-                cure="Copy the data into one file, for example with h5repack.",
+                field,
+                "an external link" if isinstance(link, h5py.ExternalLink) else "a soft link",
+                "a dataset stored in this file",
+                "Copy the data into one file, for example with h5repack.",
             )
         place = place[part]
     if not isinstance(place, h5py.Dataset):
-        raise InputError(field=field, got=type(place).__name__.lower(), wanted="a dataset")
+        raise InputError(field, type(place).__name__.lower(), "a dataset")
     _check_storage(field, place, limits)
     return place
 
@@ -157,7 +147,7 @@ def require_numbers_of(file: h5py.File, dataset: h5py.Dataset) -> None:
     """
     if dataset.dtype.hasobject or dataset.dtype.kind not in "biufcV":
         name = str(dataset.name).removeprefix("/")
-        raise InputError(field=f"{file.filename}: {name}", got=f"dtype {dataset.dtype}", wanted="numbers")
+        raise InputError(f"{file.filename}: {name}", f"dtype {dataset.dtype}", "numbers")
 
 
 def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:
@@ -172,31 +162,31 @@ def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:
     dataset = require_dataset(file, name, limits)
     field = f"{file.filename}: {name}"
     if dataset.size != 1 or not (dataset.dtype.kind == "S" or h5py.check_string_dtype(dataset.dtype)):
-        raise InputError(field=field, got=f"{dataset.dtype} {dataset.shape}", wanted="one text")
+        raise InputError(field, f"{dataset.dtype} {dataset.shape}", "one text")
     content = np.asarray(dataset[()]).reshape(-1)[0]
     encoded = content.encode() if isinstance(content, str) else bytes(content)
     if len(encoded) > limits.max_text_bytes:
-        raise InputError(field=field, got=f"{len(encoded)} bytes", wanted=f"at most {limits.max_text_bytes}")
+        raise InputError(field, f"{len(encoded)} bytes", f"at most {limits.max_text_bytes}")
     try:
         return encoded.rstrip(b"\x00").decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(field=field, got=f"undecodable text ({error.reason})", wanted="UTF-8") from error
+        raise InputError(field, f"undecodable text ({error.reason})", "UTF-8") from error
 
 
 def _check_storage(field: str, dataset: h5py.Dataset, limits: ReadLimits) -> None:
     creation = dataset.id.get_create_plist()
     layout = creation.get_layout()
     if layout == h5py.h5d.VIRTUAL or dataset.is_virtual:
-        raise InputError(field=field, got="a virtual dataset", wanted="samples stored in this file")
+        raise InputError(field, "a virtual dataset", "samples stored in this file")
     if creation.get_external_count() or dataset.external:
-        raise InputError(field=field, got="external storage", wanted="samples stored in this file")
+        raise InputError(field, "external storage", "samples stored in this file")
     for index in range(creation.get_nfilters()):
         code = creation.get_filter(index)[0]
         if code not in _FILTERS:
-            raise InputError(field=field, got=f"filter number {code}", wanted="gzip, lzf, szip or no compression")
+            raise InputError(field, f"filter number {code}", "gzip, lzf, szip or no compression")
     shape = dataset.shape
     if shape is None or len(shape) > _MAX_AXES:
-        raise InputError(field=field, got=f"shape {shape}", wanted=f"an array of at most {_MAX_AXES} axes")
+        raise InputError(field, f"shape {shape}", f"an array of at most {_MAX_AXES} axes")
     item_bytes = dataset.id.get_type().get_size()
     declared = check_declared_shape(f"{field}: shape", shape, item_bytes, limits)
     if layout == h5py.h5d.CHUNKED:  # the library allocates a whole chunk, however small the dataset

@@ -387,24 +387,24 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
     """
     if dims is None and n_axes not in BARE:
         cure = f"Name them, as {option('dims', 'repetition,slice,coil,ky,kx')}, or as dims in a header file."
-        raise InputError(field="dims", got=f"{n_axes} unnamed axes", wanted="2 to 4", cure=cure)
+        raise InputError("dims", f"{n_axes} unnamed axes", "2 to 4", cure)
     names = BARE[n_axes] if dims is None else dims
     roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
     if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
         raise InputError(
-            field="dims",
-            got=f"{', '.join(names)} for {n_axes} axes",
-            wanted="one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
+            "dims",
+            f"{', '.join(names)} for {n_axes} axes",
+            "one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
             "slice, repetition (rep, frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers "
             f"{PAIR}",
-            cure=f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
+            f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
         )
     if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
         raise InputError(
-            field="dims",
-            got=f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
-            wanted="a volume's axes alone: coil, ky, kz and kx in any order",
-            cure="Give one repetition of one volume, and name its readout k0 or kx.",
+            "dims",
+            f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
+            "a volume's axes alone: coil, ky, kz and kx in any order",
+            "Give one repetition of one volume, and name its readout k0 or kx.",
         )
     if phase_encode_axis is not None:
         axis = phase_encode_axis

@@ -5,17 +5,15 @@ from __future__ import annotations
 import gzip
 import logging
 import math
-import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mri_design.errors import InputError, MissingPackageError, optional_package
-from mri_design.scan.data import OTHERS_UNREAD
+from mri_design.errors import InputError, optional_package
+from mri_design.scan.data import OTHERS_UNREAD, ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage, impossible_sizes
 from mri_design.scan.io.safe import (
     ReadLimits,
@@ -23,9 +21,10 @@ from mri_design.scan.io.safe import (
     check_expansion,
     check_file,
     check_sides,
+    damage_named,
     read_json_table,
 )
-from mri_design.scan.io.source import ImageSource, ReadOptions
+from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.sampling import to_complex64, to_float32
 
 _GZIP = b"\x1f\x8b"
@@ -67,16 +66,15 @@ def refuse_pair(path: Path) -> None:
         first = stream.read(4)
     if any(int.from_bytes(first, order) in _HEADER_SIZES for order in ("little", "big")):
         raise InputError(
-            field=str(path),
-            got="a NIfTI or Analyze image in two files, .hdr and .img",
-            wanted="one file, .nii or .nii.gz",
-            cure=f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`.",
+            str(path),
+            "a NIfTI or Analyze image in two files, .hdr and .img",
+            "one file, .nii or .nii.gz",
+            f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`.",
         )
 
 
-@contextmanager
-def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
-    """Images (x, y), (x, y, z) or the first volume of (x, y, z, time), while the file is open.
+def opened(path: Path, options: ReadOptions) -> ImageStack:
+    """Images (x, y), (x, y, z) or the first volume of (x, y, z, time).
 
     Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
     There is neither k-space nor noise in such a file, so it serves simulations only. A thickness of 1 mm of which the
@@ -93,7 +91,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
     limits = options.limits
     size = check_file(path)
     nibabel = optional_package("nibabel", "export")
-    with _typed(), _opened(path) as stream:
+    with damage_named("header", "a damaged file", "a NIfTI image"), _opened(path) as stream:
         content = stream.read(_HEADER)
         kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
         if kind is nibabel.Nifti2Image:
@@ -101,18 +99,18 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
         header, sides = _header(kind, content)
         shape = tuple(int(side) for side in header.get_data_shape())
         if len(shape) not in (2, 3, 4):
-            raise InputError(field="dim", got=f"{shape}", wanted="images (x, y), (x, y, z) or (x, y, z, time)")
+            raise InputError("dim", f"{shape}", "images (x, y), (x, y, z) or (x, y, z, time)")
         volume = (*shape, 1)[:3]
         side, most = limits.max_side, limits.max_slices
         check_sides({"dim: x": (volume[0], side), "dim: y": (volume[1], side), "dim: z": (volume[2], most)})
         dtype = header.get_data_dtype()
         if dtype.kind not in "iufc":
-            raise InputError(field="datatype", got=str(dtype), wanted="numbers, one a pixel")
+            raise InputError("datatype", str(dtype), "numbers, one a pixel")
         needed = check_declared_shape("dim", volume, dtype.itemsize, limits)
         check_expansion("data", size, needed, limits)
         offset = int(header.get_data_offset())
         if not len(content) <= offset <= _LARGEST_HEADER:
-            raise InputError(field="vox_offset", got=str(offset), wanted=f"{len(content)} to {_LARGEST_HEADER}")
+            raise InputError("vox_offset", str(offset), f"{len(content)} to {_LARGEST_HEADER}")
         stream.read(offset - len(content))
         geometry = _geometry(header, sides, volume)
         impossible = impossible_sizes(sides[:2], (*sides, math.nan, math.nan)[2])
@@ -124,11 +122,9 @@ def opened(path: Path, options: ReadOptions) -> Iterator[ImageSource]:
             provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         if len(shape) == 4 and shape[3] > 1:
             provenance["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
-        slices = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
-        columns, rows, count = volume
         source, said = _sidecar(path, limits)
-        stack, about = (count, rows, columns), provenance | said
-        yield ImageSource(slices, stack, name=_stem(path), header=about, geometry=geometry, source=source)
+        images = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
+        return ImageStack(images, _stem(path), provenance | said, geometry, source)
 
 
 _PER_UNIT = {"EchoTime": 1e3, "RepetitionTime": 1e3, "FlipAngle": 1.0}
@@ -162,19 +158,20 @@ def _slices(
     dtype: np.dtype[Any],
     scaling: tuple[float | None, float | None],
     most: int,
-) -> Iterator[Any]:
-    """Slices (y, x) of a volume (x, y, z), from where the stream stands; the last one comes when all has been read."""
+) -> NDArray[Any]:
+    """Slices (z, y, x) of a volume (x, y, z), from where the stream stands; a compressed file is read to its end."""
     columns, rows, count = volume
-    bytes_each = columns * rows * dtype.itemsize
+    slices, bytes_each = list[Any](), columns * rows * dtype.itemsize
     for number in range(count):
         data = stream.read(bytes_each)
         if len(data) != bytes_each:
             got = f"{number * bytes_each + len(data)} bytes"
             cure = "The file is truncated: copy or download it again."
-            raise InputError(field="data", got=got, wanted=f"{count * bytes_each} bytes", cure=cure)
-        if number == count - 1:
-            _read_on(stream, most)
-        yield _scaled(f"data, slice {number}", np.frombuffer(data, dtype).reshape(rows, columns), *scaling)
+            raise InputError("data", got, f"{count * bytes_each} bytes", cure)
+        slices.append(_scaled(f"data, slice {number}", np.frombuffer(data, dtype).reshape(rows, columns), *scaling))
+    while most > 0 and (passed := len(stream.read(_CHUNK))):  # to the checksum
+        most -= passed
+    return np.stack(slices)
 
 
 def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
@@ -220,12 +217,6 @@ def _opened(path: Path) -> Any:
     return gzip.open(path) if compressed else path.open("rb")
 
 
-def _read_on(stream: IO[bytes], most: int) -> None:
-    """Read to the end, where a compressed file has its checksum."""
-    while most > 0 and (passed := len(stream.read(_CHUNK))):
-        most -= passed
-
-
 def _scaled(field: str, stored: Any, slope: float | None, intercept: float | None) -> Any:
     """Values from what is stored, as the header says; complex ones stay complex."""
     factor = 1.0 if slope is None else float(slope)
@@ -240,20 +231,3 @@ def _scaled(field: str, stored: Any, slope: float | None, intercept: float | Non
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".nii")
-
-
-@contextmanager
-def _typed() -> Iterator[None]:
-    """Every error of a damaged file as an `InputError`."""
-    try:
-        yield
-    except (InputError, MissingPackageError):
-        raise
-    except (OSError, EOFError, zlib.error, struct.error, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise InputError(
-            field="header", got=str(error)[:120] or type(error).__name__, wanted="a NIfTI image"
-        ) from error
-    except Exception as error:  # nibabel's own errors have no other common ancestor
-        if type(error).__module__.partition(".")[0] != "nibabel":
-            raise
-        raise InputError(field="header", got=str(error)[:120], wanted="a NIfTI image") from error

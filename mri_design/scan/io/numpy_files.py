@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file
-from mri_design.scan.io.source import ImageSource, ReadOptions, Source, starting
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file, damage_named
+from mri_design.scan.io.source import ReadOptions, Source, starting
 from mri_design.scan.io.stored_arrays import (
     COMPANIONS,
     TRAJECTORY_MEMBERS,
@@ -236,16 +236,11 @@ def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
         On a damaged or encrypted archive, a member whose name is a path, a symbolic link or a duplicate, a declared
         size over the budget or over any plausible compression, or an array that is not plain.
     """
-    try:
-        with path.open("rb") as stream:
-            bounded = _DirectoryBound(stream.fileno(), str(path))
-            archive = zipfile.ZipFile(bounded)
-            bounded.directory_loaded = True
-            yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
-    except InputError:
-        raise
-    except Exception as error:  # zipfile and zlib raise at least eight types on damaged bytes
-        raise InputError(str(path), f"a damaged archive ({error})", "an archive that numpy.savez wrote") from error
+    with damage_named(str(path), "a damaged archive", "an archive that numpy.savez wrote"), path.open("rb") as stream:
+        bounded = _DirectoryBound(stream.fileno(), str(path))
+        archive = zipfile.ZipFile(bounded)
+        bounded.directory_loaded = True
+        yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
 
 
 def read_npz_members(
@@ -353,7 +348,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
         held = {name: members.enter_context(archive.opened(name)) for name in names}
         source = source_of(path, key, held, header, options.limits)
-        if isinstance(source, StackSource | ImageSource):
+        if isinstance(source, StackSource):
             for array in held.values():
                 array.read_on()
         yield source

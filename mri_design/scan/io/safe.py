@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, MriDesignError
 
 # Text files that version control leaves in the place of large data that was never fetched.
 _POINTERS = (b"version https://git-lfs.github.com/spec/", b"/annex/objects/", b"../.git/annex/objects/")
@@ -188,6 +188,18 @@ def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) 
         got, wanted = f"{_readable(expanded)} compressed into {_readable(stored)}", limits.max_expansion
         cure = "This looks like a decompression bomb; store the array uncompressed if it is real."
         raise InputError(field, got, f"a compression ratio of at most {wanted}", cure)
+
+
+@contextmanager
+def damage_named(field: str, what: str, wanted: str) -> Iterator[None]:
+    """Make an `InputError` of whatever a library raises inside on damaged bytes, which may be any of nine types."""
+    try:
+        yield
+    except MriDesignError:
+        raise
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+        raise InputError(field, f"{what} ({reason})", wanted, "Copy or download the file again.") from error
 
 
 @contextmanager

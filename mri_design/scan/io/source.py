@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, described, option, require_choice
 from mri_design.scan.data import (
-    Image,
     ImageStack,
-    ImageSummary,
     KSpaceData,
     ScanSummary,
     TrajectoryData,
@@ -24,14 +22,14 @@ from mri_design.scan.data import (
     summarised,
     with_part,
 )
-from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import Centre, centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.sampling import Sampling
 
 Held = TypeVar("Held")
 Content = KSpaceData | TrajectoryData | ImageStack
-Summary = ScanSummary | TrajectoryData | ImageSummary
+Summary = ScanSummary | TrajectoryData | ImageStack
 DuplicatePolicy = Literal["refuse", "average", "first", "last"]
 """Policies for a line that was acquired more than once (averages, or a counter that repeats)."""
 COUNTERS = ("contrast", "phase", "repetition", "set")
@@ -116,7 +114,7 @@ def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
     for name, number in counters.items():
         require_choice((*COUNTERS, ENCODING), counters=name)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
-            raise InputError(field=name, got=described(number), wanted="a whole number from 0 to 65535")
+            raise InputError(name, described(number), "a whole number from 0 to 65535")
     return dict(counters)
 
 
@@ -135,10 +133,10 @@ def require_counters(
         if number not in (held or (0,)):
             others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
             raise InputError(
-                field=f"{path}: {name}",
-                got=f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind"),
-                wanted=f"0 to {len(held) - 1}" if held else "0, or none",
-                cure=f"Change {option('encoding-space' if name == ENCODING else name)}, or leave it out.{others}",
+                f"{path}: {name}",
+                f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind"),
+                f"0 to {len(held) - 1}" if held else "0, or none",
+                f"Change {option('encoding-space' if name == ENCODING else name)}, or leave it out.{others}",
             )
 
 
@@ -327,43 +325,6 @@ class Loaded(Source):
 
 
 @dataclass(frozen=True)
-class ImageSource(Source):
-    """Images of a file, of which one is in memory at a time. They can be gone through once.
-
-    Parameters
-    ----------
-    images : iterator of float32 or complex64 arrays, shape (row, column)
-        All of one kind, as many as ``shape`` says.
-    shape : tuple of int
-        Images, rows and columns.
-    name, header, geometry, source
-        As of an `ImageStack`.
-    """
-
-    images: Iterator[Image]
-    shape: tuple[int, int, int]
-    _: KW_ONLY
-    name: str = "images"
-    header: Mapping[str, str] = field(default_factory=dict)
-    geometry: SliceGeometry | None = None
-    source: SourceImage | None = None
-
-    def load(self) -> ImageStack:
-        """Gather all images."""
-        first = next(self.images)
-        gathered: Any = np.empty(self.shape, first.dtype)
-        gathered[0] = first
-        for number, image in enumerate(self.images, 1):
-            gathered[number] = image
-        return ImageStack(gathered, self.name, self.header, self.geometry, self.source)
-
-    def summary(self) -> ImageSummary:
-        """Their values' range, and what else is known of them."""
-        told = {"name": self.name, "header": self.header, "geometry": self.geometry, "source": self.source}
-        return ImageSummary.of_images(self.images, self.shape, **told)
-
-
-@dataclass(frozen=True)
 class CentredSource(Source):
     """A source whose k-space is read with its centre at ``N // 2``: one rule for every format.
 
@@ -437,10 +398,10 @@ class CentredSource(Source):
         """What is no k-space on a grid, refused where somebody says where its centre is."""
         if self.centre is not None:
             raise InputError(
-                field="centre",
-                got="given for samples along a trajectory, or for images",
-                wanted="k-space on a grid",
-                cure=f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too.",
+                "centre",
+                "given for samples along a trajectory, or for images",
+                "k-space on a grid",
+                f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too.",
             )
         return held
 
@@ -523,7 +484,7 @@ def register_reader(
 
     def register(opens: Callable[[Path, ReadOptions], Any]) -> Callable[[Path, ReadOptions], Any]:
         if not begins:
-            raise InputError(field="begins", got="no bytes", wanted="the first bytes of such files, one at least")
+            raise InputError("begins", "no bytes", "the first bytes of such files, one at least")
         recognises = begins if callable(begins) else starting(begins)
         REGISTERED.insert(0, Reader(says, recognises, opens, series=series, matrix=matrix))
         return opens

@@ -21,12 +21,11 @@ from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
-from mri_design.scan.io.layouts import BARE, REPEATS, KSpaceAxes, joined, kspace_axes, looks_signed, series_of, shown
+from mri_design.scan.io.layouts import BARE, REPEATS, KSpaceAxes, joined, kspace_axes, series_of, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.source import (
     COUNTERS,
     Content,
-    ImageSource,
     ReadOptions,
     SlicedSource,
     Source,
@@ -321,7 +320,7 @@ class StackSource(ArraySource, SlicedSource):
 
 
 def source_of(path: Path, key: str, arrays: Mapping[str, Stored], header: ArrayHeader, limits: ReadLimits) -> Source:
-    """Arrays of an open file as a source whose slices, or images, are read one by one where they lie one after another.
+    """Arrays of an open file as a source, whose slices of k-space are read one by one where they lie one after another.
 
     Parameters
     ----------
@@ -336,19 +335,11 @@ def source_of(path: Path, key: str, arrays: Mapping[str, Stored], header: ArrayH
     _check_shapes(key, {name: stored.shape for name, stored in arrays.items()}, header)
     whole, data = ArraySource(path, key, arrays, header, limits), arrays[key]
     stacks = [stored for name, stored in arrays.items() if name not in _WITHOUT_SLICES]
-    count, *sides = data.shape if len(data.shape) > 2 else (0,)
+    count = data.shape[0] if len(data.shape) > 2 else 0
     alike = all(stored.sliced and stored.shape[0] == count for stored in stacks)
     if not alike or not 1 < count <= limits.max_slices or "trajectory" in arrays or header.float_pairs:
         return whole
-    if holds_images(key, data.dtype, header):
-        signed = key != "image" and looks_signed(data.part(count // 2))
-        if signed or len(sides) != 2 or header.dims not in {None, *_STACKS}:
-            return whole
-        require_counters(path, header.counters)
-        _check_sides(key, _STACK, data.shape, limits)
-        images = (_pixels(f"{key}, image {number}", data.part(number)[0]) for number in range(count))
-        return ImageSource(images, (count, sides[0], sides[1]), name=path.stem, header=_provenance(path, header))
-    if data.dtype.kind != "c":
+    if data.dtype.kind != "c" or holds_images(key, data.dtype, header):
         return whole
     axes = kspace_axes(len(data.shape), header.dims, header.phase_encode_axis)
     if axes.volume or axes.roles[0] != "slice":

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, ReadLimits, read
-from mri_design.scan.data import ImageSummary
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import summary
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes
 from tests.scan.io.reading import refused
 
@@ -88,15 +86,13 @@ def test_the_scanner_is_named_as_far_as_it_is_known(
     assert stack_of(changed(tmp_path / "slice.dcm", **elements)).header.get("scanner") == scanner
 
 
-def test_frames_are_slices_and_a_summary_has_the_range_of_all(tmp_path: Path) -> None:
+def test_frames_are_slices(tmp_path: Path) -> None:
     counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
     scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}
     path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
-    stack, told = stack_of(path), summary(path)
+    stack = stack_of(path)
     np.testing.assert_array_equal(stack.images, 2.0 * counts - 1)
     assert "values" in stack.header  # negative ones are no magnitudes
-    assert isinstance(told, ImageSummary) and told == ImageSummary.of(replace(stack, header=told.header))
-    assert told.values == (-1, 93) and told.shape == (2, 6, 4) and not told.has_phase
 
 
 COUNTS = np.full((2, 6, 4), 100, dtype=np.uint16)
@@ -208,9 +204,8 @@ NO_PIXELS = dict.fromkeys(("PixelData", "SamplesPerPixel", "PhotometricInterpret
 )
 def test_what_is_no_grey_image_is_refused(tmp_path: Path, make: Callable[[Path], Path], field: str, cure: str) -> None:
     path = make(tmp_path / "x.dcm")
-    for reading in (read, summary):
-        with refused(f"x.dcm: {field}", cure):
-            reading(path, limits=ReadLimits(max_slices=64))
+    with refused(f"x.dcm: {field}", cure):
+        read(path, limits=ReadLimits(max_slices=64))
 
 
 @pytest.mark.slow
@@ -293,7 +288,7 @@ def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None
 def test_mosaics_are_taken_apart(tmp_path: Path, count: int | None, elements: dict[str, Any], thickness: float) -> None:
     tiles = np.random.default_rng(2).random((9, 8, 8)) * (np.arange(9) < 7)[:, None, None]
     path = mosaic(tmp_path / "mosaic.dcm", tiles, count, **elements)
-    stack, told = stack_of(path), summary(path)
-    assert isinstance(told, ImageSummary) and stack.images.shape == told.shape == (7, 8, 8)
+    stack = stack_of(path)
+    assert stack.images.shape == (7, 8, 8)
     np.testing.assert_allclose(stack.images, tiles[:7], atol=1e-3)
     assert stack.geometry is not None and stack.geometry.pixel == (4, 4) and stack.geometry.thickness == thickness

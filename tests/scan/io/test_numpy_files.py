@@ -266,25 +266,13 @@ def test_a_summary_is_what_reading_all_of_it_finds(tmp_path: Path, scan: np.ndar
     assert_told(summary(path), read_scan(path))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int16, np.complex64])
-def test_a_summary_of_images_has_their_range(tmp_path: Path, dtype: Any) -> None:
-    images = np.arange(-10, 110).reshape(4, 5, 6).astype(dtype)
-    images[1] = 0
-    path = archived(tmp_path, image=images)
-    assert_told(summary(path), read(path))
-    path = saved(tmp_path, images, {"kind": "image domain, magnitudes", "shape": [4, 5, 6]})
-    assert_told(summary(path), read(path))
-
-
-@pytest.mark.parametrize("kept", ["array", "archive", "images"])
+@pytest.mark.parametrize("kept", ["array", "archive"])
 def test_a_summary_of_slices_holds_two_at_most(
     tmp_path: Path, scan: np.ndarray, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zipfile.ZipExtFile, "MAX_SEEK_READ", 2**16)  # of 16 MiB, more than this archive has
     many = np.tile(scan, (800, 1, 1, 1))  # so that what other threads of the tests allocate is little beside it
-    path = saved(tmp_path, many if kept == "array" else np.abs(many[:, 0]).astype(np.float64))
-    if kept == "archive":
-        path = archived(tmp_path, kspace=many)
+    path = saved(tmp_path, many) if kept == "array" else archived(tmp_path, kspace=many)
     limits = replace(DEFAULT_LIMITS, max_bytes=2 * path.stat().st_size)
     summary(path, limits=limits)  # what is imported at the first call is not of the slices
     tracemalloc.start()
