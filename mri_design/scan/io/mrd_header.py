@@ -6,6 +6,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
 
@@ -165,21 +166,16 @@ class MrdHeader:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For a header: the scanner, where it is named, and `identifier_notes`."""
+        """For a header: the scanner, where it is named, lengths that cannot be, and identifiers that were not kept."""
         named = " ".join(filter(None, (self.vendor, self.model)))
         field = f"{self.field_strength:.4g} T" if 0 < self.field_strength < _STRONGEST else ""
-        told = ", ".join(filter(None, (named, field)))
-        doubts = [
-            space.doubt for one in self.encodings[:1] for space in (one.encoded, one.reconstructed) if space.doubt
-        ]
-        sizes = {"field_of_view_in_file": doubts[0]} if doubts else {}
-        return ({"scanner": told} if told else {}) | sizes | self.identifier_notes
-
-    @property
-    def identifier_notes(self) -> dict[str, str]:
-        """For a header: which identifiers were not kept; empty where all were."""
-        names = ", ".join(self.wrong_identifiers)
-        return {"identifiers_left_out": f"{names}: in a form that DICOM does not have, or impossible"} if names else {}
+        image, names = self.encodings[0], ", ".join(self.wrong_identifiers)
+        notes = {
+            "scanner": ", ".join(filter(None, (named, field))),
+            "field_of_view_in_file": image.encoded.doubt or image.reconstructed.doubt,
+            "identifiers_left_out": f"{names}: in a form that DICOM does not have, or impossible" if names else "",
+        }
+        return {name: note for name, note in notes.items() if note}
 
     def encoding(self, field: str, number: int) -> MrdEncoding:
         """The encoding that readouts call ``number``.
@@ -229,44 +225,40 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             got=f"{len(encodings) or 'no'} <encoding>",
             wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
         )
-    unknown = _unknown_axes(root)
-    source, wrong = SourceImage.of_raw_data(_identifiers(root))
-    bandwidth = root.findtext("{*}acquisitionSystemInformation/{*}relativeReceiverNoiseBandwidth")
-    channels = root.findtext("{*}acquisitionSystemInformation/{*}receiverChannels")
     system = {
-        name: " ".join((root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}") or "").split())[:_LONGEST_NAME]
-        for name in ("systemVendor", "systemModel", "systemFieldStrength_T")
+        name: root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}")
+        for name in (
+            *("systemVendor", "systemModel", "systemFieldStrength_T"),
+            *("receiverChannels", "relativeReceiverNoiseBandwidth"),
+        )
     }
-    vendor = system["systemVendor"]
+    vendor, model, strength, channels, bandwidth = system.values()
+    vendor, model = (" ".join((name or "").split())[:_LONGEST_NAME] for name in (vendor, model))
+    sign = set(_user_values(root, "Long", FOURIER_SIGN))
+    if sign and sign not in ({"-1"}, {"1"}):
+        got, wanted = ", ".join(sorted(sign))[:40], "-1 or 1: the sign of samples' exp(2πi s k·r)"
+        raise InputError(field=f"{field}: {FOURIER_SIGN}", got=got, wanted=wanted)
+    known_sign = 1 if vendor.lower().startswith(_CONJUGATED) else None
+    share, place = "a share above 0, 1 at most", f"{field}: relativeReceiverNoiseBandwidth"
+    unknown = {axis for value in _user_values(root, "String", UNKNOWN_SIZES) for axis in value.split()}
+    unknown = unknown if unknown <= set("xyz") else set()
+    source, wrong = SourceImage.of_raw_data(_identifiers(root))
     return MrdHeader(
         tuple(
             _encoding(field if not i else f"{field}: encoding {i}", encoding, limits, unknown)
             for i, encoding in enumerate(encodings)
         ),
-        None if bandwidth is None else _share(f"{field}: relativeReceiverNoiseBandwidth", bandwidth),
+        None if bandwidth is None else _number(place, bandwidth, 1 + 1e-6, share),
         channels=int(channels) if channels and _COUNT.fullmatch(channels) else None,
         source=source,
         wrong_identifiers=wrong,
         vendor=vendor,
-        model=system["systemModel"],
-        field_strength=as_number(system["systemFieldStrength_T"]),
-        fourier_sign=_fourier_sign(field, root, vendor),
+        model=model,
+        field_strength=as_number(strength or ""),
+        fourier_sign=int(sign.pop()) if sign else known_sign,
         unknown_place=bool(_user_values(root, "String", UNKNOWN_PLACE)),
         echo_times=tuple(_sequence_values(root, _MEASURED["EchoTime"])),
     )
-
-
-def _fourier_sign(field: str, root: ET.Element, vendor: str) -> int | None:
-    """Sign that the header says, or that is known of the maker."""
-    said = set(_user_values(root, "Long", FOURIER_SIGN))
-    if not said:
-        return 1 if vendor.lower().startswith(_CONJUGATED) else None
-    if said not in ({"-1"}, {"1"}):
-        got = ", ".join(sorted(said))[:40]
-        raise InputError(
-            field=f"{field}: {FOURIER_SIGN}", got=got, wanted="-1 or 1: the sign of samples' exp(2πi s k·r)"
-        )
-    return int(said.pop())
 
 
 def _user_values(root: ET.Element, kind: str, name: str) -> list[str]:
@@ -283,9 +275,13 @@ def _identifiers(root: ET.Element) -> dict[str, str]:
     """Identifiers of patient, study and measurement, by DICOM's names and with dates and times in its form."""
     said = {name: (root.findtext(f"{{*}}{path.replace('/', '/{*}')}") or "").strip() for name, path in _SAID.items()}
     for name in ("PatientBirthDate", "StudyDate"):
-        said[name] = _date(said[name])
-    measured = {name: sole_value(_sequence_values(root, parameter)) for name, parameter in _MEASURED.items()}
-    return {**said, "StudyTime": _time(said["StudyTime"]), **measured}
+        with suppress(ValueError):  # another text stays as it is
+            if _DATE.match(said[name]):
+                said[name] = date.fromisoformat(_ZONE.sub("", said[name])).strftime("%Y%m%d")
+    time = _TIME.fullmatch(_ZONE.sub("", said["StudyTime"]))
+    if time is not None:  # without its zone
+        said["StudyTime"] = "".join(time.groups("")[:3]) + (f".{time[4][:6]}" if time[4] else "")
+    return said | {name: sole_value(_sequence_values(root, parameter)) for name, parameter in _MEASURED.items()}
 
 
 def _sequence_values(root: ET.Element, parameter: str) -> list[float]:
@@ -319,63 +315,38 @@ def sole_value(numbers: Iterable[float]) -> str:
     return f"{number:.9g}" if 1e-3 <= number < 1e6 else ""
 
 
-def _date(text: str) -> str:
-    """A date of XML as DICOM writes it; another text stays as it is."""
-    try:
-        return date.fromisoformat(_ZONE.sub("", text)).strftime("%Y%m%d") if _DATE.match(text) else text
-    except ValueError:
-        return text
+def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: set[str]) -> MrdEncoding:
+    """One encoding; lengths along ``unknown`` axes are not known."""
 
+    def limit(counter: str, which: str) -> int | None:
+        text = encoding.findtext(f"{{*}}encodingLimits/{{*}}{counter}/{{*}}{which}")
+        return None if text is None else _whole(f"{field}: {counter}.{which}", text, 0, 65535)
 
-def _time(text: str) -> str:
-    """A time of day of XML as DICOM writes it, without its zone; another text stays as it is."""
-    found = _TIME.fullmatch(_ZONE.sub("", text))
-    if found is None:
-        return text
-    return "".join(found.groups("")[:3]) + (f".{found[4][:6]}" if found[4] else "")
+    def space(name: str) -> EncodedSpace:
+        sizes, lengths = list[int](), list[float]()
+        for axis in "xyz":
+            size = encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}")
+            if size is None:
+                raise InputError(field=f"{field}: {name}.matrixSize", got="nothing", wanted="x, y and z")
+            sizes.append(_whole(f"{field}: {name}.matrixSize.{axis}", size, 1, limits.max_side))
+        for axis in "xyz":
+            text = encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}")
+            if axis in unknown or text is None or _ZERO.fullmatch(text.strip()):  # writers leave 0 that know none
+                lengths.append(math.nan)
+            else:
+                wanted = "a positive length in millimetres, or 0 where it is not known"
+                lengths.append(_number(f"{field}: {name}.fieldOfView_mm.{axis}", text, 1e6, wanted))
+        return EncodedSpace((sizes[0], sizes[1], sizes[2]), *_possible((lengths[0], lengths[1], lengths[2])))
 
-
-def _unknown_axes(root: ET.Element) -> frozenset[str]:
-    """Axes whose lengths the header marks as not known; none where the mark is no list of axes."""
-    axes = {axis for value in _user_values(root, "String", UNKNOWN_SIZES) for axis in value.split()}
-    return frozenset(axes if axes <= set("xyz") else ())
-
-
-def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: frozenset[str]) -> MrdEncoding:
     return MrdEncoding(
-        encoded=_space(field, encoding, "encodedSpace", limits, unknown),
-        reconstructed=_space(field, encoding, "reconSpace", limits, unknown),
-        centre_line=_centre(field, encoding, "kspace_encoding_step_1"),
-        centre_partition=_centre(field, encoding, "kspace_encoding_step_2"),
+        encoded=space("encodedSpace"),
+        reconstructed=space("reconSpace"),
+        centre_line=limit("kspace_encoding_step_1", "center"),
+        centre_partition=limit("kspace_encoding_step_2", "center"),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
         calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
-        slices=(_limit(field, encoding, "slice", "maximum") or 0) + 1,
+        slices=(limit("slice", "maximum") or 0) + 1,
     )
-
-
-def _centre(field: str, encoding: ET.Element, step: str) -> int | None:
-    return _limit(field, encoding, step, "center")
-
-
-def _limit(field: str, encoding: ET.Element, counter: str, which: str) -> int | None:
-    text = encoding.findtext(f"{{*}}encodingLimits/{{*}}{counter}/{{*}}{which}")
-    return None if text is None else _whole(f"{field}: {counter}.{which}", text, 0, 65535)
-
-
-def _space(field: str, encoding: ET.Element, name: str, limits: ReadLimits, unknown: frozenset[str]) -> EncodedSpace:
-    place = f"{field}: {name}.matrixSize"
-    sizes = [encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}") for axis in "xyz"]
-    if None in sizes:
-        raise InputError(field=place, got="nothing", wanted="x, y and z")
-    x, y, z = (
-        _whole(f"{place}.{axis}", str(size), 1, limits.max_side) for axis, size in zip("xyz", sizes, strict=True)
-    )
-    lengths = [encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}") for axis in "xyz"]
-    fov = tuple(
-        math.nan if a in unknown else _length(f"{field}: {name}.fieldOfView_mm.{a}", n)
-        for a, n in zip("xyz", lengths, strict=True)
-    )
-    return EncodedSpace((x, y, z), *_possible((fov[0], fov[1], fov[2])))
 
 
 def _possible(lengths: tuple[float, float, float]) -> tuple[tuple[float, float, float], str]:
@@ -401,17 +372,6 @@ def _whole(field: str, text: str, low: int, high: int) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and low <= int(digits) <= high):
         raise InputError(field=field, got=repr(text[:40]), wanted=f"a whole number from {low} to {high}")
     return int(digits)
-
-
-def _length(field: str, text: str | None) -> float:
-    """Millimetres; NaN where the header gives none, or 0, which writers leave that know none."""
-    if text is None or _ZERO.fullmatch(text.strip()):
-        return math.nan
-    return _number(field, text, 1e6, "a positive length in millimetres, or 0 where it is not known")
-
-
-def _share(field: str, text: str) -> float:
-    return _number(field, text, 1 + 1e-6, "a share above 0, 1 at most")
 
 
 def _number(field: str, text: str, most: float, wanted: str) -> float:
