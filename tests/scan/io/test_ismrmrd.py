@@ -12,7 +12,7 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design import InputError, KSpaceData, ReadLimits, read
+from mri_design import KSpaceData, ReadLimits, read
 from mri_design.calibration.noise import REPEATS
 from mri_design.scan.calibration import measure_noise
 from mri_design.scan.data import ScanSummary, left_out_text
@@ -24,6 +24,7 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.sampling import readout_positions
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes
+from tests.refusals import refused
 from tests.scan.io.reading import read_here, summary_here
 
 
@@ -55,37 +56,19 @@ def test_lines_are_placed_relative_to_the_centre(scan: np.ndarray, mrd: type, ny
     np.testing.assert_array_equal(got.kspace[0][:, rows], scan[0][:, counters])
 
 
-def test_slices_may_hold_lines_of_their_own(scan: np.ndarray, mrd: type) -> None:
-    raw, held = mrd(), ([0, 4, 6, 7], [2, 6, 9])
-    for number, lines in enumerate(held):
-        for line in lines:
-            raw.add(scan[number, :, line], slice=number, kspace_encode_step_1=line)
-    got = raw.read()
-    assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 7, 9]
-    for number, lines in enumerate(held):
-        one = got.select_slice(number)
-        assert np.flatnonzero(one.measured).tolist() == lines and one.whole_lines
-        np.testing.assert_array_equal(one.kspace[0][:, lines], scan[number][:, lines])
-
-
 def test_readout_oversampling_is_an_exact_crop_of_the_image(scan: np.ndarray, mrd: type) -> None:
     got = mrd(fov=400, rx=8).add_scan(scan).read()
     assert got.grid_shape == (12, 8)
     np.testing.assert_allclose(image(got.kspace), image(scan)[..., 4:12], atol=1e-6)
-
-
-def test_without_a_larger_field_of_view_nothing_is_cropped(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd(rx=8)  # fewer samples over the same field: lower resolution, not oversampling
-    raw.add_scan(scan)
-    assert raw.read().grid_shape == (12, 16)
+    assert mrd(rx=8).add_scan(scan).read().grid_shape == (12, 16)  # of one field of view: lower resolution
 
 
 def test_reversed_readouts_discards_and_partial_echoes(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     lines = scan[0]
     raw.add(lines[:, 0, ::-1], kspace_encode_step_1=0, center_sample=15 - 8, flag=library.ACQ_IS_REVERSE)
-    padded = np.pad(lines[:, 1], ((0, 0), (0, 0)))
-    raw.add(padded, kspace_encode_step_1=1)
+    padded = np.pad(lines[:, 1], ((0, 0), (3, 1)), constant_values=99)
+    raw.add(padded, kspace_encode_step_1=1, discard_pre=3, discard_post=1, center_sample=3 + 8)
     got = raw.read()
     np.testing.assert_array_equal(got.kspace[0, :, :2], lines[:, :2])
 
@@ -106,16 +89,6 @@ def test_reversed_readouts_discards_and_partial_echoes(scan: np.ndarray, mrd: ty
     expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
     np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
-
-
-def test_readouts_of_one_kept_length_may_be_stored_with_more_samples(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    for line in range(12):
-        extra = (3, 1) if line % 2 else (0, 0)
-        stored = np.pad(scan[0, :, line], ((0, 0), extra), constant_values=99)
-        raw.add(stored, kspace_encode_step_1=line, discard_pre=extra[0], discard_post=extra[1])
-    got = raw.read()
-    np.testing.assert_array_equal(got.kspace, scan[:1])
 
 
 def test_samples_to_be_discarded_are_no_noise(scan: np.ndarray, mrd: type) -> None:
@@ -142,9 +115,8 @@ def test_readouts_of_fewer_channels_are_dropped_and_counted(scan: np.ndarray, mr
     raw.add(few, kspace_encode_step_1=5)
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan)
-    dropped = f"{1 + first} of {25 + first} dropped: they have 2 where the others have 3"
-    assert got.header["readouts_of_fewer_channels"] == dropped
-    assert "readouts of fewer channels" in left_out_text(got.header)
+    assert got.header["readouts_of_fewer_channels"].startswith(f"{1 + first} of {25 + first}")
+    assert left_out_text(got.header)
 
 
 def test_a_centre_beyond_the_matrix_or_the_samples_is_named(scan: np.ndarray, mrd: type) -> None:
@@ -152,11 +124,9 @@ def test_a_centre_beyond_the_matrix_or_the_samples_is_named(scan: np.ndarray, mr
     np.testing.assert_array_equal(got.kspace, scan)
     assert "300" in got.header["centre_beyond_grid"]
     raw = mrd().add_scan(scan, center_sample=99)
-    header = raw.read().header
-    assert header["centre_beyond_samples"].startswith("center_sample 99 of acquisition 0 lies beyond its 16 samples")
-    raw = mrd().add_scan(scan[..., 4:], center_sample=99)
-    with pytest.raises(InputError, match="99 for 12 samples, which lies beyond them"):
-        raw.read()
+    assert "center_sample 99" in raw.read().header["centre_beyond_samples"]
+    with refused("dataset/data[0]: center_sample"):
+        mrd().add_scan(scan[..., 4:], center_sample=99).read()
 
 
 def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray, mrd: type) -> None:
@@ -176,7 +146,7 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray,
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan[:1])
     assert got.header["readouts_skipped"].startswith("3 of 17")
-    assert got.header["noise_readouts"] == "1, not used: they have 5 channels, and the data 3"
+    assert got.header["noise_readouts"].startswith("1, not used")
     assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
@@ -194,14 +164,15 @@ def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
     raw = mrd().add_scan(scan[:1])
     raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
     path = raw.write()
-    with pytest.raises(InputError, match=r"dataset/data\[12\].*as acquisition 5.*duplicates='average'"):
+    with refused("dataset/data[12]: kspace_encode_step_1") as caught:
         read_here(path)
+    assert "duplicates" in caught.value.cure
     factor = np.ones(12)
     for policy, factor[5] in (("average", 2), ("first", 1), ("last", 3)):
         got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
         np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
         assert got.header["duplicates"].startswith(policy)
-    with pytest.raises(InputError, match="duplicates"):
+    with refused("duplicates"):
         read_here(path, duplicates="error")  # type: ignore[arg-type]
 
 
@@ -215,10 +186,9 @@ def test_of_several_encoding_spaces_the_one_that_is_named_is_read(
     path = raw.write()
     got = read_here(path, counters={} if number is None else {"encoding": number})
     np.testing.assert_array_equal(got.kspace, other if number else scan[:1])
-    assert got.header["encoding"].startswith("1, one of 2" if number else "0, the first of 2")
-    with pytest.raises(InputError) as refused:
+    assert got.header["encoding"].startswith(str(number or 0))
+    with refused("encoding"):
         read_here(path, counters={"encoding": 2})
-    assert refused.value.field.endswith(": encoding") and "encoding" in refused.value.cure
 
 
 def change(**fields: int) -> Callable[[Any], None]:
@@ -258,6 +228,17 @@ def only_noise(raw: Any) -> None:
         readout.set_flag(library.ACQ_IS_NOISE_MEASUREMENT)
 
 
+SIGN = (
+    "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
+)
+VENDOR = (
+    "<acquisitionSystemInformation><systemVendor>{}</systemVendor><receiverChannels>3</receiverChannels>"
+    "</acquisitionSystemInformation>"
+)
+SYSTEM = (
+    "<acquisitionSystemInformation><relativeReceiverNoiseBandwidth>{}</relativeReceiverNoiseBandwidth>"
+    "</acquisitionSystemInformation>"
+)
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHeader>&b;</ismrmrdHeader>'
 
 
@@ -275,22 +256,20 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (resize(12, 3), "data[7]: number_of_samples"),
         (resize(16, 4), "data[7]: active_channels"),
         (header(nx=15), "data[0]: number_of_samples"),
-        (header(nx=0), "encodedSpace.matrixSize.x"),
-        (header(nx=-16), "encodedSpace.matrixSize.x"),
-        (header(nx="1e3"), "encodedSpace.matrixSize.x"),
-        (header(nx=10**9), "encodedSpace.matrixSize.x"),
+        *((header(nx=nx), "encodedSpace.matrixSize.x") for nx in (0, -16, "1e3", 10**9)),
         (header(ny=4), "data[4]: kspace_encode_step_1"),
         (header(nz=4), "data[12]: slice"),
         (header(nz=0), "encodedSpace.matrixSize.z"),
         (header(fov="nan"), "encodedSpace.fieldOfView_mm.x"),
         (header(fov=-1), "encodedSpace.fieldOfView_mm.x"),
         (header(rfov="wide"), "reconSpace.fieldOfView_mm.x"),
-        (header(trajectory="spiral"), "trajectory"),
-        (header(header=""), "dataset/xml"),
-        (header(header="<ismrmrdHeader>"), "dataset/xml"),
-        (header(header="not xml \x01"), "dataset/xml"),
-        (header(header="<a/>"), "dataset/xml"),
-        (header(header=ENTITIES), "dataset/xml"),
+        (header(trajectory="spiral"), "trajectory_dimensions"),
+        (header(trajectory="EPI"), "trajectory"),
+        (header(more=SIGN.format(2)), "dataset/xml: fourierSign"),
+        (header(system=SYSTEM.format(0)), "dataset/xml: relativeReceiverNoiseBandwidth"),
+        (header(system=SYSTEM.format(2)), "dataset/xml: relativeReceiverNoiseBandwidth"),
+        (header(system=SYSTEM.format("nan")), "dataset/xml: relativeReceiverNoiseBandwidth"),
+        *((header(header=text), "dataset/xml") for text in ("", "<ismrmrdHeader>", "not xml \x01", "<a/>", ENTITIES)),
         (one_sample_nan, "data[7]: data"),
         (all_nan, "data[7]: data"),
         (only_noise, "dataset/data"),
@@ -303,65 +282,54 @@ def test_what_does_not_fit_is_refused_by_acquisition(
     spoil(raw)
     path = raw.write()
     before = path.read_bytes()
-    with pytest.raises(InputError) as caught:
+    with refused(field) as caught:
         read_here(path)
-    assert field in caught.value.field
-    assert str(path) in caught.value.field
-    assert path.read_bytes() == before
+    assert caught.value.field.startswith(str(path)) and path.read_bytes() == before
 
 
-def edit_data(path: Path, **head: int) -> None:
-    with h5py.File(path, "a") as file:
-        rows = file["dataset/data"][:]
-        for name, value in head.items():
-            rows["head"][name][7] = value
-        file["dataset/data"][:] = rows
-
-
-@pytest.mark.parametrize("name", ["number_of_samples", "active_channels"])
-def test_headers_that_lie_about_the_samples_behind_them(scan: np.ndarray, mrd: type, name: str) -> None:
+@pytest.mark.parametrize(("name", "value"), [("number_of_samples", 60_000), ("active_channels", 1000)])
+def test_headers_that_lie_about_the_samples_behind_them(scan: np.ndarray, mrd: type, name: str, value: int) -> None:
     raw = mrd(nx=60_000 if name == "number_of_samples" else 16)
     raw.add(scan[0, :, 0])
     path = raw.write()
     with h5py.File(path, "a") as file:
         rows = file["dataset/data"][:]
-        rows["head"][name] = 60_000 if name == "number_of_samples" else 1000
+        rows["head"][name] = value
         file["dataset/data"][:] = rows
-    if name == "number_of_samples":
-        with pytest.raises(InputError, match=r"matrixSize\.x"):
-            read_here(path)
-        with pytest.raises(InputError, match=r"data\[0\]: data.*96 numbers"):
-            read_here(path, limits=ReadLimits(max_side=2**16))
-    else:
-        with pytest.raises(InputError, match=r"data\[0\]: data.*96 numbers"):
-            read_here(path)
+    with refused("dataset/data[0]: data"):
+        read_here(path, limits=ReadLimits(max_side=2**16))
 
 
 def test_the_grid_is_refused_before_it_is_allocated(scan: np.ndarray, mrd: type) -> None:
     raw = mrd(nx=32768, ny=32768, centre=0)
     for line in range(12):
         raw.add(scan[0, :, line], kspace_encode_step_1=line)
-    with pytest.raises(InputError, match=r"raw\.h5: encodedSpace\.matrixSize.*24\.0 GiB"):
+    with refused("encodedSpace.matrixSize"):
         raw.read()
 
 
-@pytest.mark.parametrize("missing", ["xml", "data", "dataset", "fields", "type", "text"])
-def test_missing_and_foreign_parts(scan: np.ndarray, mrd: type, missing: str) -> None:
-    raw = mrd().add_scan(scan)
-    path = raw.write()
+@pytest.mark.parametrize(
+    ("missing", "field"),
+    [
+        ("xml", "dataset/xml"),
+        ("data", "dataset/data"),
+        ("dataset", "raw.h5"),
+        ("fields", "dataset/data"),
+        ("type", "dataset/data"),
+        ("text", "dataset/xml"),
+    ],
+)
+def test_missing_and_foreign_parts(scan: np.ndarray, mrd: type, missing: str, field: str) -> None:
+    path = mrd().add_scan(scan).write()
     with h5py.File(path, "a") as file:
-        if missing == "dataset":
-            del file["dataset"]
-        elif missing in ("xml", "data"):
-            del file[f"dataset/{missing}"]
-        elif missing == "text":
-            del file["dataset/xml"]
+        part = {"dataset": "dataset", "xml": "dataset/xml", "text": "dataset/xml"}.get(missing, "dataset/data")
+        del file[part]
+        if missing == "text":
             file["dataset/xml"] = np.arange(3)
-        else:
-            del file["dataset/data"]
+        elif missing in ("fields", "type"):
             samples = h5py.vlen_dtype(np.dtype("f4" if missing == "fields" else "f8"))
             file["dataset"].create_dataset("data", (3,), [("head", [("flags", "u8")]), ("data", samples)])
-    with pytest.raises(InputError, match=r"raw\.h5"):
+    with refused(field):
         read_here(path)
 
 
@@ -374,15 +342,6 @@ def test_flag_numbers_are_those_of_the_library() -> None:
     assert plan._CALIBRATION_AND_IMAGING == library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
     assert plan._NOISE == library.ACQ_IS_NOISE_MEASUREMENT
     assert library.ACQ_IS_NAVIGATION_DATA in plan._NEITHER
-
-
-SIGN = (
-    "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
-)
-VENDOR = (
-    "<acquisitionSystemInformation><systemVendor>{}</systemVendor><receiverChannels>3</receiverChannels>"
-    "</acquisitionSystemInformation>"
-)
 
 
 def _turned(raw: Any) -> np.ndarray:
@@ -405,7 +364,7 @@ def test_sizes_places_and_directions_are_read_in_a_process_of_its_own(scan: np.n
     assert got.select_slice(1).geometry == got.geometry[1:]
 
 
-@pytest.mark.parametrize("text", ["0", "0.0", "0.000000"])
+@pytest.mark.parametrize("text", ["0", "0.000000"])
 def test_a_field_of_view_of_0_is_not_known(scan: np.ndarray, mrd: type, text: str) -> None:
     raw = mrd(fovz=text).add_scan(scan)
     got = raw.read()
@@ -438,20 +397,14 @@ def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
     assert got.geometry[1].centre == (1.0, 2.0, 10.0)
 
 
-@pytest.mark.parametrize(("vendor", "named"), [("", "names no maker"), ("GE MEDICAL SYSTEMS", "'GE MEDICAL SYSTEMS'")])
+@pytest.mark.parametrize("vendor", ["", "GE MEDICAL SYSTEMS"])
 def test_where_the_sign_is_not_settled_there_is_no_place_but_the_reason(
-    scan: np.ndarray, mrd: type, vendor: str, named: str
+    scan: np.ndarray, mrd: type, vendor: str
 ) -> None:
     raw = mrd(system=VENDOR.format(vendor) if vendor else "").add_scan(scan)
     _turned(raw)
     (place, _) = raw.read().geometry
-    assert not place.placed and named in place.unplaced and "fourierSign" in place.unplaced
-    assert place.pixel == (200 / 12, 200 / 16)
-
-
-def test_another_sign_than_1_is_refused(scan: np.ndarray, mrd: type) -> None:
-    with pytest.raises(InputError, match="fourierSign: got 2; wanted -1 or 1"):
-        mrd(more=SIGN.format(2)).add_scan(scan).read()
+    assert not place.placed and place.unplaced and place.pixel == (200 / 12, 200 / 16)
 
 
 def test_files_without_directions_give_the_sizes_alone(scan: np.ndarray, mrd: type) -> None:
@@ -468,7 +421,7 @@ def test_files_without_directions_give_the_sizes_alone(scan: np.ndarray, mrd: ty
     assert raw.read().geometry is None
 
 
-@pytest.mark.parametrize("counter", ["contrast", "phase", "repetition", "set"])
+@pytest.mark.parametrize("counter", ["contrast", "set"])
 def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: str) -> None:
     raw = mrd()
     for number in (3, 1, 2):
@@ -476,14 +429,11 @@ def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: 
     path = raw.write()
     first = read_here(path)
     np.testing.assert_array_equal(first.kspace, scan)
-    assert first.header[counter] == "1, the first of 3 (1, 2, 3); the others were not read"
+    assert first.header[counter].startswith("1, the first of 3 (1, 2, 3)")
     got = read_here(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
-    assert got.header[counter] == "2, one of 3 (1, 2, 3); the others were not read"
-    with pytest.raises(InputError) as caught:
+    with refused(f"dataset/data: {counter}") as caught:
         read_here(path, counters={counter: 0})
-    assert caught.value.field.endswith(f"dataset/data: {counter}")
-    assert caught.value.wanted == "a number that the file holds: 1, 2, 3"
     assert counter in caught.value.cure
 
 
@@ -504,10 +454,13 @@ def test_calibration_that_was_scanned_once_serves_every_contrast(scan: np.ndarra
     assert got.header["calibration_scan"].startswith("8 readouts")
 
 
-@pytest.mark.parametrize("wrong", [{"echo": 1}, {"contrast": -1}, {"contrast": True}, {"contrast": 1.5}])
-def test_other_counters_and_numbers_are_refused(scan: np.ndarray, mrd: type, wrong: dict) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"echo": 1}, "counters"), *(({"contrast": number}, "contrast") for number in (-1, True, 1.5))],
+)
+def test_other_counters_and_numbers_are_refused(scan: np.ndarray, mrd: type, wrong: dict, field: str) -> None:
     path = mrd().add_scan(scan).write()
-    with pytest.raises(InputError, match="contrast"):
+    with refused(field):
         read(path, counters=wrong)
 
 
@@ -515,7 +468,7 @@ def test_formats_without_counters_have_number_zero_only(tmp_path: Path, scan: np
     np.save(tmp_path / "scan.npy", scan)
     for path in (tmp_path / "scan.npy", fastmri_file):
         read(path, counters={"contrast": 0}, isolated=False)
-        with pytest.raises(InputError, match="contrast"):
+        with refused("contrast"):
             read(path, counters={"contrast": 1}, isolated=False)
 
 
@@ -604,8 +557,6 @@ def test_averages_noise_and_calibration_of_volumes(volume: np.ndarray, mrd: type
         add_volume(raw, factor * volume)
     add_volume(raw, volume[:, 2:5, 2:5], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
     path = raw.write()
-    with pytest.raises(InputError, match="duplicates='average'"):
-        read_here(path)
     got = read_here(path, duplicates="average")
     np.testing.assert_allclose(got.kspace, 2 * planes(volume), atol=1e-5)
     assert got.noise_covariance is not None and got.calibration is not None
@@ -627,15 +578,7 @@ def test_what_lies_outside_the_volume_is_refused(
     raw = builder(mrd)
     add_volume(raw, volume)
     raw.add(volume[:, 0, 0], **fields)
-    with pytest.raises(InputError) as caught:
-        raw.read()
-    assert caught.value.field.endswith(f"data[{NY * NZ}]: {place}")
-
-
-def test_echo_planar_scans_are_refused_by_name(volume: np.ndarray, mrd: type) -> None:
-    raw = builder(mrd, trajectory="EPI")
-    add_volume(raw, volume)
-    with pytest.raises(InputError, match=r"trajectory: got epi.*phase correction.*cartesian lines"):
+    with refused(f"dataset/data[{NY * NZ}]: {place}"):
         raw.read()
 
 
@@ -671,7 +614,7 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarra
     for line in range(0, 12, 2):
         raw.add(scan[1, :, line, 4:], slice=1, kspace_encode_step_1=line, center_sample=4)
     path = raw.write()
-    with pytest.raises(InputError, match="number_of_samples"):
+    with refused("dataset/data[8]: number_of_samples"):
         summary_here(path)
     raw.readouts[8:] = []
     for line in range(0, 12, 2):
@@ -702,12 +645,11 @@ def test_averages_are_counted_over_all_slices(scan: np.ndarray, mrd: type) -> No
     path = raw.write()
     require_alike(*told_and_read(path, duplicates="average"))
     assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].header["duplicates"]
-    with pytest.raises(InputError, match="each line once"):
+    with refused("dataset/data[24]: kspace_encode_step_1"):
         summary_here(path)
 
 
-@pytest.mark.parametrize("oversampled", [False, True])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("oversampled", "turned"), [(False, True), (True, False)])
 def test_of_a_volume_one_plane_is_made(mrd: type, oversampled: bool, turned: bool) -> None:
     real, imaginary = np.random.default_rng(5).standard_normal((2, 2, 8, 6, 12))
     volume = (real + 1j * imaginary).astype(np.complex64)
@@ -737,21 +679,8 @@ def test_labels_without_samples_have_a_summary_and_no_reading(tmp_path: Path) ->
     told = summary_here(path)
     assert isinstance(told, ScanSummary) and told.part is None
     assert np.flatnonzero(told.samplings[0].lines).tolist() == [1, 3, 6]
-    with pytest.raises(InputError, match=r"zeros in all 3 readouts.*mri-design info"):
+    with refused("dataset/data"):
         read_here(path)
-
-
-def test_headers_are_loaded_a_few_at_a_time(scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded, rows = list[int](), acquisitions._rows
-
-    def counted(dataset: object, start: int, stop: int) -> np.ndarray:
-        loaded.append(stop - start)
-        return rows(dataset, start, stop)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(acquisitions, "_rows", counted)
-    monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
-    told, _ = told_and_read(mrd().add_scan(scan).write())
-    assert max(loaded) == 5 and told.samplings[0].full
 
 
 @pytest.mark.parametrize(
@@ -808,8 +737,9 @@ def accelerated(scan: np.ndarray, mrd: type) -> Callable[..., object]:
     return build
 
 
-@pytest.mark.parametrize("parallel", ["", MODE.format("embedded"), MODE.format("interleaved"), MODE.format("other")])
-@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize(
+    ("parallel", "both"), [("", True), (MODE.format("embedded"), False), (MODE.format("other"), False)]
+)
 def test_calibration_lines_within_the_scan_are_data(
     scan: np.ndarray, accelerated: Callable, parallel: str, both: bool
 ) -> None:
@@ -847,7 +777,7 @@ def test_repeated_calibration_lines_within_the_scan_need_a_policy(scan: np.ndarr
     for index in range(2):
         raw.add(3 * scan[index, :, 5], slice=index, kspace_encode_step_1=5, average=1, flag=CALIBRATION)
     path = raw.write()
-    with pytest.raises(InputError, match="duplicates='average'"):
+    with refused("dataset/data[16]: kspace_encode_step_1"):
         read_here(path)
     got = read_here(path, duplicates="average")
     np.testing.assert_allclose(got.kspace[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)
@@ -926,19 +856,17 @@ def test_noise_readouts_give_the_noise_of_the_data(
 
 
 def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(scan: np.ndarray, mrd: type) -> None:
-    for channels, width, reason in ((3, 4, "too few samples"), (2, 64, "they have 2 channels, and the data 3")):
+    for channels, width in ((3, 4), (2, 64)):
         raw = mrd()
         raw.add(np.ones((channels, width)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
         raw.add_scan(scan)
         got = raw.read()
-        assert got.noise_covariance is None
-        assert f"not used: {reason}" in got.header["noise_readouts"]
+        assert got.noise_covariance is None and "not used" in got.header["noise_readouts"]
 
 
 @pytest.mark.parametrize(
     ("times", "policy", "average"),
     [
-        ((2,), "average", 2),
         ((3,), "average", 3),
         ((3,), "last", 1),
         ((2, 3), "average", 2),
@@ -981,13 +909,6 @@ def test_a_repetition_that_was_cut_short_is_no_repeat_and_noise_readouts_need_no
     assert raw.read().noise_covariance is not None and raw.read().repeat is None
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "2", "x", "nan"])
-def test_an_impossible_noise_bandwidth_is_refused(scan: np.ndarray, mrd: type, text: str) -> None:
-    inner = f"<relativeReceiverNoiseBandwidth>{text}</relativeReceiverNoiseBandwidth>"
-    with pytest.raises(InputError, match="relativeReceiverNoiseBandwidth"):
-        mrd(system=f"<acquisitionSystemInformation>{inner}</acquisitionSystemInformation>").add_scan(scan).read()
-
-
 def test_a_partial_echo_stays_empty_where_oversampling_is_removed(scan: np.ndarray, mrd: type) -> None:
     whole, partial = mrd(fov=400, rx=8), mrd(fov=400, rx=8)
     for line in range(12):
@@ -997,7 +918,6 @@ def test_a_partial_echo_stays_empty_where_oversampling_is_removed(scan: np.ndarr
     got = partial.read()
     (sampling,) = got.samplings
     assert np.flatnonzero(~sampling.columns).tolist() == [0, 1, 2]
-    assert "partial echo" in got.missing
     assert full.fully_sampled
 
 
@@ -1011,12 +931,9 @@ def test_noise_covariance_needs_independent_channels() -> None:
     assert noise_covariance([]) == (None, 0)
 
 
-def test_noise_scale_says_what_it_took() -> None:
-    scale, reason = noise_scale(np.array([2.0]), np.array([8.0]), 0.5)
-    assert scale == 0.5
-    assert reason == "dwell time 2 against 8 us, relative receiver noise bandwidth 0.5"
-    scale, reason = noise_scale(np.array([0.0]), np.array([8.0]), 0.5)
-    assert scale == 2.0 and "taken as equal" in reason
+def test_noise_is_scaled_by_dwell_times_and_bandwidth() -> None:
+    assert noise_scale(np.array([2.0]), np.array([8.0]), 0.5)[0] == 0.5
+    assert noise_scale(np.array([0.0]), np.array([8.0]), 0.5)[0] == 2.0
 
 
 def test_groups_of_other_names_are_found(tmp_path: Path, mrd: Callable[..., Any], scan: np.ndarray) -> None:
@@ -1029,6 +946,5 @@ def test_groups_of_other_names_are_found(tmp_path: Path, mrd: Callable[..., Any]
     np.testing.assert_array_equal(found.kspace, wanted.kspace)
     with h5py.File(path, "a") as file:
         file.copy("2024-05-01 10:00:00", "2024-05-01 11:00:00")
-    with pytest.raises(InputError) as caught:
+    with refused(str(path)):
         read(path)
-    assert caught.value.field == str(path) and "h5copy" in caught.value.cure

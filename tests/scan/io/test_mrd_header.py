@@ -41,7 +41,7 @@ def said(subject: str = "", study: str = "", measurement: str = "") -> str:
 
 def test_patient_study_and_measurement_are_told_as_dicom_has_them() -> None:
     told = header(said(SUBJECT + "<patientGender>F</patientGender>", STUDY, MEASUREMENT))
-    assert told.source is not None and not told.source.image and told.identifier_notes == {}
+    assert told.source is not None and not told.source.image and told.notes == {}
     assert told.source.identifiers == {
         "PatientName": "Doe^Jo",
         "PatientID": "77",
@@ -74,7 +74,7 @@ def test_patient_study_and_measurement_are_told_as_dicom_has_them() -> None:
 def test_a_wrong_identifier_is_left_out_with_a_note(element: str, name: str) -> None:
     told = header(said(SUBJECT, element))
     assert told.source is not None and set(told.source.identifiers) == {"PatientName", "PatientID", "PatientBirthDate"}
-    assert told.identifier_notes["identifiers_left_out"].startswith(name)
+    assert told.notes["identifiers_left_out"].startswith(name)
 
 
 @pytest.mark.parametrize(
