@@ -16,6 +16,7 @@ from mri_design.sequences.orders import SpiralOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 from mri_design.sequences.verification import SequenceError, verify
+from tests.refusals import refused
 from tests.sequences.conftest import GRE, TSE
 
 FIELD = 0.2
@@ -123,16 +124,16 @@ def test_a_waveform_that_breaks_a_limit_is_refused_with_the_block(
 def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -> None:
     order = arms(slew=120.0)
     fastest = settings_for(order, generic)
-    with pytest.raises(InputError, match=r"max_slew: got 100 T/m/s; wanted at least 11\d") as caught:
+    with refused("generic: max_slew") as caught:
         pulseq_file(order, replace(fastest, bandwidth=2 * fastest.bandwidth), generic)
     assert f"{fastest.bandwidth:.5g} Hz" in str(caught.value)
-    with pytest.raises(InputError, match="a whole number of times more slowly") as caught:
+    with refused("bandwidth") as caught:
         pulseq_file(order, replace(fastest, bandwidth=fastest.bandwidth / 1.25), generic)
     assert f"{fastest.bandwidth / 2:.5g}" in str(caught.value)
-    with pytest.raises(InputError, match="gre for planes, spokes and spirals"):
+    with refused("sequence"):
         pulseq_file(order, replace(TSE, field_of_view=(FIELD, FIELD)), generic)
     odd = SpiralOrder(order.arms[:, :-1], order.grid)
-    with pytest.raises(InputError, match="a multiple of 4, as siemens-skyra asks"):
+    with refused("samples of a readout"):
         pulseq_file(odd, replace(fastest, samples=odd.samples), load_scanner("siemens-skyra"))
 
 
@@ -146,7 +147,7 @@ def test_arms_without_a_waveform_from_rest_are_refused(kind: str, generic: Scann
         "equal steps of the angle": spiral_curve(32, 3.0, points=200),
         "shifted": order.arms[0] + 0.01,
     }
-    with pytest.raises(InputError, match=r"a waveform that begins at rest.*Design the spirals anew"):
+    with refused("trajectory"):
         largest_bandwidth(SpiralOrder(shapes[kind][np.newaxis], (32, 32)), (FIELD, FIELD), generic)
 
 
@@ -156,5 +157,5 @@ def test_arms_without_a_waveform_from_rest_are_refused(kind: str, generic: Scann
 def test_arms_without_sense_are_refused(shape: tuple[int, ...], grid: tuple[int, int]) -> None:
     with pytest.raises(InputError):
         SpiralOrder(np.ones(shape), grid)
-    with pytest.raises(InputError, match="finite numbers"):
+    with refused("arms"):
         SpiralOrder(np.full((2, 8, 2), np.nan), (8, 8))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, ReadLimits
-from mri_design.errors import MissingPackageError
 from mri_design.scan.io import formats
 from mri_design.scan.io import twix as measurements
+from tests.refusals import refused
 from tests.scan.io.reading import read_here, summary_here
 from tests.scan.io.twix_file import Measurement, write_twix
 
@@ -89,7 +89,7 @@ def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) 
     assert not got.kspace[0, :, 2, :5].any() and not got.whole_lines
     unsaid = Measurement(oversampling="1.0", base=16)
     unsaid.add(lines[:, 2, 5:], Lin=2, centre=(0, 6, 0))
-    with pytest.raises(InputError, match=r"readouts\[0\]: CenterCol: got 0 for 11 of 16 samples"):
+    with refused("readouts[0]: CenterCol"):
         read_here(write_twix(tmp_path / "unsaid.dat", unsaid))
 
 
@@ -97,7 +97,7 @@ def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Pat
     raw = Measurement(oversampling="1.0", base=16).add_scan(scan[:1])
     raw.add_scan(3 * scan[:1], Ave=1)
     path = write_twix(tmp_path / "averages.dat", raw)
-    with pytest.raises(InputError, match="duplicates='average'"):
+    with refused("readouts[12]: kspace_encode_step_1"):
         formats.read(path)
     averaged = formats.read(path, duplicates="average")
     np.testing.assert_allclose(averaged.kspace, 2 * scan[:1], rtol=1e-6)
@@ -113,7 +113,7 @@ def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Pat
     np.testing.assert_array_equal(formats.read(frames).repeat, 7 * scan)
     np.testing.assert_array_equal(formats.read(frames, counters={"repetition": 1}).repeat, scan)
     np.testing.assert_array_equal(formats.read(path, counters={"contrast": 1}).kspace, 5 * scan[:1])
-    with pytest.raises(InputError, match="no image with number 4"):
+    with refused("readouts: repetition"):
         formats.read(path, counters={"repetition": 4})
 
 
@@ -218,7 +218,7 @@ def test_sizes_that_make_no_sense_are_refused(
 def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray) -> None:
     path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan))
     path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
-    with pytest.raises(InputError, match="a spiral trajectory"):
+    with refused("measurement 1: sKSpace.ucTrajectory"):
         read_here(path)
 
 
@@ -228,36 +228,27 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, scan: np.ndarray, v
     whole = path.read_bytes()
     for length in (4, 100, 9000, 10_000, len(whole) - 700, len(whole) - 352, len(whole) - 340):
         path.write_bytes(whole[:length])
-        with pytest.raises(InputError) as refused:
+        with pytest.raises(InputError) as caught:
             formats.read(path)
-        assert str(path) in str(refused.value)
+        assert str(path) in str(caught.value)
     endless = Measurement(ends=False).add_scan(scan[:1, :, :2])
-    with pytest.raises(InputError, match="no end mark"):
+    with refused("measurement 1: readouts[2]"):
         formats.read(write_twix(path, endless, vb=vb))
 
 
 @pytest.mark.parametrize("vb", [False, True])
 def test_empty_readouts_and_too_many_are_refused(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
     path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan), vb=vb)
-    with pytest.raises(InputError, match=r"readouts\[4\]: got more readouts"):
+    with refused("measurement 1: readouts[4]"):
         formats.read(path, limits=ReadLimits(max_readouts=4))
-    with pytest.raises(InputError, match="header: got 10240 bytes declared"):
+    with refused("measurement 1: header"):
         formats.read(path, limits=ReadLimits(max_text_bytes=4096))
     content = bytearray(path.read_bytes())
     (measurement,) = measurements.find_measurements(path, path.open("rb"), ReadLimits())
     place = measurement.data + (28 if vb else 48)
     content[place : place + 2] = b"\0\0"  # the first readout says that it has no samples
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"readouts\[\d\]: got 3 channels of 0 samples"):
-        formats.read(path)
-
-
-def test_without_twixtools_the_error_says_how_to_install_it(
-    tmp_path: Path, scan: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan))
-    monkeypatch.setitem(__import__("sys").modules, "twixtools.mdh_def", None)
-    with pytest.raises(MissingPackageError, match=r"pip install '.\[twix\]'"):
+    with refused("measurement 1: readouts[0]"):
         formats.read(path)
 
 
@@ -285,7 +276,7 @@ def test_samples_whose_sums_single_precision_does_not_hold_are_refused(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for look in (read_here, summary_here):
-            with pytest.raises(InputError, match="values that single precision holds"):
+            with refused("readouts"):
                 look(path)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    InputError,
     from_bart,
     from_mri_nufft,
     from_sigpy,
@@ -28,6 +27,7 @@ from mri_design import (
     to_sigpy,
 )
 from mri_design.scan.trajectories import MRI_NUFFT_SAMPLES
+from tests.refusals import refused
 
 SHAPE = (24, 32)
 SHOTS = radial_spokes(24, golden_angles(5), oversampling=2) * np.array([1.0, 32 / 24]) * 0.8
@@ -100,14 +100,14 @@ def test_bart_layout_there_and_back():
     np.testing.assert_allclose(there[1, :, 2].real, SHOTS[2, :, 0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(from_bart(there[..., None, None]), SHOTS, atol=1e-5)
     assert from_bart(to_bart(SHOTS[0])).shape == (1, 48, 2)
-    with pytest.raises(InputError, match="kz"):
+    with refused("trajectory"):
         from_bart(there + 1)
-    with pytest.raises(InputError, match="imaginary"):
+    with refused("trajectory"):
         from_bart(there * 1j)
     for wrong in (SHOTS, np.zeros((3, 2, 2, 2))):
-        with pytest.raises(InputError, match="trajectory"):
+        with refused("trajectory"):
             from_bart(wrong)
-    with pytest.raises(InputError, match="trajectory"):
+    with refused("trajectory"):
         to_bart(there)
 
 
@@ -119,14 +119,14 @@ def test_samples_and_maps_of_bart_there_and_back():
     np.testing.assert_allclose(samples_from_bart(samples_to_bart(samples[:, 0]))[:, 0], samples[:, 0], rtol=1e-6)
     np.testing.assert_allclose(maps_from_bart(maps_to_bart(maps)), maps, rtol=1e-6)
     np.testing.assert_allclose(maps_from_bart(maps[0].T)[0], maps[0])
-    with pytest.raises(InputError, match="maps"):
+    with refused("maps"):
         maps_from_bart(np.zeros((8, 8, 3, 4)))
-    with pytest.raises(InputError, match="maps"):
+    with refused("maps"):
         maps_to_bart(maps[0])
     for wrong in (np.zeros((2, 8, 3, 4)), np.zeros((1, 8, 3, 4, 2))):
-        with pytest.raises(InputError, match="kspace"):
+        with refused("kspace"):
             samples_from_bart(wrong)
-    with pytest.raises(InputError, match="kspace"):
+    with refused("kspace"):
         samples_to_bart(samples[0, 0])
 
 
@@ -137,9 +137,9 @@ def test_planes_of_bart_there_and_back():
     assert there[2, 1, 3, 0] == np.complex64(planes[2, 0, 1, 3])
     np.testing.assert_allclose(planes_from_bart(there[..., None]), planes, rtol=1e-6)
     for wrong in (planes[0, 0], planes[None]):
-        with pytest.raises(InputError, match="planes"):
+        with refused("planes"):
             planes_to_bart(wrong)
-    with pytest.raises(InputError, match="planes"):
+    with refused("planes"):
         planes_from_bart(np.zeros((3, 6, 5, 4, 2)))
 
 
@@ -173,14 +173,14 @@ def test_normalised_units_there_and_back(radians, limit):
     np.testing.assert_allclose(there / limit, SHOTS / (np.array(SHAPE) / 2))
     np.testing.assert_allclose(from_mri_nufft(there, SHAPE, radians=radians), SHOTS, rtol=1e-14, atol=1e-14)
     other = not radians
-    with pytest.raises(InputError, match=f"Give radians={radians}"):
+    with refused("samples"):
         from_mri_nufft(there, SHAPE, radians=other)
-    with pytest.raises(InputError, match="no translation"):
+    with refused("samples"):
         from_mri_nufft(SHOTS, SHAPE, radians=radians)
 
 
 def test_coordinates_that_sigpy_would_wrap_are_refused():
-    with pytest.raises(InputError, match="larger grid"):
+    with refused("trajectory"):
         to_sigpy(2 * SHOTS, SHAPE)
-    with pytest.raises(InputError, match="cycles per pixel"):
+    with refused("trajectory"):
         from_sigpy(SHOTS / np.array(SHAPE), SHAPE)

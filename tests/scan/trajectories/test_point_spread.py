@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    InputError,
-    equispaced_angles,
     interleaf_angles,
     nyquist_turns,
     point_spread,
-    radial_spokes,
     turned,
 )
 from mri_design.scan.trajectories import SideLobe, conjugate_coverage, largest_side_lobe, spiral_curve, spread_of_mask
+from tests.refusals import refused
 
 
 def grid(rows, columns):
@@ -52,22 +50,12 @@ def test_a_sum_over_more_samples_than_are_held_at_once_is_that_of_its_parts():
     np.testing.assert_allclose(point_spread(k, (8, 8), weights=w), sum(parts) / w.sum(), atol=1e-12)
 
 
-def test_variable_density_spirals_are_denser_at_the_centre():
-    def contrast(density):
-        curve = spiral_curve(64, nyquist_turns(64, 4, density=density), density=density, points=20_000)
-        counts, edges = np.histogram(np.linalg.norm(curve.reshape(-1, 2), axis=1), bins=4, range=(0, 32))
-        made = counts / np.diff(edges**2)
-        return made[0] / made[-1]
-
-    assert contrast(2.0) > 1.5 * contrast(1.0)
-
-
 def test_bad_input():
-    with pytest.raises(InputError, match="weights"):
+    with refused("weights"):
         point_spread(grid(8, 8), (8, 8), weights=np.ones(3))
-    with pytest.raises(InputError, match="weights"):
+    with refused("weights"):
         point_spread(grid(8, 8), (8, 8), weights=np.zeros((8, 8)))
-    with pytest.raises(InputError, match="larger grid"):
+    with refused("trajectory"):
         point_spread(grid(8, 8), (6, 6))
 
 
@@ -92,26 +80,11 @@ def test_the_set_over_half_a_turn_covers_nearly_twice_as_much():
     assert cells["half-turn"] > 1.5 * cells["full-turn"]
 
 
-def test_diameters_measure_k_and_minus_k_each():
-    spokes = radial_spokes(32, equispaced_angles(5))
-    whole = conjugate_coverage(spokes)
-    assert whole.redundancy > 0.9  # all but -N / 2, which has no partner
-    half = conjugate_coverage(radial_spokes(32, equispaced_angles(5), centre_out=True))
-    assert half.redundancy < 0.1
-    assert half.folded == pytest.approx(whole.folded, rel=0.1)
-
-
 def test_counts_by_hand():
     made = conjugate_coverage(np.array([[0.0, 0.1], [2.0, 1.0], [-2.0, -1.2], [3.0, 0.0], [3.2, 0.0]]))
     assert (made.cells, made.folded) == (4, 3)
     assert made.redundancy == pytest.approx(2 / 3)
     assert conjugate_coverage(np.zeros((3, 2))).redundancy == 0
-
-
-def test_turning_a_set_keeps_its_redundancy_nearly():
-    shots = turned(ARM, interleaf_angles(6))
-    values = [conjugate_coverage(turned(shots.reshape(-1, 2), [angle])).redundancy for angle in (0.1, 0.4)]
-    assert values[0] == pytest.approx(values[1], abs=0.1)
 
 
 @pytest.mark.parametrize("shape", [(12,), (15,), (8, 9), (7, 6)])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design import InputError, equispaced_angles, golden_angles, interleaf_angles, radial_spokes, turned
+from mri_design import equispaced_angles, golden_angles, interleaf_angles, radial_spokes, turned
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("matrix", [16, 17])
@@ -14,15 +15,6 @@ def test_the_first_spoke_is_the_grids_own_line(matrix):
     np.testing.assert_allclose(spokes[2][:, 0], np.arange(matrix) - matrix // 2, atol=1e-14)
 
 
-@pytest.mark.parametrize("oversampling", [1, 2, 3])
-def test_oversampling_keeps_the_reach_and_narrows_the_steps(oversampling):
-    spokes = radial_spokes(16, equispaced_angles(5), oversampling=oversampling)
-    assert spokes.shape[1] == 16 * oversampling
-    np.testing.assert_allclose(np.linalg.norm(np.diff(spokes, axis=1), axis=-1), 1 / oversampling)
-    assert np.abs(spokes).max() == 8
-    np.testing.assert_array_equal(spokes[:, 8 * oversampling], 0)
-
-
 def test_spokes_from_the_centre_are_halves_of_diameters():
     angles = equispaced_angles(3)
     np.testing.assert_allclose(
@@ -31,11 +23,11 @@ def test_spokes_from_the_centre_are_halves_of_diameters():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="matrix"):
+    with refused("matrix"):
         radial_spokes(2, [0.0])
-    with pytest.raises(InputError, match="oversampling"):
+    with refused("oversampling"):
         radial_spokes(16, [0.0], oversampling=0)
-    with pytest.raises(InputError, match="centre_out"):
+    with refused("centre_out"):
         radial_spokes(16, [0.0], centre_out=1)
 
 
@@ -59,14 +51,6 @@ def test_any_run_of_a_fibonacci_number_of_golden_angles_leaves_two_or_three_gaps
         assert gaps.max() < 2.7 * np.pi / count
 
 
-def test_an_odd_number_of_diameters_over_the_full_turn_is_that_over_half_a_turn():
-    def lines(angles):
-        return np.unique(np.round(angles % np.pi, 9))
-
-    np.testing.assert_allclose(lines(equispaced_angles(7, turn=2 * np.pi)), equispaced_angles(7), atol=1e-9)
-    assert len(lines(equispaced_angles(8, turn=2 * np.pi))) == 4
-
-
 @pytest.mark.parametrize(
     ("spread", "count", "step"), [("half-turn", 6, 30), ("full-turn", 6, 60), ("one-missing", 6, 360 / 7)]
 )
@@ -83,15 +67,15 @@ def test_turning_goes_from_kx_to_ky():
 
 
 def test_bad_angles():
-    with pytest.raises(InputError, match="count"):
+    with refused("count"):
         equispaced_angles(0)
-    with pytest.raises(InputError, match="turn"):
+    with refused("turn"):
         equispaced_angles(3, turn=0.0)
-    with pytest.raises(InputError, match="tiny"):
+    with refused("tiny"):
         golden_angles(3, tiny=0)
-    with pytest.raises(InputError, match="spread"):
+    with refused("spread"):
         interleaf_angles(3, "quarter-turn")
-    with pytest.raises(InputError, match="shot"):
+    with refused("shot"):
         turned(np.zeros((2, 3, 2)), [0.0])
-    with pytest.raises(InputError, match="angles"):
+    with refused("angles"):
         turned(np.ones((3, 2)), [np.nan])

@@ -6,9 +6,10 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design import InputError, KSpaceData, read
+from mri_design import KSpaceData, read
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.mrd import mrd_scan_bytes, mrd_skeleton_bytes
+from tests.refusals import refused
 
 AXES = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 PLACES = tuple(SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 6.0 * number), *AXES) for number in range(2))
@@ -68,10 +69,6 @@ def test_slices_may_hold_lines_of_their_own(tmp_path: Path) -> None:
     assert [np.flatnonzero(again.select_slice(number).measured).tolist() for number in (0, 1)] == [[0, 4, 7], [0, 3, 7]]
 
 
-def test_equal_scans_give_equal_bytes() -> None:
-    assert mrd_scan_bytes(_scan(), PLACES) == mrd_scan_bytes(_scan(), PLACES)
-
-
 @pytest.mark.parametrize(
     ("places", "axes", "expected"),
     [
@@ -113,9 +110,9 @@ def test_without_a_place_readers_that_need_directions_have_some_that_say_nothing
 
 def test_what_such_a_file_cannot_hold_is_refused() -> None:
     scan = _scan()
-    with pytest.raises(InputError, match="pixels of different sizes"):
+    with refused("geometry"):
         mrd_scan_bytes(scan, (PLACES[0], SliceGeometry((1.0, 1.0), 5.0)))
-    with pytest.raises(InputError, match="at most 1024"):
+    with refused("coils"):
         mrd_scan_bytes(_scan(coils=1025, shape=(9, 4)), PLACES)
 
 
@@ -161,19 +158,10 @@ def test_filled_with_samples_it_is_a_scan_with_these_lines(path: Path) -> None:
     assert scan.geometry == (PLACED,)
 
 
-def test_without_samples_it_is_no_scan(path: Path) -> None:
-    with pytest.raises(InputError, match="zeros in all 5 readouts"):
-        read(path)
-
-
-def test_equal_designs_give_equal_bytes(path: Path) -> None:
-    assert path.read_bytes() == mrd_skeleton_bytes(TRAINS, (12, 16), PLACED)
-
-
 def test_lines_off_the_grid_and_lines_twice_are_refused() -> None:
-    with pytest.raises(InputError, match="row 12"):
+    with refused("MRD readouts[1]: kspace_encode_step_1"):
         mrd_skeleton_bytes(((6, 12),), (12, 16), PLACED)
-    with pytest.raises(InputError, match="each line once"):
+    with refused("MRD readouts[1]: kspace_encode_step_1"):
         mrd_skeleton_bytes(((6, 6),), (12, 16), PLACED)
-    with pytest.raises(InputError, match="at most 65535"):
+    with refused("grid"):
         mrd_skeleton_bytes(((6,),), (70_000, 16), PLACED)

@@ -1,13 +1,10 @@
 """NIfTI files open in nibabel with the values, sizes and place that were given."""
 
-import gzip
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing.images import nifti_bytes
 
@@ -37,16 +34,3 @@ def test_slices_follow_one_another() -> None:
     read = nibabel.Nifti1Image.from_bytes(nifti_bytes(stack, PLACED, "x", compressed=False))
     np.testing.assert_array_equal(np.asarray(read.dataobj).T, stack)
     assert read.header.get_zooms() == (2.0, 1.5, 5.0)
-
-
-def test_equal_images_give_equal_bytes() -> None:
-    pytest.importorskip("nibabel")
-    first, second = (nifti_bytes(IMAGE, PLACED, "x") for _ in range(2))
-    assert first == second
-    assert gzip.decompress(first) == nifti_bytes(IMAGE, PLACED, "x", compressed=False)
-
-
-def test_without_nibabel_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "nibabel", None)
-    with pytest.raises(MissingPackageError, match=r"needs the package nibabel.*pip install nibabel"):
-        nifti_bytes(IMAGE, PLACED, "x")
