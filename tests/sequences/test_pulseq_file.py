@@ -61,26 +61,22 @@ def test_the_same_request_gives_the_same_bytes(asked: SequenceSettings, generic:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "field"),
     [
-        (replace(GRE, echo_time=0.003), ["echo time: got 0.003 s", "s or more"]),
-        (replace(GRE, repetition_time=0.010), ["repetition time: got 0.01 s", "s or more"]),
-        (replace(GRE, repetition_time=50.0, dummies=100), ["a sequence of 5400 s"]),
-        (
-            replace(GRE, bandwidth=20000.0),
-            ["max_gradient: got 24 mT/m", "Hz for each of 16 pixels", "bandwidth of at most"],
-        ),
-        (replace(GRE, samples=1000, bandwidth=9000.0), ["bandwidth", "nearest of which is 10000 Hz"]),
-        (replace(GRE, slice_thickness=0.0005, flip_angle=80.0), ["echo time"]),
-        (replace(TSE, echo_time=0.006), ["echo time: got 0.006 s", "s or more"]),
-        (replace(TSE, repetition_time=0.02), ["repetition time: got 0.02 s", "s or more"]),
+        (replace(GRE, echo_time=0.003), "echo time"),
+        (replace(GRE, repetition_time=0.010), "repetition time"),
+        (replace(GRE, repetition_time=50.0, dummies=100), "repetition time"),
+        (replace(GRE, bandwidth=20000.0), "generic: max_gradient"),
+        (replace(GRE, samples=1000, bandwidth=9000.0), "bandwidth"),
+        (replace(GRE, slice_thickness=0.0005, flip_angle=80.0), "echo time"),
+        (replace(TSE, echo_time=0.006), "echo time"),
+        (replace(TSE, repetition_time=0.02), "repetition time"),
     ],
 )
-def test_what_cannot_be_played_is_refused(settings: SequenceSettings, words: list[str], generic: Scanner) -> None:
+def test_what_cannot_be_played_is_refused(settings: SequenceSettings, field: str, generic: Scanner) -> None:
     pytest.importorskip("pypulseq")
-    with pytest.raises(InputError) as caught:
+    with refused(field):
         pulseq_file(ORDER, settings, generic)
-    assert all(word in str(caught.value) for word in words), caught.value
 
 
 @pytest.mark.parametrize(("settings", "field"), [(GRE, "echo time"), (TSE, "echo time"), (TSE, "repetition time")])

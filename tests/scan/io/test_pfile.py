@@ -68,11 +68,12 @@ def test_samples_are_read_without_baselines_and_with_their_sign(
     np.testing.assert_array_equal(told.part.kspace, got.kspace[1:2])
 
 
-@pytest.mark.parametrize("revision", [7.0, 14.3, 24.0, 27.0, 28.003])
+@pytest.mark.parametrize("revision", [7.0, 24.0, 28.003])
 def test_other_revisions_are_refused_with_the_converter(tmp_path: Path, revision: float) -> None:
     path = write(tmp_path / "P1.7", numbers(), revision=revision)
-    with refused("rdb_hdr_rdbm_rev"):
+    with refused("rdb_hdr_rdbm_rev") as caught:
         read(path)
+    assert "ge_to_ismrmrd" in caught.value.cure
 
 
 @pytest.mark.parametrize("name", ["P1.7", "scan.dat", "scan.raw", "P1.7.anonymised"])
@@ -120,7 +121,7 @@ def test_what_is_measured_in_another_way_is_refused_by_name(
     tmp_path: Path, changes: dict[str, int], field: str
 ) -> None:
     path = write(tmp_path / "P1.7", numbers(), **changes)
-    with pytest.raises(InputError, match=f"rdb_hdr_{field}: got .*ge_to_ismrmrd"):
+    with refused(f"rdb_hdr_{field}"):
         read(path)
 
 

@@ -183,42 +183,29 @@ def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("fields", "field"),
     [
-        ("sFastImaging.lEPIFactor = 32", "echo-planar imaging"),
-        ("sSliceAcceleration.lMultiBandFactor = 4", "4 slices measured at once"),
-        ("sKSpace.dPhaseOversampling = nan", "dPhaseOversampling: got 'nan'"),
-        ('<ParamDouble."flReadoutOSFactor"> { 1e9 }', "flReadoutOSFactor: got '1e9'"),
+        ({"more": "sFastImaging.lEPIFactor = 32"}, "sFastImaging.lEPIFactor"),
+        ({"more": "sSliceAcceleration.lMultiBandFactor = 4"}, "sSliceAcceleration.lMultiBandFactor"),
+        ({"more": "sKSpace.dPhaseOversampling = nan"}, "sKSpace.dPhaseOversampling"),
+        ({"more": '<ParamDouble."flReadoutOSFactor"> { 1e9 }'}, "flReadoutOSFactor"),
+        ({"oversampling": "0.2"}, "flReadoutOSFactor"),
+        ({"base": 0}, "sKSpace.lBaseResolution"),
+        ({"base": 10**7}, "sKSpace.lBaseResolution"),
+        ({"lines": ""}, "sKSpace.lPhaseEncodingLines"),
+        ({}, "sKSpace.ucTrajectory"),
     ],
 )
-def test_what_a_protocol_says_is_refused_by_name(tmp_path: Path, scan: np.ndarray, more: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read_here(write_twix(tmp_path / "raw.dat", Measurement(more=more).add_scan(scan)))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"base": 0}, "lBaseResolution: got '0'; wanted a whole number from 1"),
-        ({"base": 10**7}, "lBaseResolution: got '10000000'"),
-        ({"lines": ""}, "lPhaseEncodingLines: got nothing"),
-        ({"oversampling": "0.2"}, "flReadoutOSFactor: got 0.2"),
-    ],
-)
-def test_sizes_that_make_no_sense_are_refused(
-    tmp_path: Path, scan: np.ndarray, fields: dict[str, object], message: str
+def test_what_a_protocol_says_is_refused_by_name(
+    tmp_path: Path, scan: np.ndarray, fields: dict[str, object], field: str
 ) -> None:
     raw = Measurement().add_scan(scan)
     for name, value in fields.items():
         setattr(raw, name, value)
-    with pytest.raises(InputError, match=message):
-        read_here(write_twix(tmp_path / "raw.dat", raw))
-
-
-def test_other_trajectories_are_refused_by_name(tmp_path: Path, scan: np.ndarray) -> None:
-    path = write_twix(tmp_path / "raw.dat", Measurement().add_scan(scan))
-    path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
-    with refused("measurement 1: sKSpace.ucTrajectory"):
+    path = write_twix(tmp_path / "raw.dat", raw)
+    if not fields:
+        path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
+    with refused(f"measurement 1: {field}"):
         read_here(path)
 
 
