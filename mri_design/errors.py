@@ -45,7 +45,6 @@ _ARGUMENTS = {
     "maps": "coil_maps",
     "maps-from": "coil_maps",
     "with": "companions",
-    "slice": "slices",
     "mask": "lines",
     "samples": "lines",
     "shots": "lines",
