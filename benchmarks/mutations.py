@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/mutations.py [--only WORD] [--check]
 
-writes results/house/mutations.csv: the fault, its file, the test that fails first, and seconds. A fault is a text that
-occurs once in mri_design, and what takes its place; ``--check`` only says whether all of them occur exactly once.
+writes results/house/mutations.csv: the fault, its file, the test that fails first, and seconds. Faults stand in
+mutations.toml: a text that occurs once in mri_design, and what takes its place; ``--check`` only says whether all of
+them occur exactly once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +35,7 @@ class Mutation:
     old, new : str
         A text of one file of the package, and what it becomes.
     tests : str
-        Folders or files of tests, in this order; those that do not exist are passed over.
+        Files or folders of tests by their patterns, each run where those before have not failed.
     """
 
     what: str
@@ -41,109 +43,10 @@ class Mutation:
     new: str
     tests: str
 
-    def file(self, root: Path) -> Path:
-        """The file that holds the text; the text occurs once in the package."""
-        held = [path for path in sorted((root / "mri_design").rglob("*.py")) for _ in range(_count(path, self.old))]
-        if len(held) != 1:
-            raise LookupError(f"{self.what}: the text occurs {len(held)} times")
-        return held[0]
-
-
-def _count(path: Path, text: str) -> int:
-    return path.read_text(encoding="utf-8").count(text)
-
-
-PAPERS = (
-    Mutation(
-        "sign in the double loop's bound", "(x + self.z).astype(", "abs(x - self.z).astype(", "inference estimation"
-    ),
-    Mutation(
-        "coil maps not conjugated in X^H X",
-        "total += np.conj(sensitivity) * self._filtered(",
-        "total += sensitivity * self._filtered(",
-        "operators",
-    ),
-    Mutation(
-        "origin of the grid off by one",
-        "np.arange(n) - n // 2)) / np.sqrt(n)",
-        "np.arange(n) - (n - 1) // 2)) / np.sqrt(n)",
-        "operators",
-    ),
-    Mutation(
-        "slope of Laplace sites doubled",
-        "return (-0.5 * self._tau(x)) /",
-        "return (-1.0 * self._tau(x)) /",
-        "potentials",
-    ),
-    Mutation("control variate added", "left = ((pairs - explained)", "left = ((pairs + explained)", "variances"),
-    Mutation(
-        "scores of lines that are measured",
-        "neighbourhood(np.where(now.measured, 0.0, energies)",
-        "neighbourhood(np.where(now.measured, energies, 0.0)",
-        "design",
-    ),
-    Mutation("longest jump off by one", "if distance > jump)", "if distance >= jump)", "design"),
-    Mutation(
-        "variance taken for a deviation",
-        "factor = float(np.sqrt(np.clip(",
-        "factor = float(np.abs(np.clip(",
-        "evidence experiment",
-    ),
-    Mutation(
-        "samples of a plane column by column",
-        "np.divmod(np.arange(self.size), self.grid[1])",
-        "np.divmod(np.arange(self.size), self.grid[0])",
-        "readouts design operators",
-    ),
-    Mutation(
-        "noise whitened twice",
-        "(directions / np.sqrt(power)) @",
-        "(directions / power) @",
-        "calibration scan/calibration",
-    ),
-)
-SHELL = (
-    Mutation(
-        "files written in their place",
-        "os.replace(temporary, path)",
-        "path.write_bytes(temporary.read_bytes())",
-        "scan/io",
-    ),
-    Mutation("resume forgets the last line", "steps = _steps(stored)", "steps = _steps(stored)[:-1]", "experiment"),
-    Mutation("no bound on declared sizes", "if memory > limits.max_bytes:", "if memory > 2**80:", "scan/io"),
-    Mutation(
-        "noise of simulated scans off by sqrt 2",
-        "kspace + noise * (rng.standard_normal(kspace.shape)",
-        "kspace + 2**0.5 * noise * (rng.standard_normal(kspace.shape)",
-        "scan/simulation experiment",
-    ),
-    Mutation(
-        "axes of NIfTI exchanged",
-        "image.reshape(shape).T, dtype",
-        "image.reshape(shape).transpose(1, 2, 0), dtype",
-        "scan/writing runs cli",
-    ),
-    Mutation(
-        "an interrupted run fails",
-        'code = _report(f"interrupted; {kept}", INTERRUPTED)',
-        'code = _report(f"interrupted; {kept}", FAILED)',
-        "cli",
-    ),
-    Mutation("--slices off by one", "chosen += range(first, last + 1)", "chosen += range(first, last)", "experiment"),
-    Mutation("two runs in one folder", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "evaluation"),
-    Mutation(
-        "a checkpoint of another design is taken",
-        'if str(stored["identity"]) != identity:',
-        'if str(stored["identity"]) == "":',
-        "experiment",
-    ),
-    Mutation(
-        "reversed readouts as they come",
-        'readouts["reversed"], whole = backwards,',
-        'readouts["reversed"], whole = ~backwards,',
-        "scan/io",
-    ),
-)
+    def held(self, root: Path) -> list[Path]:
+        """Files of the package that hold the text, one for each time."""
+        files = sorted((root / "mri_design").rglob("*.py"))
+        return [path for path in files for _ in range(path.read_text(encoding="utf-8").count(self.old))]
 
 
 def copied() -> Path:
@@ -161,19 +64,21 @@ def copied() -> Path:
 
 def outcome(mutation: Mutation, tree: Path) -> dict[str, object]:
     """Plant a fault, run its tests up to the first that fails, and mend it."""
-    file = mutation.file(tree)
-    sound, began = file.read_text(encoding="utf-8"), time.perf_counter()
-    file.write_text(sound.replace(mutation.old, mutation.new), encoding="utf-8")
-    folders = [f"tests/{name}" for name in mutation.tests.split() if (tree / "tests" / name).exists()]
+    (file,) = mutation.held(tree)
+    sound, began, failed = file.read_text(encoding="utf-8"), time.perf_counter(), None
     environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-m", "not thorough", "-p", "no:cacheprovider"]
+    file.write_text(sound.replace(mutation.old, mutation.new), encoding="utf-8")
     try:
-        done = subprocess.run(
-            [*command, *folders], cwd=tree, env=environment, capture_output=True, text=True, check=False
-        )
+        for pattern in mutation.tests.split():
+            some = sorted(map(str, (tree / "tests").glob(pattern)))
+            if some and failed is None:
+                done = subprocess.run(
+                    [*command, *some], cwd=tree, env=environment, capture_output=True, text=True, check=False
+                )
+                failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
     finally:
         file.write_text(sound, encoding="utf-8")
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
     return {
         "fault": mutation.what,
         "file": file.relative_to(tree).as_posix(),
@@ -189,11 +94,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose description has this word")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
-    faults = [one for one in (*PAPERS, *SHELL) if chosen.only in one.what]
-    for one in faults:
-        print(one.what, one.file(HERE).relative_to(HERE), sep=": ")
-    if chosen.check:
-        return
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["fault"]
+    faults = [one for one in (Mutation(**row) for row in table) if chosen.only in one.what]
+    missed = [f"{one.what}: {len(one.held(HERE))} times" for one in faults if len(one.held(HERE)) != 1]
+    if missed or chosen.check:
+        sys.exit("\n".join(missed) if missed else None)
     from mri_design.evaluation.tables import write_csv
 
     rows: list[dict[str, object]] = []
