@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.calibration.centre import central, gapless_side, measured_samples
 from mri_design.calibration.espirit import coil_directions, espirit
 from mri_design.calibration.nlinv import BLOCK, joint_estimate
@@ -23,6 +24,8 @@ USUAL_LINES = 24
 FEWEST_FOR_ESPIRIT = 8
 _FEWEST = 2
 """Without neighbours at the centre, image and maps can take each other's place: nothing tells a fold from an image."""
+_KEPT = 2
+"""Estimates of `OwnMaps` that are remembered: those of the decision at hand and of the one before."""
 _HELD_PART = 8
 """One in so many coils is held back of each line."""
 _COILS_THAT_PREDICT = 4
@@ -189,6 +192,70 @@ def maps_from_lines(
     maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
     missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
     return MapEstimate(maps, method, centre, lines, missed, count)
+
+
+@briefly
+@dataclass(frozen=True)
+class OwnMaps:
+    """Estimates of the coil maps of one slice, by which of its samples had been measured.
+
+    Maps depend on the measured samples alone, so that whoever asks, in whichever process and order, gets the same bits.
+    The last ones are remembered.
+
+    Parameters
+    ----------
+    method : {"auto", "espirit", "nlinv"}
+        As `maps_from_lines` takes it.
+    noise_variance : float
+        Of the samples, likewise.
+    """
+
+    method: MapMethod = "auto"
+    noise_variance: float = 0.0
+    _made: dict[bytes, MapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def of(
+        self, kspace: NDArray[np.complex64], measured: NDArray[np.bool_], *, rough: bool = False, check: bool = False
+    ) -> MapEstimate:
+        """The maps of a slice from its ``measured`` samples.
+
+        Parameters
+        ----------
+        kspace : complex array, shape (coil, ky, kx)
+            Of white coils, always of the same slice.
+        measured : bool array, shape (ky,) or (ky, kx)
+            Lines or samples to look at.
+        rough : bool
+            Whether the maps are those of a step on the way to an image, see `maps_from_lines`.
+        check : bool
+            Whether the estimate has to say how well it predicts lines that are held back.
+
+        Raises
+        ------
+        InputError
+            Where these are too few for any maps.
+        """
+        which = np.packbits(measured).tobytes() + bytes([rough])
+        if not check and which + b"checked" in self._made:
+            check = True
+        key = which + (b"checked" if check else b"")
+        if key not in self._made:
+            estimate = maps_from_lines(
+                kspace,
+                measured,
+                method=self.method,
+                noise_variance=self.noise_variance,
+                check=check,
+                rough=rough,
+            )
+            while len(self._made) >= _KEPT:
+                del self._made[next(iter(self._made))]
+            self._made[key] = estimate
+        return self._made[key]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is remembered: another process makes its own."""
+        return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}}
 
 
 def error_of_held_coils(

@@ -8,11 +8,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.calibration.maps import OwnMaps
 from mri_design.calibration.whitening import image_units
 from mri_design.design.blocks import removed_share
 from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
-from mri_design.model.own_maps import OwnMaps
 from mri_design.operators.base import Array
 
 NO_TRUTH = "Oracles only run where the whole truth is known; name another strategy."

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,6 @@ from mri_design.evidence.registration import Registration, alike_after, register
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, companion_patches, unit_modulus
-from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase import estimate_phase
 from mri_design.model.posterior import GaussianPosterior
@@ -357,9 +357,8 @@ def choose_companions(
     trusted = asked.trusted
     if without is None or not judged:
         return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
-    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
-    judged_at = max(share, JUDGED_AT)
-    gains = np.array([before - _left_with(without, found, asked, judged_at, engine) for found in patches])
+    judge = _Judge(without, asked, engine)
+    gains = np.array([judge.gains_with(found, max(share, JUDGED_AT)) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
     choice = replace(
@@ -368,14 +367,13 @@ def choose_companions(
         trusted=trusted,
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
-    repeated = _as_repeat(
-        slice_model, lines, without, [offered[place].companion for place in usable], asked, share, engine
-    )
-    if repeated is not None and repeated.gain > max(mean[clear], default=0.0):
-        at = usable[repeated.number]
-        each_gain = tuple(replace(one, gain=repeated.gain) if n == at else one for n, one in enumerate(choice.offered))
-        chosen = replace(choice, offered=each_gain).using([at])
-        return replace(chosen, gain=repeated.gain, expected=repeated.expected)
+    doubt, laid = asked.doubt(share), [offered[place].companion for place in usable]
+    repeated = None if doubt is None else judge.best_repeat(laid, doubt)
+    if doubt is not None and repeated is not None and repeated[1] > max(mean[clear], default=0.0):
+        number, gain = repeated
+        expected, at = judge.expected(slice_model, lines, laid[number], doubt), usable[number]
+        each_gain = tuple(replace(one, gain=gain) if n == at else one for n, one in enumerate(choice.offered))
+        return replace(replace(choice, offered=each_gain).using([at]), gain=gain, expected=expected)
     if not (trusted or clear.any()):
         return choice
     best = len(sets) - 1 if trusted else int(np.argmax(np.where(clear, mean, -np.inf)))
@@ -416,17 +414,15 @@ def renew_companions(
     offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
     if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
         return None
-    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
-    used = [one.companion for one in offered if one.used]
-    share, doubt = choice.share, asked.doubt(choice.share)
+    judge, used = _Judge(without, asked, engine), [one.companion for one in offered if one.used]
+    doubt = asked.doubt(choice.share)
     if choice.expected is not None and doubt is not None:
         (repeat,) = used
-        gain = float(np.mean(before - _left_as_repeat(without, repeat, asked, doubt, engine)))
-        expected = expected_image(slice_model, lines, repeat.image, doubt, without.posterior, engine, without.seed)
-        renewed = replace(choice, gain=gain, expected=expected)
+        gain = float(np.mean(judge.gains_as_repeat(repeat, doubt)))
+        renewed = replace(choice, gain=gain, expected=judge.expected(slice_model, lines, repeat, doubt))
     else:
         patches = companion_patches([one.image for one in used])
-        gain = float(np.mean(before - _left_with(without, patches, asked, max(share, JUDGED_AT), engine)))
+        gain = float(np.mean(judge.gains_with(patches, max(choice.share, JUDGED_AT))))
         renewed = replace(choice, gain=gain, patches=patches)
     if gain < choice.gain:
         return None
@@ -435,37 +431,50 @@ def renew_companions(
 
 
 @dataclass(frozen=True)
-class _Repeat:
-    """The companion that predicts lines held back best as a repeat: its place, its gain, and what it makes expect."""
+class _Judge:
+    """Lines held back, and by how much less energy of them is left unpredicted with other images than without."""
 
-    number: int
-    gain: float
-    expected: ExpectedImage
+    without: HeldBack
+    asked: CompanionPrior
+    engine: DoubleLoop
 
+    @cached_property
+    def before(self) -> NDArray[np.float64]:
+        """Logarithm of the energy that is left unpredicted without other images, of every line held back."""
+        return np.log(found_energies(self.without.slice_model, self.without.posterior.mean, self.without.held))
 
-def _as_repeat(
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    without: HeldBack,
-    companions: Sequence[Companion],
-    asked: CompanionPrior,
-    share: float,
-    engine: DoubleLoop,
-) -> _Repeat | None:
-    """The best of those companions that are repeats of the scan, as its lines held back say; None where none is."""
-    doubt, best = asked.doubt(share), None
-    if doubt is None:
-        return None
-    before = np.log(found_energies(without.slice_model, without.posterior.mean, without.held))
-    for number, companion in enumerate(companions):
-        gains = before - _left_as_repeat(without, companion, asked, doubt, engine)
-        mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
-        if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
-            best = number, mean
-    if best is None:
-        return None
-    image = companions[best[0]].image
-    return _Repeat(*best, expected_image(slice_model, lines, image, doubt, without.posterior, engine, without.seed))
+    def gains_with(self, patches: AlikePatches, share: float) -> NDArray[np.float64]:
+        """Of every line held back, of companions at the limit of so many lines."""
+        one = self.without.slice_model
+        return self._gains(replace(one, companion=patches, prior=self.asked.blocks(one.prior, share)))
+
+    def gains_as_repeat(self, companion: Companion, doubt: float) -> NDArray[np.float64]:
+        """Of every line held back, of a companion as a repeat."""
+        one = self.without.slice_model
+        expected = self.expected(one, self.without.known, companion, doubt)
+        return self._gains(replace(one, expected=expected, prior=self.asked.repeat_blocks(one.prior)))
+
+    def expected(self, one: MRSlice, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
+        """What a companion makes expect as a repeat."""
+        without = self.without
+        return expected_image(one, lines, companion.image, doubt, without.posterior, self.engine, without.seed)
+
+    def _gains(self, one: MRSlice) -> NDArray[np.float64]:
+        without = self.without
+        model = one.model(without.known, without.signal)
+        start = carried(without.posterior, model)
+        posterior = self.engine.cut_short(1).infer(model, np.random.default_rng(without.seed), warm_start=start)
+        return np.asarray(self.before - np.log(found_energies(without.slice_model, posterior.mean, without.held)))
+
+    def best_repeat(self, companions: Sequence[Companion], doubt: float) -> tuple[int, float] | None:
+        """Place and mean gain of the companion that predicts lines held back best as a repeat; None where none does."""
+        best: tuple[int, float] | None = None
+        for number, companion in enumerate(companions):
+            gains = self.gains_as_repeat(companion, doubt)
+            mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
+            if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
+                best = number, mean
+        return best
 
 
 def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
@@ -516,30 +525,3 @@ def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Of
     if far <= least and again.aside == one.aside:
         return one
     return replace(again, gain=one.gain, used=True, renewed=far)
-
-
-def _left_as_repeat(
-    without: HeldBack, companion: Companion, asked: CompanionPrior, doubt: float, engine: DoubleLoop
-) -> NDArray[np.float64]:
-    """Logarithm of the energy that is left unpredicted with a companion as a repeat, of every line held back."""
-    one = without.slice_model
-    seen = expected_image(one, without.known, companion.image, doubt, without.posterior, engine, without.seed)
-    model = replace(one, expected=seen, prior=asked.repeat_blocks(one.prior)).model(without.known, without.signal)
-    return _left_under(without, model, engine)
-
-
-def _left_with(
-    without: HeldBack, patches: AlikePatches, asked: CompanionPrior, share: float, engine: DoubleLoop
-) -> NDArray[np.float64]:
-    """Logarithm of the energy that is left unpredicted with companions, of every line held back."""
-    one = without.slice_model
-    model = replace(one, companion=patches, prior=asked.blocks(one.prior, share)).model(without.known, without.signal)
-    return _left_under(without, model, engine)
-
-
-def _left_under(without: HeldBack, model: GeneralizedLinearModel, engine: DoubleLoop) -> NDArray[np.float64]:
-    """Logarithm of the energy that is left unpredicted under a model of the lines known, of every line held back."""
-    posterior = engine.cut_short(1).infer(
-        model, np.random.default_rng(without.seed), warm_start=carried(without.posterior, model)
-    )
-    return np.log(found_energies(without.slice_model, posterior.mean, without.held))

@@ -41,9 +41,8 @@ from mri_design.scan.kspace_centre import find_centre
 from mri_design.scan.sampling import require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
-    from mri_design.calibration.maps import MapEstimate
+    from mri_design.calibration.maps import MapEstimate, OwnMaps
     from mri_design.model.mr_image import MRSlice
-    from mri_design.model.own_maps import OwnMaps
     from mri_design.operators.base import Array
 
 
@@ -275,7 +274,7 @@ def prepare(
         data = compressed(data, combined)
         directions = None if directions is None else combined.directions(directions)
     if growing and estimates_own_maps(data):
-        from mri_design.model.own_maps import OwnMaps
+        from mri_design.calibration.maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
         source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps, data.noise_variance or 0.0)

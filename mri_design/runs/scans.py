@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
+from mri_design.calibration.maps import OwnMaps
 from mri_design.design.strategies.oracles import Oracle
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
@@ -22,7 +23,6 @@ from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import make_strategy
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
-from mri_design.model.own_maps import OwnMaps
 from mri_design.operators.base import Array
 from mri_design.runs.run import Work
 from mri_design.runs.scan_facts import pixel_of, simulated_from, warn_of_left_out, warn_of_noise

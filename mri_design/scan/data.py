@@ -29,8 +29,8 @@ from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.sampling import Sampling, refused_samples, require_finite
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
+    from mri_design.calibration.maps import OwnMaps
     from mri_design.model.mr_image import MRSlice
-    from mri_design.model.own_maps import OwnMaps
     from mri_design.readouts import Readouts, ShotReadouts
 
 Orientation = Literal["ky-rows", "ky-columns"]

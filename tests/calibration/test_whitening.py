@@ -12,7 +12,6 @@ from mri_design import (
     InputError,
     KSpaceData,
     Recipe,
-    estimate_noise_variance,
     load_phantom,
     prepare,
     prewhiten,
@@ -24,8 +23,6 @@ from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.calibration import COMPRESSED
 
 MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])
-PLAUSIBLE = np.array([[2, 0.5, 0], [0.3j, 1, 0], [0, 0.1, 0.5 - 0.2j]])
-"""No two coils correlate by more than a half: an estimate of more is taken for signal."""
 
 
 def noise_covariance(truth: object, mixing: np.ndarray, whiten: Callable) -> np.ndarray:
@@ -40,17 +37,6 @@ def test_a_given_covariance_becomes_the_identity(truth: Callable) -> None:
     covariance = 0.02**2 * MIXING @ MIXING.conj().T
     found = noise_covariance(truth(coils=3), MIXING, lambda data: prewhiten(data, covariance))
     np.testing.assert_allclose(found, np.eye(3), atol=0.04)
-
-
-def test_an_estimated_covariance_becomes_nearly_the_identity(truth: Callable) -> None:
-    data = truth(128, 128, 3).scan(0.02, mixing=PLAUSIBLE)
-    whitened = prewhiten(data)
-    before, after = (np.moveaxis(scan.kspace, 1, 0).reshape(3, -1) for scan in (data, whitened))
-    root = after @ np.linalg.pinv(before)
-    covariance = 0.02**2 * PLAUSIBLE @ PLAUSIBLE.conj().T
-    np.testing.assert_allclose(root @ covariance @ root.conj().T, np.eye(3), atol=0.15)
-    assert whitened.noise_variance == 1
-    assert estimate_noise_variance(whitened) == pytest.approx(1, rel=0.03)
 
 
 def test_maps_and_reference_still_explain_the_data(truth: Callable) -> None:
@@ -107,6 +93,13 @@ def scan(seed: int = 0) -> KSpaceData:
     return load_phantom("brain", shape=GRID, n_coils=COILS, rng=np.random.default_rng(seed))
 
 
+def undersampled() -> tuple[KSpaceData, np.ndarray]:
+    """A scan without maps, and every second of its lines with the centre."""
+    lines = np.zeros(GRID[0], bool)
+    lines[::2] = lines[16:32] = True
+    return replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6), lines
+
+
 def compressing(count: int) -> Recipe:
     return Recipe().replacing("coils", compress_coils=count)
 
@@ -123,9 +116,7 @@ def test_the_directions_are_those_of_a_singular_value_decomposition() -> None:
 
 
 def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> None:
-    data = replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6)
-    lines = np.zeros(GRID[0], bool)
-    lines[::2] = lines[16:32] = True
+    data, lines = undersampled()
 
     def image(count: int | None) -> tuple[np.ndarray, bool]:
         recipe = Recipe() if count is None else compressing(count)
@@ -135,18 +126,16 @@ def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> Non
 
     whole, fewer = image(None)
     assert not fewer and not image(COILS)[1]  # as many as there are: nothing to do
-    errors = {}
+    errors = []
     for count in (6, 3):
         seen, fewer = image(count)
-        errors[count] = np.linalg.norm(np.abs(seen) - np.abs(whole)) / np.linalg.norm(whole)
+        errors.append(np.linalg.norm(np.abs(seen) - np.abs(whole)) / np.linalg.norm(whole))
         assert fewer
-    assert errors[6] < 0.02 < errors[3] < 0.3
+    assert errors[0] < 0.02 < errors[1] < 0.3
 
 
 def test_samples_that_were_not_measured_have_no_say() -> None:
-    data = replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6)
-    lines = np.zeros(GRID[0], bool)
-    lines[::2] = lines[16:32] = True
+    data, lines = undersampled()
     poisoned = data.kspace.copy()
     poisoned[:, :, ~lines] *= 1e3
     one, other = (prepare(replace(data, kspace=k), compressing(4), measured=lines) for k in (data.kspace, poisoned))

@@ -19,7 +19,6 @@ from mri_design.evidence.error_bars import (
     std_factor,
 )
 from mri_design.evidence.held_back import HeldBack, held_back, hold_back
-from mri_design.experiment.reconstruction import OF_THE_POSTERIOR
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.variances.monte_carlo import MonteCarlo
@@ -52,7 +51,6 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
     before = ratio / result.std_factor.factor**2
     assert abs(np.log(ratio)) < 0.7 * abs(np.log(before)) and 0.5 < ratio < 2
     assert np.isfinite(result.std).all() and (result.std > 0).all()
-    assert f"after {result.std_factor.held_back} lines held back" in str(result.std_factor)
 
 
 def test_lines_are_held_back_twice_and_samples_of_a_plane_once() -> None:
@@ -66,22 +64,13 @@ def test_lines_are_held_back_twice_and_samples_of_a_plane_once() -> None:
         assert folds == 1 or len(set(held[0]) & set(held[1])) < len(held[0]) / 2
 
 
-@pytest.mark.parametrize("name", ["local", "default"])
-def test_where_no_line_can_be_held_back_error_bars_are_the_posterior_s_and_that_is_said(name: str) -> None:
-    recipe = recipe_of(name, loops=2)
-    result = reconstruct(scan_of(recipe).slice_model(0, recipe), range(14, 34), "mean", recipe, rng())
+def test_where_no_line_can_be_held_back_error_bars_are_those_of_the_posterior() -> None:
+    recipe = recipe_of("local", loops=2)
+    one = scan_of(recipe).slice_model(0, recipe)
+    result = reconstruct(one, range(14, 34), "mean", recipe, rng())
     assert result.std is not None and result.std_factor is None
-    assert result.account()["error bars"] == OF_THE_POSTERIOR and "too small" in OF_THE_POSTERIOR
-    if name == "local":  # whose posterior is at hand
-        one = scan_of(recipe).slice_model(0, recipe)
-        plain = recipe.inference.engine().infer(one.model(range(14, 34)), rng())
-        assert np.sum(result.std.astype(float) ** 2) == pytest.approx(plain.image_variances.sum(), rel=0.05)
-
-
-def test_a_factor_that_a_bound_has_set_says_so() -> None:
-    for squared, word in ((1e9, "the most"), (1e-9, "the least"), (2 * KNOWN.variance, "after 6 lines")):
-        factor = std_factor(PredictedError(squared, "learnt"), KNOWN, "line")
-        assert factor is not None and word in str(factor)
+    plain = recipe.inference.engine().infer(one.model(range(14, 34)), rng())
+    assert np.sum(result.std.astype(float) ** 2) == pytest.approx(plain.image_variances.sum(), rel=0.05)
 
 
 def test_under_other_priors_lines_held_back_say_all() -> None:
@@ -89,7 +78,7 @@ def test_under_other_priors_lines_held_back_say_all() -> None:
     result = reconstruct(scan_of(recipe).slice_model(0, recipe), LINES, "mean", recipe, rng())
     assert result.std is not None and result.std_factor is not None and result.std_factor.evidence is not None
     known = result.std_factor.evidence
-    assert result.std_factor.how == "held back" and "by these alone" in str(result.std_factor)
+    assert result.std_factor.how == "held back"
     assert known.innovations is not None
     wanted = known.variance * known.innovations.found / known.innovations.expected
     assert np.sum(result.std.astype(float) ** 2) == pytest.approx(wanted, rel=1e-4)
@@ -103,8 +92,7 @@ def some_of(readouts: Readouts, share: float) -> list[int]:
     return sorted({*chosen.tolist(), *readouts.nearest_to_centre(range(readouts.size), readouts.size // 12)})
 
 
-@pytest.mark.parametrize("coils", [1, 4])
-@pytest.mark.parametrize("encoding", ["lines", "plane"])
+@pytest.mark.parametrize(("encoding", "coils"), [("lines", 4), ("plane", 1)])
 def test_lines_and_planes_with_one_coil_and_several_are_scaled_to_their_errors(encoding: str, coils: int) -> None:
     recipe = recipe_of("local").replacing("design", encoding=encoding).replacing("simulation", coils=coils)
     scan = scan_of(recipe)
@@ -114,7 +102,7 @@ def test_lines_and_planes_with_one_coil_and_several_are_scaled_to_their_errors(e
     assert result.std is not None and result.std_factor is not None
     ratio = float(np.sum(result.std.astype(float) ** 2) / np.sum(np.abs(result.image - truth) ** 2))
     assert 0.5 < ratio < 2 and result.std_factor.how == "learnt"
-    assert one.candidates.unit in str(result.std_factor)
+    assert result.std_factor.unit == one.candidates.unit
 
 
 def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
@@ -201,11 +189,11 @@ KNOWN = ErrorEvidence(
 )
 
 
-def test_the_factor_is_bounded_and_the_way_it_was_found_is_told() -> None:
+def test_the_factor_is_bounded() -> None:
     for squared, bound in ((1e-6, BOUNDS[0]), (1e9, BOUNDS[1])):
         scale = std_factor(PredictedError(squared, "learnt", 0.2), KNOWN, "line")
         assert scale is not None and scale.factor == pytest.approx(np.sqrt(bound))
-        assert "in two thirds of such images the error is within 11 % of that" in str(scale)
+        assert scale.of_error == pytest.approx(0.11, abs=0.01)
     assert std_factor(None, KNOWN, "line") is None
 
 

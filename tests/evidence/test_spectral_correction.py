@@ -98,11 +98,11 @@ def test_the_mean_is_corrected_by_the_share_it_tells_and_map_is_not() -> None:
     assert result.band_strength == pytest.approx(share, abs=0.1)  # other draws behind the prediction
     expected = shipped_spectral_correction().applied(brain(), LINES, plain.image, result.band_strength)
     np.testing.assert_allclose(result.image, expected, atol=1e-5)
-    assert result.account() == {"band factors": f"{100 * result.band_strength:.0f} % of the correction"}
     assert reconstruct(brain(), LINES, "map", RECIPE, rng(0)).band_strength is None
 
 
 def test_tables_that_are_none_are_refused() -> None:
     for table in (np.ones((2, 3)), np.zeros(TABLE), np.full(TABLE, np.nan)):
-        with pytest.raises(InputError, match="band factors"):
+        with pytest.raises(InputError) as caught:
             SpectralCorrection(table)
+        assert caught.value.field == "band factors"

@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from mri_design import MRSlice, Recipe, load_recipe, mr_image_model, reconstruct
+from mri_design import MRSlice, Recipe, load_recipe, mr_image_model
 from mri_design.evidence.held_back import hold_back
 from mri_design.evidence.phase import PhaseChoice, choose_phase
-from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.elementary import PhasedParts
 from tests.phased_slices import smooth, textured
 
@@ -26,17 +24,6 @@ def chosen(one: MRSlice, lines: list[int], settings: Recipe, signal: float | Non
     return choose_phase(hold_back(one, lines, engine, 0, signal), settings.phase.imaginary_ratios, engine.cut_short(1))
 
 
-@pytest.mark.slow
-def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not():
-    settings = recipe(model="held-back", imaginary_ratios=(3.0,))
-    choice = chosen(textured(smooth(N)), LINES, settings)
-    assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0 and choice.gain > 0
-    assert str(choice).startswith("phase-aware 3: ") and f"of {choice.held_back} lines" in str(choice)
-    assert chosen(textured(smooth(N)), sorted(LINES), settings).phase is not None  # a mask has no order of acquisition
-    rough = chosen(textured(np.random.default_rng(2).uniform(-np.pi, np.pi, N)), LINES, settings)
-    assert rough.phase is None and str(rough) == f"modulus, after {rough.held_back} lines held back"
-
-
 def test_a_mask_that_is_its_own_mirror_image_shows_a_phase_too():
     mirrored = [*CENTRE, *(16 + side * k for k in (6, 8, 10, 12, 14, 15) for side in (1, -1))]
     settings = recipe(model="held-back", imaginary_ratios=(3.0,))
@@ -52,16 +39,6 @@ def test_too_few_lines_or_no_phase_keep_the_modulus():
     noise = np.random.default_rng(1).standard_normal((2, 1, *N))
     dark = replace(one, kspace=0.005 * (noise[0] + 1j * noise[1]))
     assert chosen(dark, LINES, settings, 1.0) == PhaseChoice()
-
-
-@pytest.mark.slow
-def test_reconstructions_are_those_of_the_chosen_model(model="held-back"):
-    one = textured(smooth(N))
-    rng = np.random.default_rng
-    chosen = reconstruct(one, LINES, "mean", recipe(model=model, imaginary_ratios=(2.0,)), rng(0), with_std=False).image
-    plain = reconstruct(one, LINES, "mean", recipe(model="modulus"), rng(0), with_std=False).image
-    truth = CentredFFT(N).adjoint(one.kspace[0])
-    assert np.linalg.norm(chosen - truth) < 0.8 * np.linalg.norm(plain - truth)
 
 
 def test_slices_are_given_what_the_recipe_names(tmp_path):

@@ -71,12 +71,11 @@ def test_variances_of_draws_become_those_of_a_map() -> None:
     assert not scaled_deviations(drawn, np.zeros((24, 24))).any()
 
 
-def test_what_has_no_draws_is_refused_with_the_cure() -> None:
+def test_what_has_no_draws_and_more_than_a_file_holds_is_refused() -> None:
     recipe = Recipe.of({"reconstruction": {"method": "map", "draws": 8}}).reconstruction
-    with pytest.raises(UsageError, match=r"8 draws.* only the posterior mean .*leave out draws.* the method map"):
+    with pytest.raises(UsageError):
         check_draws(recipe)
     check_draws(Recipe().reconstruction)
-    with pytest.raises(InputError, match=r"512 images of 1024 x 1024 .*at most, 1 draws.*slices"):
+    with pytest.raises(InputError) as caught:
         check_size_of_draws(recipe, 512, (1024, 1024))
-    with pytest.raises(InputError, match="draws"):
-        Recipe.of({"reconstruction": {"draws": 65}})
+    assert caught.value.field == "draws"

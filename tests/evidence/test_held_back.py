@@ -1,4 +1,4 @@
-"""What is held back to choose a model of the phase: lines, samples of a plane, or readouts of any trajectory."""
+"""Lines, samples of a plane or readouts of any trajectory held back, and the model of the phase they choose."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,10 +7,21 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design import DoubleLoop, MRSlice, Recipe, radial_spokes, reconstruct, turned
+from mri_design import (
+    DoubleLoop,
+    InputError,
+    MRSlice,
+    Recipe,
+    load_input,
+    load_recipe,
+    prepare,
+    radial_spokes,
+    reconstruct,
+    turned,
+)
 from mri_design.design.slices import found_energies, innovation
 from mri_design.evidence import phase
-from mri_design.evidence.held_back import held_back, hold_back
+from mri_design.evidence.held_back import best_model, held_back, hold_back
 from mri_design.evidence.phase import PhaseChoice, choose_phase
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
@@ -107,13 +118,17 @@ def test_energies_of_one_transform_are_those_one_by_one(encoding: Readouts, ids:
 @needs_finufft
 @pytest.mark.parametrize(
     ("encoding", "ids"),
-    [(PLANE, samples()), pytest.param(spokes(14), range(14), marks=pytest.mark.slow)],
-    ids=["plane", "spokes"],
+    [
+        (LineReadouts((N, N)), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23]),
+        (PLANE, samples()),
+        pytest.param(spokes(14), range(14), marks=pytest.mark.slow),
+    ],
+    ids=["lines", "plane", "spokes"],
 )
 def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Readouts, ids: list[int]) -> None:
     choice = chosen(textured(encoding, smooth()), ids)
     assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0
-    assert str(choice).endswith(f"less of {choice.held_back} {encoding.unit}s held back is left unpredicted")
+    assert choice.unit == encoding.unit and choice.gain > 0
     assert chosen(textured(encoding, rough()), ids).phase is None
 
 
@@ -153,3 +168,51 @@ def test_an_automatic_reconstruction_of_a_plane_is_that_of_the_chosen_model() ->
     plain = reconstruct(one, ids, "map", Recipe(), rng(0))
     assert plain.phase_choice is None  # by default only lines choose
     assert np.linalg.norm(result.image - plain.image) > 1e-3 * np.linalg.norm(plain.image)
+
+
+def test_the_first_model_is_kept_without_evidence():
+    rng = np.random.default_rng(0)
+    even = np.exp(rng.standard_normal((20, 1))) * np.exp(0.01 * rng.standard_normal((20, 3)))
+    assert best_model(even, margin=3.0) == 0
+    better = even * [1.0, 0.8, 0.5]
+    assert best_model(better) == 2
+    assert best_model(better * [1.0, 1.0, 10.0]) == 1
+    assert best_model(better[:3]) == 0  # too few
+    assert best_model(np.zeros((0, 2))) == 0
+
+
+@pytest.mark.parametrize("energies", [[1.0, 2.0], [[1.0, 0.0]], [[1.0, np.nan]], np.ones((3, 0))])
+def test_energies_that_are_no_table_of_positive_numbers_are_refused(energies):
+    with pytest.raises(InputError) as caught:
+        best_model(energies)
+    assert caught.value.field == "innovation energies"
+
+
+LOCAL = load_recipe("local").replacing("simulation", matrix=48)
+OF_BRAIN = sorted({*range(19, 29), *range(1, 48, 4)})
+
+
+def brain() -> MRSlice:
+    return prepare(load_input("phantom:brain", LOCAL), LOCAL).slice_model(0, LOCAL)
+
+
+def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> None:
+    one, engine = brain(), LOCAL.inference.engine()
+    without = hold_back(one, OF_BRAIN, engine, 3)
+    assert without is not None
+    assert sorted([*without.known, *without.held]) == OF_BRAIN and set(without.held).isdisjoint(range(19, 29))
+    assert without.signal == one.signal_level(OF_BRAIN)
+    expected = engine.cut_short(2).infer(one.model(without.known, without.signal), np.random.default_rng(3))
+    np.testing.assert_array_equal(without.posterior.mean, expected.mean)
+
+
+def test_lines_held_back_are_predicted_better_than_by_nothing() -> None:
+    without = hold_back(brain(), OF_BRAIN, LOCAL.inference.engine(), 0)
+    assert without is not None
+    left = [without.data(line) - without.predicted(without.posterior.mean, line) for line in without.held]
+    everything = [without.data(line) for line in without.held]
+    assert np.linalg.norm(left) < np.linalg.norm(everything)
+
+
+def test_a_centre_alone_holds_nothing_back() -> None:
+    assert hold_back(brain(), range(14, 34), LOCAL.inference.engine(), 0) is None
