@@ -45,7 +45,7 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.runs.run import Work
-from mri_design.runs.scans import load_images
+from mri_design.runs.scan_facts import load_images
 from mri_design.runs.study import Study, StudyProgress
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.simulation.scanner import simulate_scan

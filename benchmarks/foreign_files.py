@@ -31,7 +31,7 @@ from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.convert import convert_file
-from mri_design.runs.made_files import write_made_files
+from mri_design.runs.stored_run import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read
 from mri_design.scan.writing.mrd import mrd_skeleton_bytes

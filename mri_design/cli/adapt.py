@@ -114,8 +114,7 @@ def adapt(
     it is read before the scanner is asked for anything. With --repetition 1 --with frames it is what came of the
     repetition before, in the same MRD stream; with --contrast and the like what came of those around it.
     """
-    from mri_design.runs.adapt.report import report_adapt
-    from mri_design.runs.adapt.run import JOURNAL, AdaptRequest, adapt_scan
+    from mri_design.runs.adapt import JOURNAL, AdaptRequest, adapt_scan, report_adapt
     from mri_design.runs.design.run import DesignRequest
     from mri_design.scan.streaming.scanner import Patience
 

@@ -133,8 +133,8 @@ def mask(
     as a number. The same seed gives the same mask, which is that of design with the same strategy. recon takes .npy and
     .cfl as --mask.
     """
-    from mri_design.runs.made_files import write_made_files
     from mri_design.runs.mask import MaskRequest, make_mask
+    from mri_design.runs.stored_run import write_made_files
 
     if encoding is not None and encoding not in designed_kinds():
         raise UnknownNameError("encoding", encoding, designed_kinds())

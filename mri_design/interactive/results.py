@@ -29,10 +29,9 @@ from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.image_sections import frame_of, layout_of
 from mri_design.runs.measure import DrawnImage
-from mri_design.runs.recon.report import report_reconstruction
+from mri_design.runs.recon.report import report_reconstruction, report_volume
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.volume import VolumeResult
-from mri_design.runs.recon.volume_report import report_volume
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError

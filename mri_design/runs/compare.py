@@ -61,21 +61,23 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import StudyErrors
-from mri_design.runs.first_pictures import (
+from mri_design.runs.image_sections import (
     ACCELERATION,
     ERROR,
+    companion_sections,
+    curves_figure,
     doubt_picture,
+    error_bars_figure,
     facts_of,
     image_picture,
+    layout_of,
     mask_picture,
     measured_text,
 )
-from mri_design.runs.image_sections import companion_sections, curves_figure, error_bars_figure, layout_of
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, methods_named
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
-from mri_design.runs.scans import load_images, require_apart
+from mri_design.runs.scan_facts import facts_of_all, load_images, require_apart, simulation_summary, tell_calibration
 from mri_design.runs.study import (
     Cell,
     Study,

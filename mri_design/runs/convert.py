@@ -16,7 +16,7 @@ from mri_design.errors import UsageError, option
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
-from mri_design.runs.made_files import (
+from mri_design.runs.stored_run import (
     NO_SIZES,
     WITHOUT_UNIT,
     MadeFiles,

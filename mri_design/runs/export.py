@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.evaluation.tables import csv_text
-from mri_design.runs.made_files import (
+from mri_design.runs.stored_run import (
     WITHOUT_UNIT,
     MadeFiles,
+    StoredRun,
     ending_of,
     name_beside,
+    read_run,
     sized,
     what_is_unknown,
     where_is_unknown,
     whose_it_is,
 )
-from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart

@@ -17,8 +17,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
-from mri_design.runs.made_files import MadeFiles, ending_of
-from mri_design.runs.stored_run import StoredRun, order_of_shots
+from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, order_of_shots
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import SideLobe, largest_side_lobe, to_bart
 from mri_design.scan.writing.images import pair_files

@@ -53,19 +53,26 @@ from mri_design.experiment.strategies import (
 )
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import StudyErrors
-from mri_design.runs.first_pictures import (
+from mri_design.runs.image_sections import (
     ACCELERATION,
     ERROR,
     ERROR_BARS,
+    companion_sections,
     facts_of,
     first_row,
+    layout_of,
     measured_text,
 )
-from mri_design.runs.image_sections import companion_sections, layout_of
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import facts_of_all, simulation_summary, tell_calibration
-from mri_design.runs.scans import knowing_rule, load_images, require_apart
+from mri_design.runs.scan_facts import (
+    facts_of_all,
+    knowing_rule,
+    load_images,
+    require_apart,
+    simulation_summary,
+    tell_calibration,
+)
 from mri_design.runs.study import (
     Material,
     Show,

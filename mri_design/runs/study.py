@@ -63,7 +63,7 @@ from mri_design.runs.error_tables import (
     winners_table,
 )
 from mri_design.runs.run import Record, Work
-from mri_design.runs.scans import knowing_oracle, knowing_rule
+from mri_design.runs.scan_facts import knowing_oracle, knowing_rule
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status

@@ -23,8 +23,7 @@ from mri_design.evaluation.run_status import LOCK_NAME, PROGRESS_NAME, FolderLoc
 from mri_design.experiment.extent import amount_wanted, refuse_shots, require_amount, start_of_growing, with_calibration
 from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work, require_resume
-from mri_design.runs.scan_facts import facts_of_all
-from mri_design.runs.scans import load_images
+from mri_design.runs.scan_facts import facts_of_all, load_images
 from mri_design.runs.study import Material, StudyRequest, trial_outcome
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import require_folder_of

@@ -13,7 +13,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.volume import Around, Frames
 from mri_design.readouts import LineReadouts
-from mri_design.runs.design.within import other_frames
+from mri_design.runs.design.companions import other_frames
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, page, rows, settings
 from tests.quick_recipes import quickened

@@ -17,7 +17,7 @@ from mri_design.experiment.sources import SliceChoice
 from mri_design.operators.conventions import to_kspace
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
-from mri_design.runs.made_files import MadeFiles, write_made_files
+from mri_design.runs.stored_run import MadeFiles, write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
 from mri_design.scan.io.bart import read_pair

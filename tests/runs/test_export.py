@@ -15,8 +15,7 @@ import pytest
 from mri_design import InputError, UsageError
 from mri_design.evaluation.tables import write_csv
 from mri_design.runs.export import ENDINGS, ExportRequest, SequenceRequest, export_run
-from mri_design.runs.made_files import write_made_files
-from mri_design.runs.stored_run import read_run
+from mri_design.runs.stored_run import read_run, write_made_files
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.formats import summary
 from mri_design.sequences.scanner import load_scanner

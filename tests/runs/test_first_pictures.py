@@ -11,7 +11,7 @@ from PIL import Image
 from mri_design import Convergence, Reconstruction, Status
 from mri_design.evaluation.plots.panels import Frame, displayed, object_top
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.first_pictures import (
+from mri_design.runs.image_sections import (
     facts_of,
     first_row,
     mask_picture,

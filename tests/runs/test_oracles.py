@@ -12,7 +12,7 @@ from mri_design.experiment.stored_designs import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.run import Record, Run
-from mri_design.runs.scans import knowing_oracle
+from mri_design.runs.scan_facts import knowing_oracle
 from mri_design.runs.study import Study, StudyProgress
 
 ImageMaker = Callable[..., ReferenceSlice]

@@ -11,7 +11,7 @@ from mri_design.experiment import strategies as strategy_names
 from mri_design.readouts import LineReadouts
 from mri_design.runs import study as study_module
 from mri_design.runs.run import Progress, Work
-from mri_design.runs.scans import knowing_rule
+from mri_design.runs.scan_facts import knowing_rule
 from mri_design.runs.study import Study, StudyProgress
 from tests.design_steps import changed
 

@@ -15,8 +15,8 @@ from mri_design.experiment.extent import design_seed
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.interactive.running import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
+from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.run import DesignRequest, design_scan
-from mri_design.runs.design.within import companions_within
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Run

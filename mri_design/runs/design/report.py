@@ -13,7 +13,7 @@ from mri_design.experiment.extent import mostly_calibration, what_was_missed
 from mri_design.experiment.sources import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.readouts import ShotReadouts
-from mri_design.runs.design.earlier import contradicted, final_weight, weight_in_words
+from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.design_sections import (
     ABOUT_SHOTS,
@@ -23,11 +23,17 @@ from mri_design.runs.design_sections import (
     score_unit,
     step_explorer,
 )
-from mri_design.runs.first_pictures import facts_of, first_row, measured_text, reading_of
-from mri_design.runs.image_sections import account_settings, frame_of, save_reconstruction
+from mri_design.runs.image_sections import (
+    account_settings,
+    facts_of,
+    first_row,
+    frame_of,
+    measured_text,
+    reading_of,
+    save_reconstruction,
+)
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import simulated_from, simulation_summary
-from mri_design.runs.scans import ORACLE_NOTE
+from mri_design.runs.scan_facts import ORACLE_NOTE, simulated_from, simulation_summary
 from mri_design.runs.verdicts import Target, design_verdict
 from mri_design.scan.data import part_of_scan
 

@@ -71,20 +71,19 @@ from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
-from mri_design.runs.design.earlier import contradicted, steering_image
-from mri_design.runs.design.within import companions_within, other_frames
+from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     KnownScan,
     NamedImage,
+    knowing_oracle,
     simulated_from,
     tell_calibration,
     tell_part,
     warn_of_maps,
     warn_of_noise,
 )
-from mri_design.runs.scans import knowing_oracle
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData, slice_number
 from mri_design.scan.sampling import require_whole_lines

@@ -33,8 +33,7 @@ from mri_design.experiment.volume import (
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.calibrated_on import Group, check_calibrated_on, coverage_of
-from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
-from mri_design.runs.recon.stages import REPORT, Stages
+from mri_design.runs.recon.one_slice import REPORT, ReadySlice, Stages, recipe_for, what_is_used
 from mri_design.runs.recon.volume import Beside, VolumeResult, reconstruct_volume
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (

@@ -36,8 +36,7 @@ from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.image_sections import CompanionPictures, Rows, reconstruction_rows, sample_rows
 from mri_design.runs.recon.calibrated_on import FIELD, Group, coverage_of
-from mri_design.runs.recon.one_slice import ReadySlice, recipe_for, what_is_used
-from mri_design.runs.recon.stages import REPORT
+from mri_design.runs.recon.one_slice import REPORT, ReadySlice, recipe_for, what_is_used
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     FOLDED,

@@ -11,7 +11,7 @@ from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.readouts import LineReadouts, PlaneReadouts
-from mri_design.runs.scans import knowing_rule
+from mri_design.runs.scan_facts import knowing_rule
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.design.plane.test_covering import told
 

@@ -16,6 +16,7 @@ from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.page import Paragraph, ReportTable, Section
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
@@ -36,9 +37,9 @@ from mri_design.experiment.stored_designs import Checkpoint, load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import readouts_named
-from mri_design.runs.design.earlier import steering_image
+from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
+from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
-from mri_design.runs.design.within import SUCCESSIVE, OtherFrame, companions_within, frame_of_design
 from mri_design.runs.run import Ending, Record, Run, require_resume
 from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
 from mri_design.scan.data import KSpaceData
@@ -557,3 +558,44 @@ class _Live:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+SHOWN = 20
+"""Rows of the table on the page; latency.csv has all."""
+
+
+def report_adapt(run: Run, result: AdaptResult | Ending) -> Ending:
+    """Write everything about a design at the scanner; one that was finished before stays as it is."""
+    if isinstance(result, Ending):
+        return result
+    exchanges = result.scanner.exchanges
+    rows = [exchange.as_row() for exchange in exchanges]
+    counts = {f"readouts {what}": count for what, count in result.scanner.arrivals.counts.items() if count}
+    lost = sum(len(exchange.lost) for exchange in exchanges)
+    again = sum(exchange.requests - 1 for exchange in exchanges)
+    beside: dict[str, object] = {
+        **counts,
+        **({"lines lost": lost} if lost else {}),
+        **({"requests repeated": again} if again else {}),
+    }
+    decided = [one.deciding for one in exchanges]
+    if not rows:
+        return report_design(run, result.design, beside=beside)
+    median, most = float(np.median(decided)), max(decided)
+    slowest = sorted(range(len(rows)), key=lambda i: -decided[i])[:SHOWN]
+    section = Section(
+        "At the scanner",
+        [
+            Paragraph(
+                f"From the last readout of one request to the next request: {median:.3g} s in the median of "
+                f"{len(rows)} requests, {most:.3g} s at most."
+            ),
+            ReportTable(
+                [rows[i] for i in sorted(slowest)],
+                f"The {len(slowest)} requests that took longest to decide. `deciding` is the time that the scanner "
+                "waited for the design, `waiting` the time that the design waited for the scanner.",
+            ),
+        ],
+    )
+    beside["median seconds per decision"] = median
+    return report_design(run, result.design, [section], beside)

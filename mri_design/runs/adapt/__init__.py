@@ -1,1 +1,0 @@
-"""A design at the scanner: lines are asked for, measured and answered with the next ones."""
