@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -27,7 +26,7 @@ from mri_design.scan.io.mrd_acquisitions import (
 )
 from mri_design.scan.io.mrd_cartesian import CartesianSource, require_one_partition
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape
+from mri_design.scan.io.safe import check_declared_shape
 from mri_design.scan.io.source import ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils
 
@@ -103,21 +102,53 @@ class ShotSource(Source):
     def load(self) -> TrajectoryData:
         """All shots of all slices."""
         acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
-        plan = _planned(acquisitions, purposes, self.options.limits)
-        length = plan.kept.stop - plan.kept.start
-        for declared in ((len(plan.places), plan.channels, length), (len(plan.places), length, 3)):
+        field = acquisitions.field
+        # First, which readouts: by slice, by counter, as in the file; and which of their samples.
+        places, ranks, channels, kept = self._ordered()
+        length = kept.stop - kept.start
+        for declared in ((len(places), channels, length), (len(places), length, 3)):
             check_declared_shape("number_of_samples", declared, 8, self.options.limits)
-        shots = _shots(acquisitions, plan, duplicates)
-        stored = _coordinates(acquisitions.field, plan, shots)
-        trajectory, notes = _in_cycles(acquisitions.field, stored, purposes.encoding)
-        shape = (len(shots), plan.channels, len(shots[0]), length)
-        kspace, times = _filled(acquisitions, plan, shots, shape, duplicates)
+        # Second, which of them are the same shot, by the coordinates as they are stored.
+        stored = {
+            at: np.ascontiguousarray(coordinates[kept]).tobytes()
+            for at, coordinates in acquisitions.coordinates(places.tolist())
+        }
+        shots: list[dict[bytes, list[int]]] = [{} for _ in range(int(ranks[-1]) + 1)]
+        for at, rank in zip(places.tolist(), ranks.tolist(), strict=True):
+            same = shots[rank].setdefault(stored[at], [])
+            same.append(at)
+            if len(same) > 1 and duplicates == "refuse":
+                raise InputError(
+                    field=f"{field}[{at}]: traj",
+                    got=f"the same coordinates as acquisition {same[0]} of the slice",
+                    wanted="each shot once",
+                    cure=duplicates_cure(),
+                )
+        trajectory, notes = _in_cycles(field, _coordinates(field, shots, length), purposes.encoding)
+        # Third, the samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from.
+        kspace = np.zeros((len(shots), channels, len(shots[0]), length), np.complex64)
+        times = np.zeros((len(shots), len(shots[0])), dtype=np.intp)
+        where = {
+            at: (rank, shot)
+            for rank, ones in enumerate(shots)
+            for shot, same in enumerate(ones.values())
+            for at in same
+        }
+        for at, samples in acquisitions.samples(places.tolist()):
+            rank, shot = where[at]
+            if duplicates == "average":
+                kspace[rank, :, shot] += samples[:, kept]
+            elif duplicates != "first" or not times[rank, shot]:
+                kspace[rank, :, shot] = samples[:, kept]
+            times[rank, shot] += 1
+        if duplicates == "average":
+            kspace /= times[:, np.newaxis, :, np.newaxis]
+        # Finally, the coils that work, and their noise.
         coils, coil_notes = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
         covariance, noise_notes = noise_of_data(
-            acquisitions, purposes.noise, plan.places, coils,
-            bandwidth=self.header.noise_bandwidth, repeats=repeats,
-        )  # fmt: skip
+            acquisitions, purposes.noise, places, coils, bandwidth=self.header.noise_bandwidth, repeats=repeats
+        )
         notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}
         if len(purposes.calibration):
             notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
@@ -128,106 +159,61 @@ class ShotSource(Source):
             only_coils(kspace, coils).reshape(len(kspace), len(coils), -1),
             trajectory.reshape(-1, 2),
             (height, width),
-            n_readouts=shape[2],
+            n_readouts=kspace.shape[2],
             name=acquisitions.path.stem,
             noise_covariance=covariance,
             header={**acquisitions.provenance, **notes},
         )
 
+    def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp], int, slice]:
+        """The image's acquisitions in order, their slices (counted over those that occur), channels, and kept samples.
 
-@dataclass(frozen=True)
-class _Plan:
-    """The image's acquisitions.
-
-    Parameters
-    ----------
-    places : int array, shape (acquisition,)
-        By slice, then by counter, then as in the file.
-    slices : int array, shape (acquisition,)
-        Their slices, counted over the slices that occur.
-    channels : int
-        Of each.
-    kept : slice
-        Samples between those to be discarded.
-    """
-
-    places: NDArray[np.intp]
-    slices: NDArray[np.intp]
-    channels: int
-    kept: slice
-
-
-Shots = list[dict[bytes, list[int]]]
-"""For every slice, which acquisitions each shot is from, by its coordinates as stored, in order."""
-
-
-def _planned(acquisitions: Acquisitions, purposes: Purposes, limits: ReadLimits) -> _Plan:
-    field, heads, chosen = acquisitions.field, acquisitions.heads, purposes.imaging
-    channels = common_channels(field, heads, chosen, limits)
-    require_one_partition(field, heads, chosen)
-    if purposes.encoding.encoded.matrix[2] != 1:
-        raise InputError(
-            field="encodedSpace.matrixSize.z",
-            got=f"{purposes.encoding.encoded.matrix[2]} with a {purposes.encoding.trajectory} trajectory",
-            wanted="1: trajectories are read in two dimensions",
-            cure="Transform along the partitions first, and write each as a slice.",
-        )
-    _require_coordinates(acquisitions, purposes)
-    before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
-    ends = heads["number_of_samples"][chosen].astype(np.intp) - after
-    bad = (ends <= before) | (before != before[0]) | (ends != ends[0])
-    if bad.any():
-        at = int(chosen[int(np.argmax(bad))])
-        raise InputError(
-            field=f"{field}[{at}]: number_of_samples",
-            got=f"{heads['number_of_samples'][at]}, of which {heads['discard_pre'][at]} and "
-            f"{heads['discard_post'][at]} are discarded",
-            wanted="at least one sample, and the same ones in every readout",
-        )
-    numbers, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
-    if numbers.size > limits.max_slices:
-        raise InputError(field=f"{field}: slices", got=str(numbers.size), wanted=f"at most {limits.max_slices}")
-    order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
-    return _Plan(chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0])))
-
-
-def _require_coordinates(acquisitions: Acquisitions, purposes: Purposes) -> None:
-    axes = acquisitions.dimensions[purposes.imaging]
-    bad = (axes != axes[0]) | (axes < 2) | (axes > 3)
-    if not bad.any():
-        return
-    at, kind = int(purposes.imaging[int(np.argmax(bad))]), purposes.encoding.trajectory or "another"
-    found = int(acquisitions.dimensions[at])
-    raise InputError(
-        field=f"{acquisitions.field}[{at}]: trajectory_dimensions",
-        got=f"no coordinates, in a file with {kind} trajectory" if found == 0 else f"{found}",
-        wanted="2 or 3, the same in all: kx and ky of every sample, and kz = 0",
-        cure="Write the coordinates of the samples into the acquisitions (traj)." if found == 0 else "",
-    )
-
-
-def _shots(acquisitions: Acquisitions, plan: _Plan, duplicates: str) -> Shots:
-    coordinates = {
-        at: np.ascontiguousarray(stored[plan.kept]).tobytes()
-        for at, stored in acquisitions.coordinates(plan.places.tolist())
-    }
-    shots: Shots = [{} for _ in range(int(plan.slices[-1]) + 1)]
-    for at, rank in zip(plan.places.tolist(), plan.slices.tolist(), strict=True):
-        same = shots[rank].setdefault(coordinates[at], [])
-        same.append(at)
-        if len(same) > 1 and duplicates == "refuse":
+        Raises
+        ------
+        InputError
+            For partitions, readouts without coordinates, and those that differ in their length.
+        """
+        acquisitions, chosen, limits = self.acquisitions, self.purposes.imaging, self.options.limits
+        field, heads, encoding = acquisitions.field, acquisitions.heads, self.purposes.encoding
+        channels = common_channels(field, heads, chosen, limits)
+        require_one_partition(field, heads, chosen)
+        if encoding.encoded.matrix[2] != 1:
             raise InputError(
-                field=f"{acquisitions.field}[{at}]: traj",
-                got=f"the same coordinates as acquisition {same[0]} of the slice",
-                wanted="each shot once",
-                cure=duplicates_cure(),
+                field="encodedSpace.matrixSize.z",
+                got=f"{encoding.encoded.matrix[2]} with a {encoding.trajectory} trajectory",
+                wanted="1: trajectories are read in two dimensions",
+                cure="Transform along the partitions first, and write each as a slice.",
             )
-    return shots
+        axes = acquisitions.dimensions[chosen]
+        bad = (axes != axes[0]) | (axes < 2) | (axes > 3)
+        if bad.any():
+            at, kind = int(np.argmax(bad)), encoding.trajectory or "another"
+            none = axes[at] == 0
+            raise InputError(
+                field=f"{field}[{chosen[at]}]: trajectory_dimensions",
+                got=f"no coordinates, in a file with {kind} trajectory" if none else str(axes[at]),
+                wanted="2 or 3, the same in all: kx and ky of every sample, and kz = 0",
+                cure="Write the coordinates of the samples into the acquisitions (traj)." if none else "",
+            )
+        before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
+        ends = heads["number_of_samples"][chosen].astype(np.intp) - after
+        bad = (ends <= before) | (before != before[0]) | (ends != ends[0])
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(
+                field=f"{field}[{chosen[at]}]: number_of_samples",
+                got=f"{ends[at] + after[at]}, of which {before[at]} and {after[at]} are discarded",
+                wanted="at least one sample, and the same ones in every readout",
+            )
+        numbers, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
+        if numbers.size > limits.max_slices:
+            raise InputError(field=f"{field}: slices", got=str(numbers.size), wanted=f"at most {limits.max_slices}")
+        order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
+        return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 
 
-def _coordinates(field: str, plan: _Plan, shots: Shots) -> NDArray[np.float64]:
+def _coordinates(field: str, shots: list[dict[bytes, list[int]]], length: int) -> NDArray[np.float64]:
     """Coordinates (shot, sample, dimension) of the first slice, which are those of all."""
-    length = plan.kept.stop - plan.kept.start
     stored = [np.frombuffer(b"".join(ones), np.float32).reshape(len(ones), length, -1) for ones in shots]
     largest = float(np.abs(stored[0]).max())
     for rank, (ones, theirs) in enumerate(zip(shots, stored, strict=True)):
@@ -260,7 +246,19 @@ def _in_cycles(
     if look.convention == "cycles per field of view":
         return k, {"trajectory_unit": f"cycles per field of view, up to {look.largest:.4g}"}
     if look.convention == "cycles per pixel":
-        _require_one_pixel_size(field, encoding)
+        for axis in range(2):  # the pixels of the encoded and the reconstructed space have to be the same
+            spaces = encoding.encoded, encoding.reconstructed
+            sides, lengths = [one.matrix[axis] for one in spaces], [one.field_of_view[axis] for one in spaces]
+            known = np.isfinite(lengths).all()
+            ratio = (lengths[0] / sides[0]) / (lengths[1] / sides[1]) if known else sides[1] / sides[0]
+            if abs(ratio - 1) > _SAME_PIXEL:
+                raise InputError(
+                    field=f"{field}: traj",
+                    got=f"cycles per pixel, beside an encoded matrix {spaces[0].matrix[:2]} and a reconstructed one "
+                    f"{spaces[1].matrix[:2]} whose pixels are not of one size",
+                    wanted="one size of pixels, so that it is known which ones are meant",
+                    cure="Write the coordinates in cycles per field of view.",
+                )
         note = f"cycles per pixel, up to {look.largest:.4g}; multiplied by the {height} x {width} pixels (ky, kx)"
         return k * (height, width), {"trajectory_unit": note}
     raise InputError(
@@ -269,46 +267,6 @@ def _in_cycles(
         wanted=f"cycles per field of view, up to {width / 2:g} and {height / 2:g}, or cycles per pixel, up to 0.5",
         cure=look.cure,
     )
-
-
-def _require_one_pixel_size(field: str, encoding: MrdEncoding) -> None:
-    """Refuse cycles per pixel where the pixels of the encoded and the reconstructed space are not the same."""
-    for axis in range(2):
-        sides, lengths = (
-            [getattr(space, name)[axis] for space in (encoding.encoded, encoding.reconstructed)]
-            for name in ("matrix", "field_of_view")
-        )
-        known = np.isfinite(lengths).all()
-        ratio = (lengths[0] / sides[0]) / (lengths[1] / sides[1]) if known else sides[1] / sides[0]
-        if abs(ratio - 1) > _SAME_PIXEL:
-            raise InputError(
-                field=f"{field}: traj",
-                got=f"cycles per pixel, beside an encoded matrix {encoding.encoded.matrix[:2]} and a reconstructed one "
-                f"{encoding.reconstructed.matrix[:2]} whose pixels are not of one size",
-                wanted="one size of pixels, so that it is known which ones are meant",
-                cure="Write the coordinates in cycles per field of view.",
-            )
-
-
-def _filled(
-    acquisitions: Acquisitions, plan: _Plan, shots: Shots, shape: tuple[int, int, int, int], duplicates: str
-) -> tuple[NDArray[np.complex64], NDArray[Any]]:
-    """Samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from."""
-    kspace, times = np.zeros(shape, np.complex64), np.zeros((shape[0], shape[2]), dtype=np.intp)
-    places = {
-        at: (rank, shot) for rank, ones in enumerate(shots) for shot, same in enumerate(ones.values()) for at in same
-    }
-    for at, samples in acquisitions.samples(plan.places.tolist()):
-        rank, shot = places[at]
-        new = samples[:, plan.kept]
-        if duplicates == "average":
-            kspace[rank, :, shot] += new
-        elif duplicates != "first" or not times[rank, shot]:
-            kspace[rank, :, shot] = new
-        times[rank, shot] += 1
-    if duplicates == "average":
-        kspace /= times[:, np.newaxis, :, np.newaxis]
-    return kspace, times
 
 
 _GROUP = "dataset"

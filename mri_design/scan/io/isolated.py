@@ -42,8 +42,6 @@ _KINDS = {
 }
 """What the child may send; each checks itself when it is made anew."""
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
-Told = KSpaceData | TrajectoryData | ScanSummary | NoiseReadouts | int | dict[str, list[int]]
-"""Answers of the child."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +69,22 @@ class IsolatedSource(Source):
 
     def load(self) -> KSpaceData | TrajectoryData:
         """All samples."""
-        with self._asked("load") as child:
-            scan = child.answer()
-        assert isinstance(scan, KSpaceData | TrajectoryData)
+        scan: KSpaceData | TrajectoryData = self._answered("load")
         return scan
 
     def summary(self) -> ScanSummary | TrajectoryData:
         """The samplings, and the samples of one slice."""
-        with self._asked("summary") as child:
-            told = child.answer()
-        assert isinstance(told, ScanSummary | TrajectoryData)
-        return told
+        summary: ScanSummary | TrajectoryData = self._answered("summary")
+        return summary
 
     def noise(self) -> NoiseReadouts:
         """The noise readouts."""
-        with self._asked("noise") as child:
-            noise = child.answer()
-        assert isinstance(noise, NoiseReadouts)
+        noise: NoiseReadouts = self._answered("noise")
         return noise
+
+    def _answered(self, question: str) -> Any:
+        with self._asked(question) as child:
+            return child.answer()
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
@@ -103,12 +99,10 @@ class IsolatedSource(Source):
 
             def slice_of(number: int) -> KSpaceData | TrajectoryData:
                 child.ask(number)
-                scan = child.answer()
-                assert isinstance(scan, KSpaceData | TrajectoryData)
+                scan: KSpaceData | TrajectoryData = child.answer()
                 return scan
 
             count, series = child.answer(), child.answer()
-            assert isinstance(count, int) and isinstance(series, dict)
             yield SliceReader(count, slice_of, series={name: tuple(numbers) for name, numbers in series.items()})
 
     @contextmanager
@@ -161,11 +155,16 @@ class _Child:
             self.process.stdin.write(b"%d\n" % number)
             self.process.stdin.flush()
 
-    def answer(self) -> Told:
+    def answer(self) -> Any:
         """What it sends; raises as `IsolatedSource` says."""
         assert self.process.stdout is not None
         stalled = threading.Event()
-        timer = threading.Timer(self.allowed, _stop, (self.process, stalled))
+
+        def stop() -> None:
+            stalled.set()
+            self.process.kill()
+
+        timer = threading.Timer(self.allowed, stop)
         timer.start()
         try:
             told = _received(self.process.stdout, self.limits)
@@ -251,12 +250,7 @@ def _unpacked(told: Any, arrays: Sequence[NDArray[Any]]) -> Any:
     return arrays[told["array"]] if "array" in told else told["entries"]
 
 
-def _stop(child: subprocess.Popen[bytes], stalled: threading.Event) -> None:
-    stalled.set()
-    child.kill()
-
-
-def _received(stream: IO[bytes], limits: ReadLimits) -> Told | None:
+def _received(stream: IO[bytes], limits: ReadLimits) -> Any:
     """The scan or summary that the child sends; None where it ended before or sends something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
@@ -268,5 +262,4 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> Told | None:
         arrays = [NpyArray.of(stream, None, "array", limits).whole() for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
-    told: Told = _unpacked(reply["told"], arrays)
-    return told
+    return _unpacked(reply["told"], arrays)
