@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mri_design.sequences.orders import LineOrder
@@ -55,3 +56,16 @@ def written(tmp_path: Path, generic: Scanner) -> Callable[..., Path]:
         return path
 
     return write
+
+
+def played(path: Path, settings: SequenceSettings) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Where a file measures by pypulseq's own account, and its labels.
+
+    Places are (axis x, y, z, readout, sample), in cycles for each field of view and, along z, slice thickness.
+    """
+    sequence = pytest.importorskip("pypulseq").Sequence()
+    sequence.read(str(path))
+    along_y, along_x = settings.field_of_view
+    scale = np.array([along_x, along_y, settings.slice_thickness])[:, None, None]
+    trajectory = sequence.calculate_kspace()[0].reshape(3, -1, settings.samples)
+    return trajectory * scale, sequence.evaluate_labels(evolution="adc")

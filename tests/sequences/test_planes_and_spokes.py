@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError, golden_angles, radial_spokes
+from mri_design import golden_angles, radial_spokes
 from mri_design.scan.trajectories import spiral_curve
-from mri_design.sequences.orders import Order, PlaneOrder, SpokeOrder
+from mri_design.sequences.orders import Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 from mri_design.sequences.verification import SequenceError, verify
 from tests.refusals import refused
-from tests.sequences.conftest import GRE, TSE
+from tests.sequences.conftest import GRE, TSE, played
 
 PLANE = PlaneOrder(((8, 3), (0, 5), (15, 0), (8, 4)), (16, 8))
 SLAB = replace(GRE, slice_thickness=0.08, repetition_time=0.03)
@@ -29,16 +29,6 @@ def case(request: pytest.FixtureRequest) -> tuple[Order, SequenceSettings]:
     """An order and settings with which it can be played."""
     made: tuple[Order, SequenceSettings] = request.param
     return made
-
-
-def played(path: Path, settings: SequenceSettings) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Where a file measures, (axis, readout, sample), in cycles for each field of view, and its labels."""
-    sequence = pytest.importorskip("pypulseq").Sequence()
-    sequence.read(str(path))
-    along_y, along_x = settings.field_of_view
-    scale = np.array([along_x, along_y, settings.slice_thickness])[:, None, None]
-    trajectory = sequence.calculate_kspace()[0].reshape(3, -1, settings.samples)
-    return trajectory * scale, sequence.evaluate_labels(evolution="adc")
 
 
 def test_samples_of_a_plane_lie_where_they_were_designed(written: Callable[..., Path]) -> None:
@@ -57,7 +47,7 @@ def test_spokes_lie_at_their_angles(written: Callable[..., Path]) -> None:
     assert labels["LIN"].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_orders_and_geometries_come_back(seed: int) -> None:
     pytest.importorskip("pypulseq")
     rng = np.random.default_rng(seed)
@@ -140,15 +130,23 @@ def test_other_readouts_are_no_spokes(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("samples", "shape"),
-    [((), (8, 8)), (((0, 0), (0, 0)), (8, 8)), (((0, 8),), (8, 8)), (((-1, 0),), (8, 8)), (((0, 0),), (8, 2))],
+    ("made", "field"),
+    [
+        (lambda: PlaneOrder((), (8, 8)), "number of samples"),
+        (lambda: PlaneOrder(((0, 0), (0, 0)), (8, 8)), "samples"),
+        (lambda: PlaneOrder(((0, 8),), (8, 8)), "samples[0]"),
+        (lambda: PlaneOrder(((-1, 0),), (8, 8)), "samples[0]"),
+        (lambda: PlaneOrder(((0, 0),), (8, 2)), "kz of the plane"),
+        (lambda: SpokeOrder(()), "number of spokes"),
+        (lambda: SpokeOrder((np.nan,)), "angles"),
+        (lambda: SpokeOrder((0.0,), 0), "oversampling"),
+        (lambda: SpiralOrder(np.ones((0, 8, 2)), (8, 8)), "number of arms"),
+        (lambda: SpiralOrder(np.ones((2, 2, 2)), (8, 8)), "samples of an arm"),
+        (lambda: SpiralOrder(np.ones((8, 2)), (8, 8)), "arms"),
+        (lambda: SpiralOrder(np.full((2, 8, 2), np.nan), (8, 8)), "arms"),
+        (lambda: SpiralOrder(np.ones((2, 8, 2)), (2, 8)), "ky of the grid"),
+    ],
 )
-def test_planes_without_sense_are_refused(samples: tuple[tuple[int, int], ...], shape: tuple[int, int]) -> None:
-    with pytest.raises(InputError):
-        PlaneOrder(samples, shape)
-
-
-@pytest.mark.parametrize(("angles", "oversampling"), [((), 1), ((np.nan,), 1), ((0.0,), 0)])
-def test_spokes_without_sense_are_refused(angles: tuple[float, ...], oversampling: int) -> None:
-    with pytest.raises(InputError):
-        SpokeOrder(angles, oversampling)
+def test_orders_without_sense_are_refused(made: Callable[[], Order], field: str) -> None:
+    with refused(field):
+        made()

@@ -12,27 +12,17 @@ from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 from tests.refusals import refused
-from tests.sequences.conftest import GRE, ORDER, TSE
-
-
-def _places(path: Path, settings: SequenceSettings) -> np.ndarray:
-    """Where a file measures, (axis, readout, sample), in cycles for each field of view: pypulseq's own account."""
-    pypulseq = pytest.importorskip("pypulseq")
-    played = pypulseq.Sequence()
-    played.read(str(path))
-    trajectory = played.calculate_kspace()[0].reshape(3, -1, settings.samples)
-    along_y, along_x = settings.field_of_view
-    return trajectory * np.array([along_x, along_y, settings.slice_thickness])[:, None, None]
+from tests.sequences.conftest import GRE, ORDER, TSE, played
 
 
 def test_lines_lie_where_they_were_designed(asked: SequenceSettings, written: Callable[..., Path]) -> None:
-    x, y, z = _places(written(asked), asked)
+    (x, y, z), _ = played(written(asked), asked)
     np.testing.assert_allclose(y, np.repeat(np.array(ORDER.lines) - 8, 16).reshape(-1, 16), atol=1e-4)
     np.testing.assert_allclose(x, np.tile(np.arange(16) - 8, (8, 1)), atol=1e-4)
     np.testing.assert_allclose(z, 0, atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_orders_and_geometries_come_back(seed: int) -> None:
     pytest.importorskip("pypulseq")
     rng = np.random.default_rng(seed)
