@@ -150,16 +150,6 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray,
     assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
-def test_slices_with_gaps_in_their_numbers(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd()
-    for number, index in ((65535, 1), (7, 0)):
-        for line in range(12):
-            raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
-    got = raw.read()
-    np.testing.assert_array_equal(got.kspace, scan)
-    assert got.header["slices"] == "present: 7, 65535"
-
-
 def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
     raw = mrd().add_scan(scan[:1])
     raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
@@ -437,14 +427,6 @@ def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: 
     assert counter in caught.value.cure
 
 
-def test_the_first_of_what_is_left_where_numbers_depend_on_each_other(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd().add_scan(scan, contrast=0, repetition=0)
-    raw.add_scan(2 * scan, contrast=1, repetition=4)
-    got = raw.read(counters={"contrast": 1})
-    np.testing.assert_array_equal(got.kspace, 2 * scan)
-    assert "repetition" not in got.header
-
-
 def test_calibration_that_was_scanned_once_serves_every_contrast(scan: np.ndarray, mrd: type) -> None:
     raw = mrd().add_scan(scan[:, :, 4:8], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
     for number in (0, 1):
@@ -628,25 +610,6 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarra
     assert told.index == 1 and told.by_headers
     assert told.header["centre_in_file"] == "kspace_encode_step_1 = 6"
     assert told.header["oversampling_removed"] == "readouts of 16 samples over 200 mm were cut to the 8 of 100 mm"
-
-
-def test_a_partial_echo_of_several_slices_is_known_from_headers(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd(rx=8, rfov=100)
-    for index, line in np.ndindex(2, 12):
-        raw.add(scan[index, :, line, 4:], slice=index, kspace_encode_step_1=line, center_sample=4)
-    told, whole = told_and_read(raw.write())
-    require_alike(told, whole)
-    assert not told.samplings[0].whole_lines
-
-
-def test_averages_are_counted_over_all_slices(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd().add_scan(scan)
-    raw.add_scan(scan[:1])
-    path = raw.write()
-    require_alike(*told_and_read(path, duplicates="average"))
-    assert "up to 2 readouts a line, at least 1" in told_and_read(path, duplicates="last")[0].header["duplicates"]
-    with refused("dataset/data[24]: kspace_encode_step_1"):
-        summary_here(path)
 
 
 @pytest.mark.parametrize(("oversampled", "turned"), [(False, True), (True, False)])
@@ -853,15 +816,6 @@ def test_noise_readouts_give_the_noise_of_the_data(
     np.testing.assert_allclose(got.noise_covariance, factor * truth, atol=0.15 * factor * truth[0, 0].real)
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.header["noise_readouts"].startswith("40, 2560 samples a channel")
-
-
-def test_too_few_or_foreign_noise_readouts_are_said_not_to_be_used(scan: np.ndarray, mrd: type) -> None:
-    for channels, width in ((3, 4), (2, 64)):
-        raw = mrd()
-        raw.add(np.ones((channels, width)), flag=library.ACQ_IS_NOISE_MEASUREMENT)
-        raw.add_scan(scan)
-        got = raw.read()
-        assert got.noise_covariance is None and "not used" in got.header["noise_readouts"]
 
 
 @pytest.mark.parametrize(

@@ -110,10 +110,6 @@ def test_what_every_client_sends_arrives_and_each_reads_its_answers(
         assert json.loads(str(heard)) == {"lines": [3]}
 
 
-def test_before_anything_came_an_answer_ends_as_the_format_has_it() -> None:
-    assert MrdStream().text({}) == struct.pack("<HI", 5, 3) + b"{}\0"
-
-
 def test_noise_readouts_are_read_and_a_readout_before_the_header_is_left_out(
     kspace: np.ndarray, said: Said, line: Line
 ) -> None:
@@ -168,17 +164,6 @@ def test_the_slice_that_is_taken_of_several_is_in_the_header(kspace: np.ndarray,
     with pytest.raises(InputError) as caught:
         read(written.getvalue(), MrdStream(-6))
     assert caught.value.field == "slice"
-
-
-def test_readout_oversampling_is_removed_as_from_a_file(kspace: np.ndarray, said: Said, line: Line) -> None:
-    header, found = read(said("header", line(6)).replace(b"<x>200.0</x>", b"<x>400.0</x>", 1))
-    assert isinstance(header, ScanHeader) and header.shape == (12, 8)
-    assert isinstance(found, LineReadout)
-    profile, got = (
-        np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(samples, axes=-1), norm="ortho"), axes=-1)
-        for samples in (kspace[:, 6], found.samples)
-    )
-    np.testing.assert_allclose(got, profile[:, 4:12], atol=1e-6)
 
 
 @pytest.mark.parametrize("first", ["image", "calibration"])

@@ -217,16 +217,6 @@ def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarra
     assert len(doors.refused) == 1
 
 
-def test_what_is_left_out_for_the_same_reason_is_said_once() -> None:
-    said = list[str]()
-    doors = Doors(iter([ScanHeader((12, 16)), LeftOut("a"), LeftOut("a"), LeftOut("b"), LineReadout(5, ONE)]))
-    arrivals = Arrivals()
-    scanner = Scanner(doors, arrivals, Patience(0.05, 1), said.append, [].append)  # type: ignore[arg-type]
-    scanner.header()
-    assert scanner.measure([5], {}) == []
-    assert said == ["left out: a", "left out: b"] and arrivals.counts["left out"] == 3
-
-
 def begun(kspace: np.ndarray, **settings: object) -> Arrivals:
     arrivals = Arrivals(**settings)  # type: ignore[arg-type]
     arrivals.take(ScanHeader(kspace.shape[1:]))

@@ -177,10 +177,3 @@ def test_normalised_units_there_and_back(radians, limit):
         from_mri_nufft(there, SHAPE, radians=other)
     with refused("samples"):
         from_mri_nufft(SHOTS, SHAPE, radians=radians)
-
-
-def test_coordinates_that_sigpy_would_wrap_are_refused():
-    with refused("trajectory"):
-        to_sigpy(2 * SHOTS, SHAPE)
-    with refused("trajectory"):
-        from_sigpy(SHOTS / np.array(SHAPE), SHAPE)

@@ -15,13 +15,6 @@ def test_the_first_spoke_is_the_grids_own_line(matrix):
     np.testing.assert_allclose(spokes[2][:, 0], np.arange(matrix) - matrix // 2, atol=1e-14)
 
 
-def test_spokes_from_the_centre_are_halves_of_diameters():
-    angles = equispaced_angles(3)
-    np.testing.assert_allclose(
-        radial_spokes(16, angles, oversampling=2, centre_out=True), radial_spokes(16, angles, oversampling=2)[:, 16:]
-    )
-
-
 def test_bad_input():
     with refused("matrix"):
         radial_spokes(2, [0.0])

@@ -59,16 +59,6 @@ def test_the_ismrmrd_package_reads_samples_slices_and_channels(tmp_path: Path) -
     assert list(readouts[4].position) == [1.0, 2.0, 6.0]
 
 
-def test_slices_may_hold_lines_of_their_own(tmp_path: Path) -> None:
-    scan = _scan()
-    kspace = scan.kspace.copy()
-    kspace[0, :, 3], kspace[1, :, 4] = 0, 0
-    (tmp_path / "scan.mrd").write_bytes(mrd_scan_bytes(KSpaceData(kspace, scan.measured), PLACES))
-    again = read(tmp_path / "scan.mrd")
-    np.testing.assert_array_equal(again.kspace, kspace)
-    assert [np.flatnonzero(again.select_slice(number).measured).tolist() for number in (0, 1)] == [[0, 4, 7], [0, 3, 7]]
-
-
 @pytest.mark.parametrize(
     ("places", "axes", "expected"),
     [
