@@ -64,18 +64,6 @@ def test_the_fixed_names_on_a_dense_model() -> None:
     np.testing.assert_allclose(gain, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("estimator", [md.variances.Lanczos(steps=8), md.variances.MonteCarlo(samples=4000)])
-def test_the_other_estimators_give_image_variances_too(estimator: object) -> None:
-    rng = np.random.default_rng(2)
-    x, b = rng.standard_normal((6, 8)), rng.standard_normal((12, 8))
-    model = md.GeneralizedLinearModel(
-        md.operators.Dense(x), x[:, 0], 0.3, analysis=md.operators.Dense(b), potentials=md.potentials.Laplace(1.0)
-    )
-    posterior = md.DoubleLoop(variances=estimator, outer_iterations=3, tolerance=1e-3).infer(model, rng=rng)
-    a = x.T @ x + b.T @ (posterior.site_precisions[:, None] * b)
-    np.testing.assert_allclose(posterior.image_variances, 0.3 * np.diag(np.linalg.inv(a)), rtol=0.15)
-
-
 @pytest.mark.slow
 def test_the_fixed_names_on_a_scan() -> None:
     recipe = md.Recipe.of({"simulation": {"matrix": 16}})
