@@ -39,7 +39,6 @@ from .experiment.design import DesignOptions as DesignOptions
 from .experiment.design import run_design as run_design
 from .experiment.image_error import ImageErrors as ImageErrors
 from .experiment.inputs import load_input as load_input
-from .experiment.inputs import load_kspace as load_kspace
 from .experiment.inputs import load_scan as load_scan
 from .experiment.inputs import mr_image_model as mr_image_model
 from .experiment.recipe import Recipe as Recipe

@@ -59,9 +59,9 @@ class Shipped:
     name: str
     fields: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **fields: Any) -> Any:
         """Load the class or function and call it."""
-        return getattr(import_module(f"mri_design.{self.module}"), self.name)(*arguments, **self.fields)
+        return getattr(import_module(f"mri_design.{self.module}"), self.name)(*arguments, **self.fields, **fields)
 
 
 def require_part(kind: str, name: str, make: object, makes: str = "a function or a class that makes it") -> None:

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,30 +21,29 @@ from mri_design.readouts import PlaneReadouts
 Half = Literal["positive", "negative"]
 
 
-class Constraints(Protocol):
+class Constraints:
     """Constraints of a sequence on the candidates of a grid, of whatever kind: see `LineConstraints`."""
 
-    @property
-    def max_jump(self) -> int | None: ...
-
-    @property
-    def centre(self) -> int: ...
+    max_jump: int | None = None
+    centre: int = 0
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
         """Candidates that may be measured at all."""
-        ...
+        raise NotImplementedError
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
         """Candidates to measure before the first decision."""
-        ...
+        raise NotImplementedError
 
     def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
         """Candidates that no design may lack."""
-        ...
+        return ()
 
     def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
-        """Candidates that a design can have which begins with ``start``."""
-        ...
+        """Candidates that a design can have which begins with ``start``, those included."""
+        free = measurable & self.allowed(len(measurable))
+        free[list(start)] = False
+        return len(start) + int(free.sum())
 
 
 def longest_walk(current: int, free: Sequence[int], jump: int) -> int:
@@ -109,7 +108,7 @@ def _first_longer(distances: Sequence[int], jump: int) -> int:
 
 
 @dataclass(frozen=True)
-class LineConstraints:
+class LineConstraints(Constraints):
     """Which phase-encode lines a sequence can and must measure. Nothing is asked by default.
 
     Parameters
@@ -256,11 +255,11 @@ class LineConstraints:
 
     def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
         """Lines that a design can have which begins with ``start``, those included."""
+        if self.max_jump is None:
+            return super().most_lines(measurable, start)
         free = measurable & self.allowed(len(measurable))
         free[list(start)] = False
         left = np.flatnonzero(free).tolist()
-        if self.max_jump is None:
-            return len(start) + len(left)
         if not start:
             return max(1 + longest_walk(line, [o for o in left if o != line], self.max_jump) for line in left)
         return len(start) + longest_walk(start[-1], left, self.max_jump)
@@ -324,7 +323,7 @@ def _kept(k: NDArray[np.int_], n: int, share: float | None, half: Half) -> NDArr
 
 
 @dataclass(frozen=True)
-class PlaneConstraints:
+class PlaneConstraints(Constraints):
     """Which samples of a plane a sequence can and must measure. Nothing is asked by default.
 
     Parameters
@@ -355,7 +354,6 @@ class PlaneConstraints:
     whole_half: Half = "positive"
     calibration: int = 0
     centre: int = 0
-    max_jump: None = None
 
     def __post_init__(self) -> None:
         require_instance(bool, wanted="true or false", shutter=self.shutter)
@@ -432,15 +430,9 @@ class PlaneConstraints:
         flags[others[: max(count - len(needed), 0)]] = True
         return tuple(outwards[flags[outwards]].tolist())
 
-    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
-        """Samples that a design can have which begins with ``start``, those included."""
-        free = measurable & self.kept
-        free[list(start)] = False
-        return len(start) + int(free.sum())
-
 
 @dataclass(frozen=True)
-class AngleConstraints:
+class AngleConstraints(Constraints):
     """Candidates at equispaced angles, in their order.
 
     Parameters
@@ -458,8 +450,6 @@ class AngleConstraints:
 
     size: int
     half_turn: int
-    max_jump: None = None
-    centre: int = 0
 
     def __post_init__(self) -> None:
         require_counts(least=1, size=self.size, **{"half turn": self.half_turn})
@@ -478,10 +468,6 @@ class AngleConstraints:
             raise InputError(field="constraints", got=f"{self.size} angles", wanted=f"{n_lines}")
         return np.ones(self.size, dtype=bool)
 
-    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
-        """Empty: a design may lack any angle."""
-        return ()
-
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
         """The candidates nearest to ``count`` equispaced angles over half a turn; beyond its candidates, over them all.
 
@@ -497,7 +483,3 @@ class AngleConstraints:
         if not all(measurable[place] for place in first):
             raise InputError(field="start lines", got=f"{first}, some without data", wanted="shots with data")
         return first
-
-    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
-        """All that hold data."""
-        return int(measurable.sum())

@@ -100,11 +100,19 @@ def acquisition_order(
     beside = _beside(readouts, order)
     if order == "centre-out":
         by_radius = readouts.nearest_to_centre(ascending, len(ascending))
+        if train == 1 and beside is not None and isinstance(readouts, PlaneReadouts):
+            # Samples at one distance by their angle: jumps along a circle are short.
+            radius = readouts.radius.round(12)
+            by_radius = sorted(by_radius, key=lambda sample: (radius[sample], beside[sample]))
         if train == 1:
-            return Acquisition(tuple((line,) for line in _round_by_round(by_radius, readouts)), readouts)
+            return Acquisition(tuple((line,) for line in by_radius), readouts)
         return Acquisition(_echo_by_echo(by_radius, count, beside), readouts)
     made = Acquisition(_echo_by_echo(ascending, count, beside), readouts)
-    return made if effective_echo is None else _turned(made, effective_echo)
+    if effective_echo is None:
+        return made
+    shift = made.dc_echo - min(effective_echo, min(len(each) for each in made.trains))
+    turned = (np.roll(each, -shift).tolist() for each in made.trains)
+    return Acquisition(tuple(tuple(each) for each in turned), readouts)
 
 
 def _distance(readouts: LineReadouts | PlaneReadouts, one: int, other: int) -> float:
@@ -118,14 +126,6 @@ def _beside(readouts: LineReadouts | PlaneReadouts, order: str) -> NDArray[np.fl
         return None
     ky, kz = readouts.frequencies.T
     return np.asarray(np.arctan2(kz, ky) if order == "centre-out" else kz, dtype=np.float64)
-
-
-def _round_by_round(by_radius: Sequence[int], readouts: LineReadouts | PlaneReadouts) -> list[int]:
-    """Sort by distance from DC, samples at one distance by their angle, so that jumps along a circle are short."""
-    if isinstance(readouts, LineReadouts):
-        return list(by_radius)
-    ky, kz = readouts.frequencies.T
-    return sorted(by_radius, key=lambda sample: (readouts.radius[sample].round(12), np.arctan2(kz[sample], ky[sample])))
 
 
 def _echo_by_echo(lines: Sequence[int], count: int, beside: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:
@@ -180,12 +180,3 @@ def check_order(order: str, train: int, effective_echo: int | None = None, max_j
             wanted="as-chosen or ascending, which keep jumps short",
             cure="Take one of these, or leave the maximum jump out.",
         )
-
-
-def _turned(made: Acquisition, effective_echo: int) -> Acquisition:
-    shift = made.dc_echo - min(effective_echo, min(len(train) for train in made.trains))
-    trains = []
-    for train in made.trains:
-        first = shift % len(train)
-        trains.append((*train[first:], *train[:first]))
-    return Acquisition(tuple(trains), made.readouts)

@@ -18,7 +18,6 @@ from mri_design.design.slices import (
     Inferred,
     Keeper,
     KeptSlice,
-    LocalKeeper,
     Refined,
     decided,
     map_lines,
@@ -46,9 +45,9 @@ Measuring = Callable[[Sequence[DesignStep]], None]
 ImageError = Callable[[Sequence[MRSlice], "DesignState"], float]
 """Predicts the relative L2 error of the image that the lines of a state give in the end; NaN where it cannot."""
 
-HOPED = 0.6
+EXPECTED_RATIO = 0.6
 """Error of the image over the one that a design predicts, before anybody has looked: small, to look in time."""
-OLD, FALLEN = 7, 0.75
+STALE_AFTER, STALE_RATIO = 7, 0.75
 """After this part of its lines the ratio at the last look may have fallen to this."""
 APART, APART_UNKNOWN = 16, 8
 """A design may look at the image after this part of its lines has come; the second where it predicts no error."""
@@ -216,7 +215,7 @@ class DesignEngine:
             constraints=self.constraints,
             readouts=slices[0].candidates,
         )
-        keeper = LocalKeeper() if keeper is None else keeper
+        keeper = Keeper() if keeper is None else keeper
         kept = (
             KeptSlice(s, signal, self.refined, state.warm[i] if state.warm else None)
             for i, (s, signal) in enumerate(zip(slices, state.signals, strict=True))
@@ -229,8 +228,8 @@ class DesignEngine:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
                 steps[0] = _with_forecast(steps[0], forecast)
             ratio = _image_ratio(state.trace, candidates.readouts, any(s.own_maps is not None for s in slices))
-            if ratio is not None and self._asks(stop, steps[0], ratio):
-                steps[0] = _with_forecast(steps[0], self._looked(slices, state, steps[0].forecast))
+            if ratio is not None and self._needs_image_error(stop, steps[0], ratio):
+                steps[0] = _with_forecast(steps[0], self._with_image_error(slices, state, steps[0].forecast))
             if stop is not None and stop(steps[0]):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
@@ -247,17 +246,17 @@ class DesignEngine:
             ahead = bool(getattr(stop, "looks_ahead", False))
             end = self._closing(slices, state, candidates, keeper, ahead)
             known = Forecast() if end is None else end
-            if self._asks(stop, known, 0.0):
-                end = self._looked(slices, state, known)
+            if self._needs_image_error(stop, known, 0.0):
+                end = self._with_image_error(slices, state, known)
             return replace(state, trace=replace(state.trace, closing=end))
         return state
 
-    def _asks(self, stop: StopRule | None, prospect: DesignStep | Forecast, ratio: float) -> bool:
+    def _needs_image_error(self, stop: StopRule | None, prospect: DesignStep | Forecast, ratio: float) -> bool:
         """Whether a rule wants to know the error of the image (`NamedRule.asks`), and somebody can tell it."""
         asks = getattr(stop, "asks", None)
         return asks is not None and self.image_error is not None and bool(asks(prospect, ratio))
 
-    def _looked(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:
+    def _with_image_error(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:
         """The forecast with what is predicted of the image; the design's own prediction where nothing is."""
         assert self.image_error is not None
         found = self.image_error(slices, state)
@@ -291,7 +290,11 @@ class DesignEngine:
         candidates: LineCandidates,
         forecast: Forecast,
     ) -> Forecast:
-        """The forecast with `least_error` and `recent_fall` filled in."""
+        """The forecast with the error that is predicted to be left once every line that may be measured has been.
+
+        A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the
+        posterior expects of it.
+        """
         steps = trace.steps
         if self._in_blocks(candidates):  # the first of a block speaks for all
             steps = tuple(trace.block_start(i) for i in range(len(steps)))
@@ -299,29 +302,19 @@ class DesignEngine:
         errors = errors[np.isfinite(errors)]
         window = max(FEWEST_LINES, trace.n_lines // WINDOW)
         fall = float(1 - errors.min() / errors[:-window].min()) if len(errors) > window else float("nan")
-        least = self._least_error(posteriors, candidates, forecast)
-        return replace(forecast, least_error=least, recent_fall=fall)
-
-    def _least_error(
-        self, posteriors: Sequence[GaussianPosterior], candidates: LineCandidates, forecast: Forecast
-    ) -> float:
-        """Relative error predicted to be left when every line that may be measured has been.
-
-        A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the
-        posterior expects of it.
-        """
+        forecast = replace(forecast, recent_fall=fall)
         overlapping = isinstance(candidates.readouts, ShotReadouts)  # whose energies are not those of the image
         if overlapping or forecast.predicted is None or forecast.expected is None:
-            return float("nan")
+            return forecast
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
         estimator = self.inference.variances
-        noise = PerSlice([np.random.default_rng(self._seed(i)) for i in range(len(posteriors))])
+        noise = PerSlice([np.random.default_rng((self.seed, i)) for i in range(len(posteriors))])
         left = np.sum(of_each(posteriors, least_energies, candidates.readouts, lines, estimator, noise), axis=0)
         never = ~reachable & (forecast.expected > 0)
         left[never] *= forecast.predicted[never] / forecast.expected[never]
         total = float(np.sum(left))
-        return float(np.sqrt(total / (forecast.image_energy + total)))
+        return replace(forecast, least_error=float(np.sqrt(total / (forecast.image_energy + total))))
 
     def _unseen(self, slices: Sequence[MRSlice], candidates: LineCandidates) -> int:
         """How many samples the strategy chooses next before anything is inferred."""
@@ -344,7 +337,7 @@ class DesignEngine:
             return self._block(slices, view, count, state.trace, inferred, began), inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
-                seeds = [self._seed(i) for i in range(len(known))]
+                seeds = [(self.seed, i) for i in range(len(known))]
                 costs = keeper.expect(candidates.acquired, self.inference.variances, seeds) if seeds else []
                 known = keeper.expecting if seeds else known
                 matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
@@ -393,17 +386,14 @@ class DesignEngine:
         if not self.strategy.needs_posterior:
             return Inferred()
         loops, known = (self.inference, self.first_loops, self.step_loops), len(_map_lines(candidates))
-        requests = [InferenceRequest(candidates.acquired, *loops, self._seed(i), known) for i in range(slices)]
+        # The same noise in every step: draws change little, and the last step's are where the next ones start.
+        requests = [InferenceRequest(candidates.acquired, *loops, (self.seed, i), known) for i in range(slices)]
         found = keeper.infer(requests)
         return Inferred(keeper.posteriors, found)
 
     def _in_blocks(self, candidates: LineCandidates) -> bool:
         """Whether blocks are chosen from one look."""
         return candidates.readouts.thinned and isinstance(self.strategy, ChoosesBlocks)
-
-    def _seed(self, index: int) -> tuple[int, int]:
-        # The same noise in every step: draws change little, and the last step's are where the next ones start.
-        return self.seed, index
 
     def _rng(self, step: int, stream: int) -> np.random.Generator:
         return rng_of_step(self.seed, step, stream)
@@ -428,12 +418,12 @@ def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> floa
     if renewed or count - last >= AT_LEAST * line:
         return 0.0
     if not seen:
-        return HOPED
+        return EXPECTED_RATIO
     known, more = np.isfinite(seen[-1][1].predicted_error), count - last
     if more < max(1, last // (APART if known else APART_UNKNOWN)):
         return None
-    ratio = seen[-1][1].image_error / seen[-1][1].predicted_error if known else HOPED
-    return float(ratio if more < max(2, last // OLD) else ratio * FALLEN)
+    ratio = seen[-1][1].image_error / seen[-1][1].predicted_error if known else EXPECTED_RATIO
+    return float(ratio if more < max(2, last // STALE_AFTER) else ratio * STALE_RATIO)
 
 
 def _with_forecast(step: DesignStep, forecast: Forecast) -> DesignStep:

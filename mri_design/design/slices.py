@@ -1,13 +1,12 @@
 """The slices of a design: their inference after every line, and what is predicted of a line and found on it.
 
-Inference of a slice goes on from where it stood, in this process (`LocalKeeper`) or in others (`runs.resident`).
+Inference of a slice goes on from where it stood, in this process (`Keeper`) or in others (`runs.resident`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,82 +186,48 @@ class KeptSlice:
             self.warm = WarmStart.from_posterior(self._posterior)
 
 
-class Keeper(Protocol):
-    """Keeps the slices of one design from its beginning on. A design does not depend on where its slices are kept."""
+class Keeper:
+    """Keeps the slices of one design, from its beginning on, in this process; others may keep them elsewhere.
+
+    A design does not depend on where its slices are kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[KeptSlice] = []
 
     def begin(self, slices: Iterable[KeptSlice]) -> None:
         """Take the slices over."""
-        ...
+        self._kept = list(slices)
 
     def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
         """Infer every slice; `posteriors` are the new ones from now on."""
-        ...
+        return [kept.infer(request) for kept, request in zip(self._kept, requests, strict=True)]
 
     def expect(
         self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: Sequence[tuple[int, ...]]
     ) -> list[tuple[int, bool]]:
         """Let every posterior know that ``lines`` will have been measured, see `KeptSlice.expect`."""
-        ...
+        return [kept.expect(lines, estimator, seed) for kept, seed in zip(self._kept, noise, strict=True)]
 
     @property
     def posteriors(self) -> Sequence[GaussianPosterior]:
         """The last posterior of every slice."""
-        ...
+        return [kept.posterior for kept in self._kept]
 
     @property
     def expecting(self) -> Sequence[GaussianPosterior]:
         """The last posteriors, knowing of the lines that `expect` was told of."""
-        ...
+        return [kept.expecting for kept in self._kept]
 
     def measured(self) -> None:
         """The lines chosen by the last posteriors have been measured."""
-        ...
-
-    @property
-    def warm_starts(self) -> Sequence[WarmStart]:
-        """Where inference of every slice goes on after the lines measured so far; fetched when looked at."""
-        ...
-
-
-class LocalKeeper:
-    """Keeps the slices in this process."""
-
-    def __init__(self) -> None:
-        self._slices: list[KeptSlice] = []
-
-    def begin(self, slices: Iterable[KeptSlice]) -> None:
-        """See `Keeper`."""
-        self._slices = list(slices)
-
-    def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
-        """See `Keeper`."""
-        return [kept.infer(request) for kept, request in zip(self._slices, requests, strict=True)]
-
-    def expect(
-        self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: Sequence[tuple[int, ...]]
-    ) -> list[tuple[int, bool]]:
-        """See `Keeper`."""
-        return [kept.expect(lines, estimator, seed) for kept, seed in zip(self._slices, noise, strict=True)]
-
-    @property
-    def posteriors(self) -> Sequence[GaussianPosterior]:
-        """See `Keeper`."""
-        return [kept.posterior for kept in self._slices]
-
-    @property
-    def expecting(self) -> Sequence[GaussianPosterior]:
-        """See `Keeper`."""
-        return [kept.expecting for kept in self._slices]
-
-    def measured(self) -> None:
-        """See `Keeper`."""
-        for kept in self._slices:
+        for kept in self._kept:
             kept.measured()
 
     @property
     def warm_starts(self) -> Sequence[WarmStart]:
-        """See `Keeper`."""
-        return [kept.warm for kept in self._slices if kept.warm is not None]
+        """Where inference of every slice goes on after the lines measured so far; fetched when looked at."""
+        return [kept.warm for kept in self._kept if kept.warm is not None]
 
 
 @dataclass(frozen=True)
@@ -394,11 +359,8 @@ def measured(
     for number, step in enumerate(steps):
         forecast = steps[0].forecast if together else step.forecast
         if means and forecast.expected is not None:
-            found = energies[number] if energies else _found(slices, means, step.line)
+            each = (innovation(mr_slice, mean, step.line) for mr_slice, mean in zip(slices, means, strict=True))
+            found = energies[number] if energies else sum(each)
             step = replace(step, outcome=replace(step.outcome, actual_energy=found))
         known.append(step)
     return known
-
-
-def _found(slices: Sequence[MRSlice], means: Sequence[Array], line: int) -> float:
-    return sum(innovation(mr_slice, mean, line) for mr_slice, mean in zip(slices, means, strict=True))

@@ -22,6 +22,7 @@ from mri_design.experiment.stored_designs import Checkpoint, kept_in, load_state
 from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
+from mri_design.kinds import count_text
 from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.operators.conventions import Chosen
 from mri_design.readouts import PlaneReadouts, Readouts
@@ -68,43 +69,6 @@ def available_memory() -> int:
         return installed
 
 
-def require_memory(
-    plane: PlaneReadouts, n_coils: int, draws: int, blocks: int, *, slices: int = 1, processes: int = 1
-) -> None:
-    """Refuse a design that memory cannot hold.
-
-    Parameters
-    ----------
-    plane, n_coils, draws, blocks, slices
-        As for `needed_memory`.
-    processes : int
-        Designs that are made side by side.
-
-    Raises
-    ------
-    InputError
-        With the candidates, what they would take, and how much there is.
-    """
-    needed = processes * needed_memory(plane, n_coils, draws, blocks, slices)
-    there = available_memory()
-    if needed <= there:
-        return
-    several = (f" of {slices} slices" if slices > 1 else "") + (f" in {processes} processes" if processes > 1 else "")
-    coils = f"{n_coils} coil{'s' if n_coils > 1 else ''}"
-    raise InputError(
-        field="candidates",
-        got=f"{plane.size} samples of a plane with {coils}, {draws} posterior draws and {blocks} blocks{several}, "
-        f"which take some {_gigabytes(needed)}",
-        wanted=f"at most {_gigabytes(there)}, the memory of this machine",
-        cure=f"Choose larger blocks ({option('block')}), take a coarser grid, combine coils, "
-        "draw less (inference.samples)" + (f" or use fewer processes ({option('jobs')})." if processes > 1 else "."),
-    )
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.3g} GB"
-
-
 FEWEST_DRAWS = 8
 """Posterior draws behind the scores of samples, where inference makes fewer."""
 
@@ -132,12 +96,25 @@ def require_room(
     Raises
     ------
     InputError
-        See `require_memory`.
+        With the candidates, what they would take, and how much there is.
     """
-    if isinstance(readouts, PlaneReadouts):
-        blocks = -(-(readouts.size if target is None else target) // recipe.design.block_of(readouts))
-        draws = max(FEWEST_DRAWS, recipe.inference.samples)
-        require_memory(readouts, n_coils, draws, blocks, slices=slices, processes=processes)
+    if not isinstance(readouts, PlaneReadouts):
+        return
+    blocks = -(-(readouts.size if target is None else target) // recipe.design.block_of(readouts))
+    draws = max(FEWEST_DRAWS, recipe.inference.samples)
+    needed = processes * needed_memory(readouts, n_coils, draws, blocks, slices)
+    there = available_memory()
+    if needed <= there:
+        return
+    several = (f" of {slices} slices" if slices > 1 else "") + (f" in {processes} processes" if processes > 1 else "")
+    raise InputError(
+        field="candidates",
+        got=f"{readouts.size} samples of a plane with {count_text(n_coils, 'coil')}, {draws} posterior draws and "
+        f"{blocks} blocks{several}, which take some {needed / 1e9:.3g} GB",
+        wanted=f"at most {there / 1e9:.3g} GB, the memory of this machine",
+        cure=f"Choose larger blocks ({option('block')}), take a coarser grid, combine coils, "
+        "draw less (inference.samples)" + (f" or use fewer processes ({option('jobs')})." if processes > 1 else "."),
+    )
 
 
 @briefly

@@ -298,10 +298,10 @@ def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT
             near = did_you_mean(name, phantom_names()).replace("mean ", f"mean {PHANTOM_PREFIX}")
             raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}", cure=near)
         if phantom_kind(name) != "kspace":
-            if recipe.input.pixels is not None:
+            if recipe.input.matrix is not None:
                 raise InputError(
                     field="matrix",
-                    got=f"{' x '.join(map(str, recipe.input.pixels))} pixels asked for of {source}, which is simulated",
+                    got=f"{' x '.join(map(str, recipe.input.matrix))} pixels asked for of {source}, which is simulated",
                     wanted="samples along a trajectory, in NumPy or BART files",
                     cure=f"Leave out {option('matrix')}, or matrix under [input] in the recipe; "
                     "what is simulated has the matrix "
@@ -332,11 +332,6 @@ def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | Trajecto
             rng=np.random.default_rng([seed, 1]),
         )
     return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
-
-
-def load_kspace(path: str | Path, *, recipe: Recipe | None = None, seed: int = 0) -> KSpaceData:
-    """`load_input` under its earlier name."""
-    return load_input(path, recipe, seed)
 
 
 def mr_image_model(

@@ -19,9 +19,16 @@ from mri_design.errors import (
     require_instance,
 )
 from mri_design.experiment.settings import Settings, setting
+from mri_design.experiment.strategies import (
+    ORACLES,
+    TRAINING_RULES,
+    check_strategy_name,
+    strategy_named,
+    strategy_names,
+)
 from mri_design.kinds import designed_kinds
 from mri_design.priors import BLOCKS, SITES
-from mri_design.registry import split_name
+from mri_design.registry import Shipped, split_name
 from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
@@ -49,8 +56,6 @@ _ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "
 
 
 def _check_strategy(name: str) -> None:
-    from mri_design.experiment.strategies import TRAINING_RULES, check_strategy_name
-
     try:
         check_strategy_name(name, _encoding_of(name), but=TRAINING_RULES)
     except UnknownNameError as error:
@@ -61,23 +66,8 @@ def _check_strategy(name: str) -> None:
 
 def _encoding_of(strategy: str) -> str:
     """The first encoding whose strategies include this one; lines where none do."""
-    from mri_design.experiment.strategies import strategy_named, strategy_names
-
     names = ((each, split_name(strategy_named(strategy, each))[0]) for each in designed_kinds())
     return next((each for each, family in names if family in strategy_names(each)), "lines")
-
-
-def _require_no_truth(name: str, field: str) -> None:
-    """Refuse what a recipe file must not name: strategies that know the image, or learn from other scans."""
-    from mri_design.experiment.strategies import ORACLES, TRAINING_RULES
-
-    wanted = ""
-    if split_name(name)[0] in ORACLES:
-        wanted = "a strategy that does without the truth; oracles are named with --strategy only"
-    if name in TRAINING_RULES:
-        wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"
-    if wanted:
-        raise InputError(field, repr(name), wanted)
 
 
 EVERY = "all"
@@ -250,7 +240,7 @@ class InputRecipe(Settings):
     phase: int | Literal["all"] | None = _counter("phase")
     repetition: int | Literal["all"] | None = _counter("repetition")
     set: int | Literal["all"] | None = _counter("set")
-    matrix: tuple[int, ...] | None = setting(
+    matrix: tuple[int, int] | None = setting(
         "Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file says.",
         None,
         least=4,
@@ -269,7 +259,7 @@ class InputRecipe(Settings):
         expert=True,
     )
 
-    centre: tuple[int, ...] | None = setting(
+    centre: tuple[int, int] | None = setting(
         "Line and sample of the centre of k-space in the file, counted from 0; of a plane the two phase encodes.",
         None,
         unset="what the file says or the samples show",
@@ -286,25 +276,15 @@ class InputRecipe(Settings):
         return {
             "duplicates": self.duplicates,
             "counters": self.counters,
-            "matrix": self.pixels,
+            "matrix": self.matrix,
             "dims": self.dims,
-            "centre": self.origin,
+            "centre": self.centre,
         }
 
     @property
     def beside(self) -> InputRecipe:
         """The settings for a file beside the input: without the axes and the centre, which are the input's own."""
         return replace(self, dims=None, centre=None)
-
-    @property
-    def origin(self) -> tuple[int, int] | None:
-        """Line and sample of the centre, where they are given."""
-        return None if self.centre is None else (self.centre[0], self.centre[1])
-
-    @property
-    def pixels(self) -> tuple[int, int] | None:
-        """The matrix (ky, kx), where it is given."""
-        return None if self.matrix is None else (self.matrix[0], self.matrix[1])
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -431,6 +411,21 @@ class CompanionRecipe(Settings):
         return CompanionPrior(self.companion_strength, self.trust_companion, self.register_companion)
 
 
+VARIANCES = {
+    "control-variate": Shipped("variances.control_variate", "ControlVariate"),
+    "perturb-and-solve": Shipped("variances.monte_carlo", "MonteCarlo"),
+    "lanczos": Shipped("variances.lanczos", "Lanczos"),
+    "exact-columns": Shipped("variances.columns", "ExactByColumns"),
+    "exact": Shipped("variances.exact", "Exact"),
+}
+SOLVERS = {
+    "automatic": Shipped("estimation.map_estimate", "Automatic"),
+    "irls": Shipped("estimation.irls", "IRLS"),
+    "lbfgs": Shipped("estimation.lbfgs", "LBFGS"),
+    "admm": Shipped("estimation.admm", "ADMM"),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class InferenceRecipe(Settings):
     """The double loop."""
@@ -478,28 +473,14 @@ class InferenceRecipe(Settings):
         Draws beside a control are moved on from where the solver stopped, for images, or left there, for designs, which
         judge lines by them (`ControlVariate`).
         """
-        from mri_design.variances.columns import ExactByColumns
-        from mri_design.variances.control_variate import ControlVariate
-        from mri_design.variances.exact import Exact
-        from mri_design.variances.lanczos import Lanczos
-        from mri_design.variances.monte_carlo import MonteCarlo
-
-        if self.variances == "exact":
-            return Exact()
-        if self.variances == "exact-columns":
-            return ExactByColumns()
-        if self.variances == "lanczos":
-            return Lanczos(self.lanczos_steps)
-        if self.variances == "perturb-and-solve":
-            return MonteCarlo(self.samples, self.solver_tolerance, memory=self.memory, with_bias=False)
-        return ControlVariate(
-            self.samples,
-            self.solver_tolerance,
-            column_limit=COLUMN_LIMIT,
-            memory=self.memory,
-            with_bias=False,
-            extrapolated=extrapolated,
-        )
+        arguments: dict[str, Any] = {"lanczos": {"steps": self.lanczos_steps}}.get(self.variances, {})
+        if self.variances in ("perturb-and-solve", "control-variate"):
+            drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "memory": self.memory}
+            arguments = {**drawn, "with_bias": False}
+        if self.variances == "control-variate":
+            arguments |= {"column_limit": COLUMN_LIMIT, "extrapolated": extrapolated}
+        made: VarianceEstimator = VARIANCES[self.variances](**arguments)
+        return made
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
         """The double loop with these settings; ``extrapolated`` as in `estimator`."""
@@ -509,18 +490,8 @@ class InferenceRecipe(Settings):
 
     def inner_solver(self) -> InnerSolver:
         """The chosen solver of the inner problem, with these limits."""
-        from mri_design.estimation.admm import ADMM
-        from mri_design.estimation.irls import IRLS
-        from mri_design.estimation.lbfgs import LBFGS
-        from mri_design.estimation.map_estimate import Automatic
-
-        kinds: dict[str, type[Automatic] | type[IRLS] | type[LBFGS] | type[ADMM]] = {
-            "automatic": Automatic,
-            "irls": IRLS,
-            "lbfgs": LBFGS,
-            "admm": ADMM,
-        }
-        return kinds[self.solver](tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
+        made: InnerSolver = SOLVERS[self.solver](tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
+        return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -576,9 +547,7 @@ class DesignRecipe(Settings):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.strategy, str) and self.strategy != DesignRecipe.strategy:
-            from mri_design.experiment.strategies import strategy_named
-
+        if isinstance(self.strategy, str):
             object.__setattr__(self, "strategy", strategy_named(self.strategy, _encoding_of(self.strategy)))
         super().__post_init__()
 
@@ -911,8 +880,13 @@ def load_recipe(source: str | Path | None = None) -> Recipe:
     except tomllib.TOMLDecodeError as error:
         raise InputError(named, str(error), "valid TOML") from error
     recipe = _read(Recipe, settings, named)
-    if recipe.design.strategy != DesignRecipe.strategy:
-        _require_no_truth(recipe.design.strategy, f"{named}: design.strategy")
+    strategy, wanted = recipe.design.strategy, ""
+    if split_name(strategy)[0] in ORACLES:
+        wanted = "a strategy that does without the truth; oracles are named with --strategy only"
+    if strategy in TRAINING_RULES:
+        wanted = "a strategy for a scan that is measured now; mri-design protocol goes by this one anyway"
+    if wanted:
+        raise InputError(f"{named}: design.strategy", repr(strategy), wanted)
     return recipe
 
 

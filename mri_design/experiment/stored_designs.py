@@ -315,12 +315,12 @@ def load_trained(path: Path) -> TrainedDesign:
     checksum = arrays.pop("checksum", None)
     kinds = {name: (array.dtype, array.ndim) for name, array in arrays.items()}
     wanted = _MEMBERS | (_COUNTS if "counts" in arrays else {})
-    if checksum is None or kinds != wanted or len(present) != len(wanted) + 1:
+    if checksum is None or kinds != wanted or len(present) != len(wanted) + 1 or len(arrays["grid"]) != 2:
         raise _damaged(path, "other arrays")
     if checksum.tobytes() != _checksum(arrays):
         raise _damaged(path, "a file that was changed after it was written")
     try:
-        text = json.loads(arrays["text"].tobytes())
+        text = json.loads(arrays.pop("text").tobytes())
         known = text["format"] == TRAINED_FORMAT
         training = tuple(str(name) for name in text["training"])
         rule, settings = str(text["rule"]), dict(text["settings"])
@@ -328,22 +328,11 @@ def load_trained(path: Path) -> TrainedDesign:
         raise _damaged(path, f"an unreadable text ({error})") from error
     if not known:
         raise _damaged(path, f"format {text['format']!r}")
-    grid = arrays["grid"].tolist()
-    if len(grid) != 2:
-        raise _damaged(path, f"a grid of {len(grid)} axes")
-    return TrainedDesign(
-        grid=(grid[0], grid[1]),
-        lines=tuple(arrays["lines"].tolist()),
-        n_start=int(arrays["n_start"]),
-        profile=arrays["profile"],
-        errors=arrays["errors"],
-        rule=rule,
-        reconstructions=int(arrays["reconstructions"]),
-        unconverged=int(arrays["unconverged"]),
-        training=training,
-        counts=tuple(arrays["counts"].tolist()) if "counts" in arrays else (),
-        settings=settings,
-    )
+    fields: dict[str, Any] = {
+        name: array.item() if array.ndim == 0 else tuple(array.tolist()) if array.dtype == np.int64 else array
+        for name, array in arrays.items()
+    }
+    return TrainedDesign(**fields, rule=rule, training=training, settings=settings)
 
 
 def _checksum(arrays: Mapping[str, Any]) -> bytes:

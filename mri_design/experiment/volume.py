@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -150,10 +150,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
             yield found
         return
 
-    def opened_frame(number: int | None, maps: GivenMaps | None) -> AbstractContextManager[Slices]:
-        return _opened_frame(source, recipe_of_frame(recipe, number), seed, maps)
-
-    with opened_frame(None, None) as first:
+    with _opened_frame(source, recipe_of_frame(recipe, None), seed, None) as first:
         count, numbers = first.count, first.series.get(axis)
     if numbers is None:
         raise InputError(
@@ -162,12 +159,28 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
             wanted="raw data whose readouts are numbered",
             cure=f"Leave out --{axis}, or {axis} under [input] in the recipe.",
         )
-    frames = Frames(axis, numbers, count)
-    reader = _FrameReader(frames, partial(opened_frame, maps=maps))
-    try:
-        yield Slices(count, reader.read, first.series, frames)
-    finally:
-        reader.close()
+    frames, opened_frames = Frames(axis, numbers, count), dict[int, Slices]()
+    with ExitStack() as files:
+
+        def read(image: int) -> AnySlice:
+            frame, number = divmod(image, count)
+            if frame not in opened_frames:  # one is open at a time
+                opened_frames.clear()
+                files.close()
+                of_frame = recipe_of_frame(recipe, frames.numbers[frame])
+                slices = files.enter_context(_opened_frame(source, of_frame, seed, maps))
+                if slices.count != count:
+                    raise InputError(
+                        field=f"{axis} {frames.numbers[frame]}",
+                        got=f"{slices.count} slices",
+                        wanted=f"{count}, as {axis} {frames.numbers[0]} has",
+                        cure=f"Reconstruct frames that are whole one by one, with --{axis} N.",
+                    )
+                opened_frames[frame] = slices
+            data = opened_frames[frame].read(number)
+            return replace(data, header={name: text for name, text in data.header.items() if name != axis})
+
+        yield Slices(count, read, first.series, frames)
 
 
 def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
@@ -176,48 +189,10 @@ def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
     return replace(recipe, input=replace(recipe.input, **chosen))
 
 
-@dataclass
-class _FrameReader:
-    """Images of several frames, of which one is open."""
-
-    frames: Frames
-    opened: Callable[[int], AbstractContextManager[Slices]]
-    _open: tuple[int, Slices, ExitStack] | None = None
-
-    def read(self, image: int) -> AnySlice:
-        frame, number = divmod(image, self.frames.n_slices)
-        if self._open is None or self._open[0] != frame:
-            self.close()
-            with ExitStack() as files:
-                slices = files.enter_context(self.opened(self.frames.numbers[frame]))
-                self._require_as_many(frame, slices.count)
-                self._open = (frame, slices, files.pop_all())
-        data = self._open[1].read(number)
-        header = {
-            name: text for name, text in data.header.items() if name != self.frames.axis
-        }  # the others are read too
-        return replace(data, header=header)
-
-    def close(self) -> None:
-        if self._open is not None:
-            self._open[2].close()
-            self._open = None
-
-    def _require_as_many(self, frame: int, count: int) -> None:
-        axis, numbers = self.frames.axis, self.frames.numbers
-        if count != self.frames.n_slices:
-            raise InputError(
-                field=f"{axis} {numbers[frame]}",
-                got=f"{count} slices",
-                wanted=f"{self.frames.n_slices}, as {axis} {numbers[0]} has",
-                cure=f"Reconstruct frames that are whole one by one, with --{axis} N.",
-            )
-
-
 @contextmanager
 def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None) -> Iterator[Slices]:
     policy = recipe.input
-    if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.pixels is not None:
+    if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.matrix is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
     options = ReadOptions(**policy.reading, noise=not recipe.noise.given)

@@ -175,7 +175,7 @@ def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | Trajec
         array = number_array("source", source, wanted=wanted)
         if not (np.iscomplexobj(array) or looks_signed(array) or recipe.input.dims):
             raise InputError("source", described(source), wanted, images if array.ndim else "")
-        source = with_its_centre(data_of_array(array, recipe.input.dims), recipe.input.origin)
+        source = with_its_centre(data_of_array(array, recipe.input.dims), recipe.input.centre)
     return scan_of(source, recipe, seed)
 
 

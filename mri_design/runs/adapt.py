@@ -350,7 +350,7 @@ class _Live:
         header = scanner.header()
         self._encoding = readouts_named("lines", header.shape)
         self._sought: tuple[int, ...] = ()
-        given, found = self.recipe.input.origin, told.centre_before()
+        given, found = self.recipe.input.centre, told.centre_before()
         self.centre = None if found is None else Centre(header.shape, found, "measured")
         if given is not None:
             self.centre = given_centre(header.shape, given)

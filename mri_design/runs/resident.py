@@ -160,7 +160,7 @@ class _Remote:
         self.done = self.done[last + 1 :]
 
 
-class ResidentSlices:
+class ResidentSlices(Keeper):
     """Keeps the slices of one design in the processes of `Workers`, slice ``i`` always in the same one.
 
     Parameters

@@ -31,12 +31,6 @@ def test_what_a_stop_rule_asks_is_that_of_the_forecast() -> None:
     assert believing.predicted is believing.corrected
 
 
-def test_a_decision_without_a_posterior_predicts_nothing() -> None:
-    step = DesignStep(Choice(2))
-    assert step.line == 2 and step.forecast.predicted is None
-    assert np.isnan([step.predicted_error, step.information, step.least_error, step.choice.score]).all()
-
-
 def test_errors_are_relative_to_an_image_that_has_the_energy_of_the_error_too() -> None:
     assert relative_error(1.0, 15.0) == 0.25 and relative_error(3.0, 0.0) == 1.0
     assert np.isnan(relative_error(0.0, 0.0)) and np.isnan(relative_error(1.0, float("nan")))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    IRLS,
     Calibrated,
     Choice,
     DesignEngine,
@@ -22,14 +21,14 @@ from mri_design import (
     LineCandidates,
     MonteCarlo,
     MRSlice,
-    WarmStart,
     centre_lines,
 )
 from mri_design.design.energies import KeptPosteriors, gains_and_energies, generators, of_each
-from mri_design.design.slices import Found, InferenceRequest, KeptSlice, LocalKeeper
+from mri_design.design.slices import Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.design.strategies.fixed import RandomLines
 from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.readouts import Readouts
+from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 SliceMaker = Callable[..., MRSlice]
@@ -71,7 +70,7 @@ class Numbers(RandomLines):
 
 
 def test_a_strategy_that_gives_no_choice_is_refused_by_name(make_slice: SliceMaker) -> None:
-    with pytest.raises(InputError, match=r"choice of random: got \d+; wanted a Choice"):
+    with refused("choice of random"):
         designed([make_slice()], 8, strategy=Numbers())
 
 
@@ -80,13 +79,6 @@ def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one
     assert designed([one], 10).trace.lines == designed([one], 10).trace.lines
     first, again, other = (designed([one], 12, strategy=RandomLines(), seed=s).trace.lines for s in (3, 3, 4))
     assert first == again != other
-
-
-def test_scores_and_posteriors_are_bitwise_repeatable(make_slice: SliceMaker) -> None:
-    first, again = designed([make_slice()], 8), designed([make_slice()], 8)
-    np.testing.assert_array_equal(first.warm[0].mean, again.warm[0].mean)
-    for a, b in zip(first.trace.steps, again.trace.steps, strict=True):
-        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
 
 
 @pytest.mark.parametrize("coils", [1, 4])
@@ -138,14 +130,6 @@ def test_zero_filled_lines_are_never_chosen_and_all_others_can_be(make_slice: Sl
     assert caught.value.wanted == "5 (start lines) to 12 (lines with data)"
 
 
-def test_all_lines_of_the_grid_can_be_designed(make_slice: SliceMaker) -> None:
-    state = designed([make_slice()], 16)
-    assert sorted(state.trace.lines) == list(range(16))
-    assert state.trace.mask().all()
-    with pytest.raises(InputError, match="number of lines: got 17"):
-        designed([make_slice()], 17)
-
-
 def test_a_design_that_is_complete_at_the_start_takes_no_step(make_slice: SliceMaker) -> None:
     state = designed([make_slice()], 5)
     assert state.trace.steps == ()
@@ -173,9 +157,9 @@ def test_slices_are_only_asked_for_lines_they_all_hold(make_slice: SliceMaker) -
 
 
 def test_slices_on_different_grids_or_none_are_refused(make_slice: SliceMaker) -> None:
-    with pytest.raises(InputError, match="one grid for a shared mask"):
+    with refused("slices"):
         engine().begin([make_slice(), make_slice(shape=(16, 20))], (8,))
-    with pytest.raises(InputError, match="slices: got none"):
+    with refused("slices"):
         engine().begin([], (8,))
 
 
@@ -220,35 +204,6 @@ def test_rules_without_a_posterior_predict_nothing_and_cost_nothing(make_slice: 
     assert (step.cost.matvecs, step.choice.scores, step.cost.converged) == (0, None, True)
 
 
-def test_a_warm_start_saves_multiplications(make_slice: SliceMaker) -> None:
-    one = make_slice(shape=(32, 32))
-    lines = centre_lines(np.ones(32, dtype=bool), 8)
-    signal = one.signal_level(lines)
-    before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
-    warm = WarmStart.from_posterior(before)
-    once = replace(INFERENCE, outer_iterations=1)
-    longer = one.model((*lines, 5), signal)
-    cold_cost = once.infer(longer, np.random.default_rng(0)).convergence.matvecs
-    warm_cost = once.infer(longer, np.random.default_rng(0), warm_start=warm).convergence.matvecs
-    assert warm_cost < 0.8 * cold_cost
-
-
-def test_draws_are_handed_on(make_slice: SliceMaker) -> None:
-    """The same noise with one line more: draws of the last step are nearly those of the next."""
-    one = make_slice(shape=(32, 32))
-    lines = centre_lines(np.ones(32, dtype=bool), 8)
-    signal = one.signal_level(lines)
-    before = INFERENCE.infer(one.model(lines, signal), np.random.default_rng(0))
-    once = replace(INFERENCE, outer_iterations=1)
-    longer = one.model((*lines, 5), signal)
-    warm = WarmStart.from_posterior(before)
-    costs = [
-        once.infer(longer, np.random.default_rng(0), warm_start=start).convergence.matvecs
-        for start in (replace(warm, samples=None), warm)
-    ]
-    assert costs[1] < 0.85 * costs[0]
-
-
 def test_steps_after_the_first_are_warm(make_slice: SliceMaker) -> None:
     """One outer loop a step, three at the start, and fewer multiplications for each of them."""
     steps = designed([make_slice(shape=(32, 32))], 12, start=8).trace.steps
@@ -264,18 +219,11 @@ def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker)
     assert designed([one], 6).trace.converged
 
 
-def test_a_step_whose_inner_problem_did_not_converge_says_so(make_slice: SliceMaker) -> None:
-    one = make_slice()
-    inner = replace(IRLS(), max_iterations=1, tolerance=1e-12)
-    unfinished = DesignEngine(InformationGain(draws=4), replace(INFERENCE, inner=inner))
-    assert not unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 4).trace.converged
-
-
 def travelled(thing: Any) -> Any:
     return pickle.loads(pickle.dumps(thing))
 
 
-class FarAway(LocalKeeper):
+class FarAway(Keeper):
     """Keeps its slices as another process would: everything is pickled on the way there and back."""
 
     def begin(self, slices: Iterable[KeptSlice]) -> None:
@@ -346,5 +294,5 @@ def test_what_is_drawn_for_a_slice_does_not_depend_on_the_others(make_slice: Sli
 def test_lines_with_holes_cannot_be_replayed(make_slice: SliceMaker) -> None:
     one = make_slice()
     holes = np.random.default_rng(0).random(one.shape) < 0.5
-    with pytest.raises(InputError, match=r"slice 1: got .* samples are missing inside.* whole"):
+    with refused("slice 1"):
         engine().begin([one, replace(one, samples=holes)], centre_lines(one.measured, 5))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, DesignEngine, DoubleLoop, Exact, InformationGain, MRSlice, information_gain
+from mri_design import DesignEngine, DoubleLoop, Exact, InformationGain, MRSlice, information_gain
 from mri_design.design.slices import most_information
 from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategy import Strategy
@@ -37,13 +37,3 @@ def test_information_of_a_decision_against_the_dense_determinant(
         assert step.information == pytest.approx(exact, rel=0.06)
     else:
         assert exact < step.information < 1.5 * exact
-
-
-@pytest.mark.slow
-def test_corrected_energies_are_what_counts(make_slice: SliceMaker) -> None:
-    one = make_slice(shape=(32, 8))
-    engine = DesignEngine(Calibrated(), DoubleLoop(Exact(), outer_iterations=1))
-    step = engine.run([one], engine.begin([one], (16, 15, 17, 14, 18)), 6).trace.steps[0]
-    assert step.forecast.corrected is not None
-    noise = 2 * one.noise_variance * 8
-    assert step.information == pytest.approx(8 * np.log1p(step.forecast.corrected[step.line] / noise))

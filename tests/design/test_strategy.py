@@ -19,25 +19,16 @@ def scores(*values: float) -> np.ndarray:
         ((7, 1, 4, 7, 4, 4), 2),  # ties go to the lowest line
         ((0,) * 6, 1),
         ((-1e300,) * 6, 1),  # very low scores still win over nothing
+        *(((0, bad, bad, 0, -5, bad), 4) for bad in (np.nan, -np.inf, np.inf)),
     ],
 )
 def test_the_largest_score_of_a_candidate_wins(values: tuple[float, ...], line: int) -> None:
     assert best_line(scores(*values), CANDIDATES).line == line
 
 
-@pytest.mark.parametrize("bad", [np.nan, -np.inf, np.inf])
-def test_a_score_that_is_not_finite_is_never_chosen(bad: float) -> None:
-    assert best_line(scores(0, bad, bad, 0, -5, bad), CANDIDATES).line == 4
-
-
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_without_a_finite_score_there_is_an_error_instead_of_line_zero(bad: float) -> None:
-    with pytest.raises(NoUsableScoreError, match="no candidate line has a finite score"):
+    with pytest.raises(NoUsableScoreError):
         best_line(np.full(6, bad), CANDIDATES)
     with pytest.raises(MriDesignError):
         best_line(scores(3, bad, bad, 3, bad, bad), CANDIDATES)
-
-
-def test_reported_scores_are_those_of_the_candidates() -> None:
-    found = best_line(scores(9, 1, 5, 9, 3, 4), CANDIDATES).scores
-    np.testing.assert_array_equal(found, scores(np.nan, 1, 5, np.nan, 3, 4))

@@ -14,16 +14,6 @@ def test_lines_are_in_acquisition_order_start_first_and_a_mask_is_of_the_first()
     assert TRACE.mask(0).tolist() == [False] * 4
 
 
-def test_the_score_is_that_of_the_chosen_line() -> None:
-    assert TRACE.steps[0].choice.score == 4.0
-    assert np.isnan(TRACE.steps[1].choice.score)
-
-
-def test_one_step_that_did_not_converge_is_enough() -> None:
-    assert TRACE.converged
-    assert not DesignTrace("rule", 4, (2,), (design_step(1), design_step(3, converged=False), design_step(0))).converged
-
-
 def test_innovation_energies_are_of_the_lines_that_were_predicted() -> None:
     steps = (design_step(1, actual_energy=2.0), design_step(3), design_step(0, actual_energy=0.5))
     assert DesignTrace("rule", 4, (2,), steps).innovation_energies == {1: 2.0, 0: 0.5}

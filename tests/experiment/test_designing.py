@@ -24,6 +24,7 @@ from mri_design.experiment.design import NO_OPTIONS, design_inference
 from mri_design.experiment.extent import start_count
 from mri_design.experiment.stored_designs import load_state
 from mri_design.readouts import LineReadouts
+from tests.refusals import refused
 
 
 class PlugPulledError(Exception):
@@ -64,14 +65,6 @@ def test_a_resumed_design_is_the_uninterrupted_one(tmp_path: Path, one: MRSlice,
         np.testing.assert_array_equal(a.mean, b.mean)
 
 
-def test_the_checkpoint_is_there_before_the_callback_sees_the_line(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
-    path = tmp_path / "c.npz"
-    sizes: list[int] = []
-    look = DesignOptions(checkpoint=Checkpoint(path, "me"), callback=lambda s: sizes.append(path.stat().st_size))
-    design(one, small, "random", look)
-    assert len(sizes) == 6 and sizes[0] > 0
-
-
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of lines in the states that were written, on a clock that stands still."""
@@ -107,40 +100,12 @@ def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
         np.testing.assert_array_equal(a.mean, b.mean)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, PlugPulledError])
-def test_an_interruption_writes_the_last_line_at_once(
-    tmp_path: Path, one: MRSlice, small: Recipe, written: list[int], error: type[BaseException]
-) -> None:
-    def pull(state: DesignState) -> None:
-        if len(state.trace.lines) == 8:
-            raise error
-
-    kept = Checkpoint(tmp_path / "c.npz", "me")
-    with pytest.raises(error):
-        design(one, small, options=DesignOptions(checkpoint=kept, callback=pull))
-    assert written == [5, 8] and len(load_state(kept).trace.lines) == 8
-
-
 def test_what_a_scanner_measured_is_written_line_by_line(
     tmp_path: Path, one: MRSlice, small: Recipe, written: list[int]
 ) -> None:
     live = DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
     design(one, small, "random", live)
     assert written == [5, 6, 7, 8, 9, 10]
-
-
-def test_states_are_written_as_time_passes(
-    tmp_path: Path, one: MRSlice, small: Recipe, written: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(checkpoint, "EVERY", 2.5)
-
-    def second(state: DesignState) -> None:
-        now[0] += 1.0
-
-    design(one, small, "random", DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"), callback=second))
-    assert written == [5, 8, 10]
 
 
 @pytest.mark.parametrize(("target", "start", "field"), [(17, 4, "number of lines"), (10, 17, "start lines")])
@@ -176,7 +141,7 @@ def test_start_lines_are_the_recipe_s_or_the_strategy_s_and_hold_the_calibration
     learning = make_strategy("calibrated")
     assert [start_count(learning, 64, 24, small, n_coils=coils) for coils in (1, 8)] == [8, 4]
     assert start_count(learning, 64, 24, small, calibration_lines=12, n_coils=8) == 12
-    with pytest.raises(InputError, match=r"32 \(of which 32 for coil calibration\); wanted at most") as caught:
+    with refused("start lines") as caught:
         start_count(rule, 64, 24, small, calibration_lines=32)
     assert caught.value.field == "start lines"
 
@@ -197,10 +162,5 @@ def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
     engine = design_inference(make_strategy(name, encoding), recipe)
     assert isinstance(engine.variances, ControlVariate) and isinstance(engine.inner, Automatic)
     assert (engine.variances.samples, engine.variances.tolerance, engine.inner.tolerance) == expected
-
-
-@pytest.mark.parametrize("name", ["calibrated", "information-gain"])
-def test_draws_of_designs_stay_where_the_solver_stopped_and_those_of_images_do_not(name: str) -> None:
-    designs, images = design_inference(make_strategy(name), Recipe()).variances, Recipe().inference.engine().variances
-    assert isinstance(designs, ControlVariate) and isinstance(images, ControlVariate)
-    assert not designs.extrapolated and images.extrapolated
+    images = Recipe().inference.engine().variances
+    assert not engine.variances.extrapolated and isinstance(images, ControlVariate) and images.extrapolated

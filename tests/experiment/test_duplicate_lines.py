@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, load_input, load_recipe
+from tests.refusals import refused
 
 HEADER = b"""<?xml version="1.0"?>
 <ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
@@ -41,9 +42,9 @@ def twice(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_line_that_comes_twice_needs_a_recipe_that_says_what_to_do(twice: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as caught:
         load_input(str(twice), load_recipe(None))
-    assert refused.value.field.endswith("data[12]: kspace_encode_step_1")
+    assert caught.value.field.endswith("data[12]: kspace_encode_step_1")
     mine = tmp_path / "mine.toml"
     for policy, value in (("average", 2), ("first", 1), ("last", 3)):
         mine.write_text(f'[input]\nduplicates = "{policy}"\n')
@@ -57,9 +58,9 @@ def test_the_contrast_that_a_recipe_names_is_the_one_that_is_asked_for(twice: Pa
     mine.write_text('[input]\nduplicates = "last"\ncontrast = 1\n')
     recipe = load_recipe(mine)
     assert recipe.input.counters == {"contrast": 1}
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as caught:
         load_input(str(twice), recipe)
-    assert refused.value.field.endswith("dataset/data: contrast")
+    assert caught.value.field.endswith("dataset/data: contrast")
     mine.write_text("[input]\nset = -1\n")
-    with pytest.raises(InputError, match=r"input\.set"):
+    with refused("recipe mine.toml: input.set"):
         load_recipe(mine)

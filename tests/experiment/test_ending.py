@@ -32,6 +32,7 @@ from mri_design.experiment.extent import (
 )
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
+from tests.refusals import refused
 
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
 
@@ -48,14 +49,14 @@ def test_rules_by_recipe() -> None:
     assert stop_rule(gain, make_strategy("information-gain-lanczos")) == UntilGain(3.0)
     both = error.replacing("design", until_gain=3.0)
     assert stop_rule(both, GAIN) == AnyOf((UntilError(0.1), UntilGain(3.0)))
-    with pytest.raises(UsageError, match="'random' predicts no error"):
+    with pytest.raises(UsageError):
         stop_rule(error, RANDOM)
-    with pytest.raises(UsageError, match="'random' knows no information gain"):
+    with pytest.raises(UsageError):
         stop_rule(gain, RANDOM)
 
 
 def test_a_design_needs_an_end() -> None:
-    with pytest.raises(UsageError, match="lines, until_error or"):
+    with pytest.raises(UsageError):
         checked_end(Recipe(), GAIN, None)
     assert checked_end(Recipe(), GAIN, 12) is None
     assert checked_end(Recipe().replacing("design", until_error=0.1), GAIN, None) == UntilError(0.1, by_image=True)
@@ -85,7 +86,7 @@ def test_orders_that_break_short_jumps_are_refused() -> None:
         if fine:
             checked_end(recipe, GAIN, 12)
         else:
-            with pytest.raises(InputError, match="with jumps of 4 at most"):
+            with refused("order"):
                 checked_end(recipe, GAIN, 12)
 
 
@@ -106,10 +107,10 @@ def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> No
     made = in_acquisition_order(range(20, 32), plane, trains)
     assert made is not None and [len(t) for t in made.trains] == [3] * 4
     assert checked_end(trains, make_strategy("calibrated", "plane"), 20) is None
-    with pytest.raises(InputError, match="trains of two echoes or more"):
+    with refused("order"):
         checked_end(recipe.replacing("design", order="interleaved"), GAIN, 20)
     spokes = trains.replacing("design", encoding="radial")
-    with pytest.raises(UsageError, match="leave them out where shots are chosen"):
+    with pytest.raises(UsageError):
         checked_end(spokes, GAIN, 20)
 
 
@@ -126,7 +127,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     hole = Recipe().replacing("constraints", forbid="31")
     assert 31 not in start_lines(everything, GAIN, 32, hole)
     for forced, calibration in ((hole.replacing("design", start=8), 0), (hole, 8)):
-        with pytest.raises(InputError, match="forced centre"):
+        with refused("forced centre"):
             start_lines(everything, GAIN, 32, forced, calibration)
     half = Recipe().replacing("constraints", partial_fourier=0.5)
     assert most_lines(everything, (32,), half, LineReadouts((64, 64))) == 32
@@ -163,39 +164,17 @@ ENDED = DesignTrace("information-gain", 8, (4, 3), (known(6, 0.5), known(0, 0.25
 RULE = UntilError(0.2)
 
 
-def test_the_end_is_told_in_a_sentence() -> None:
-    assert how_it_ended(ENDED, None, 5) == ""
+def test_the_end_is_told_where_a_rule_could_end_the_design_or_nothing_was_chosen() -> None:
+    start = DesignTrace("information-gain", 8, (4, 3))
     ended = replace(ENDED, closing=known(0, 0.21).forecast)
-    assert how_it_ended(ended, RULE, 5) == "not stopped early: all 5 lines measured, predicted error 21 % > 20 %"
-    assert what_was_missed(ended, RULE) == ""  # more lines might do it
-    stopped = DesignTrace("information-gain", 8, (4, 3), ENDED.steps, known(2, 0.125))
-    assert how_it_ended(stopped, RULE, 8) == "stopped after 5 of at most 8 lines: predicted error 12.5 % <= 20 %"
-    at_once = DesignTrace("information-gain", 8, (4, 3), (), known(2, 0.125))
-    assert how_it_ended(at_once, RULE, 8).startswith("stopped after 2 of at most 8 lines")
-    assert "all 2 lines are those of the start" in how_it_ended(DesignTrace("information-gain", 8, (4, 3)), RULE, 2)
-
-
-def test_one_spoke_is_told_in_the_singular() -> None:
-    one = DesignTrace("information-gain", 8, (4,), (), known(2, 0.125))
-    assert how_it_ended(one, RULE, 1, "spoke").startswith(
-        "stopped after 1 of at most 1 spoke, none of them chosen, as those of the start suffice: "
-    )
-
-
-def test_what_cannot_be_reached_is_said_at_any_end() -> None:
-    everything = replace(ENDED, closing=replace(known(0, 0.21).forecast, least_error=0.21, recent_fall=0.0))
-    assert what_was_missed(everything, RULE).startswith("an error of 20 % is out of reach: every line that may be")
-    assert "21 % with every" not in what_was_missed(replace(everything, closing=known(0, 0.19).forecast), RULE)
+    stopped, at_once = replace(ENDED, declined=known(2, 0.125)), replace(start, declined=known(2, 0.125))
     hopeless = replace(ENDED, declined=changed(known(2, 0.4), least_error=0.3))
-    assert "would leave some 30 %" in what_was_missed(hopeless, RULE)
-    assert "out of reach" in how_it_ended(hopeless, RULE, 8)
-    assert what_was_missed(everything, None) == what_was_missed(ENDED, RULE) == ""
-
-
-def test_a_design_that_chose_nothing_says_so_but_a_fixed_set_of_shots_does_not() -> None:
-    start = DesignTrace("low-pass", 8, (4, 3))
-    assert how_it_ended(start, None, 2) == "nothing was chosen: all 2 lines are those of the start"
-    assert how_it_ended(start, None, 2, "arm") == ""
+    told = [how_it_ended(each, RULE, 8) for each in (start, ended, stopped, at_once, hopeless)]
+    assert all(told) and len(set(told)) == 5
+    assert how_it_ended(ENDED, None, 5) == how_it_ended(start, None, 2, "arm") == "" != how_it_ended(start, None, 2)
+    assert what_was_missed(ended, RULE) == what_was_missed(ENDED, RULE) == what_was_missed(hopeless, None) == ""
+    everything = replace(ENDED, closing=replace(known(0, 0.21).forecast, least_error=0.21, recent_fall=0.0))
+    assert what_was_missed(everything, RULE) and what_was_missed(hopeless, RULE)
 
 
 def test_what_falls_is_expected_to_reach_its_limit_as_it_fell_in_its_latter_half() -> None:

@@ -13,9 +13,8 @@ from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.image_error import MOST_SLICES, ImageErrors
 from mri_design.experiment.inputs import load_input, with_noise_samples
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct
+from mri_design.experiment.reconstruction import image_rng, reconstruct
 from mri_design.experiment.stored_designs import Checkpoint
-from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 
 
@@ -86,14 +85,6 @@ def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: Re
     assert Counted(recipe, 0)([one] * 9, state) == 0.5 and called == [0, 3, 5, 8] and len(called) == MOST_SLICES
 
 
-def test_companions_are_known_to_it(one: MRSlice, recipe: Recipe) -> None:
-    state = replace(designed([one], recipe, 16), warm=())
-    image = np.abs(reconstruct(one, None, "mean", recipe).image)
-    strong = recipe.replacing("companion", companion_strength="strong", trust_companion=True)
-    without = ImageErrors(strong, 0)([one], state)
-    assert ImageErrors(strong, 0, (Companion("same", image),))([one], state) < 0.95 * without
-
-
 def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
     one: MRSlice, recipe: Recipe, tmp_path: Path
 ) -> None:
@@ -149,14 +140,3 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
     options = DesignOptions(stop=Wanting(), image_error=image_error)  # type: ignore[arg-type]
     run_design([one], "calibrated", 28, coils, start=6, options=options)
     assert counts == looked
-
-
-def test_the_image_of_the_last_look_is_kept_for_its_lines_alone(one: MRSlice, recipe: Recipe) -> None:
-    looks, state = ImageErrors(recipe, 3), designed([one], recipe)
-    assert looks.image_of(state.trace.lines) is None
-    looks([one, one], replace(state, signals=(state.signals[0],) * 2, warm=()))
-    kept = looks.image_of(list(state.trace.lines))
-    assert kept is not None and looks.image_of(state.trace.lines[:-1]) is None
-    options = InferenceOptions(signal=state.signals[0])
-    again = reconstruct(one, state.trace.lines, "mean", recipe, image_rng(3), options=options)
-    np.testing.assert_allclose(kept.image, again.image, atol=1e-5)

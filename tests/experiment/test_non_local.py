@@ -7,30 +7,23 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    ADMM,
-    IRLS,
     LBFGS,
     ControlVariate,
     DoubleLoop,
     Exact,
     GeneralizedLinearModel,
-    InferenceOptions,
     Laplace,
-    MapEstimate,
     MonteCarlo,
     MRSlice,
     PreparedScan,
     Recipe,
     Reconstruction,
-    WarmStart,
     load_input,
-    load_recipe,
     prepare,
     reconstruct,
 )
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evidence.non_local import is_non_local, mean_stages
-from mri_design.experiment.reconstruction import loops_at_most
 from mri_design.model.mr_image import non_locally_refined
 from mri_design.model.phase import PhasePrior
 from mri_design.variances.base import VarianceEstimator
@@ -79,17 +72,6 @@ def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -
     assert relative_l2(first.image, truth) < 0.98 * relative_l2(image_of(plain(one), recipe, method).image, truth)
 
 
-def test_no_more_loops_are_counted_than_were_announced() -> None:
-    recipe = recipe_of(24).replacing("inference", loops=2, tolerance=1e-9, samples=4)
-    one = scan_of(recipe).slice_model(0, recipe)
-    for slice_model in (one, plain(one)):
-        seen: list[int] = []
-        options = InferenceOptions(callback=lambda step, seen=seen: seen.append(step.loop))  # type: ignore[misc]
-        rng = np.random.default_rng(0)
-        reconstruct(slice_model, range(6, 18), "mean", recipe, rng, with_std=False, options=options)
-        assert seen == list(range(1, loops_at_most(slice_model, recipe) + 1))
-
-
 def test_without_an_image_the_block_is_left_out_of_the_model() -> None:
     recipe = recipe_of(32)
     one = scan_of(recipe).slice_model(0, recipe)
@@ -112,29 +94,8 @@ def test_an_image_without_structure_falls_back_and_says_so() -> None:
             reconstruct(s, range(32), method, recipe, np.random.default_rng(0), with_std=False)  # type: ignore[arg-type]
             for s in (snow, plain(snow))
         )
-        assert result.left_out == (
-            "The non-local block of the prior is left out: image: got patches that are all equally alike, as in noise "
-            "or a constant; wanted an image with structure"
-        )  # and no cure, which is just what has been done
-        assert result.account()["non-local left out"].startswith("image: got patches")
+        assert result.left_out and "non-local left out" in result.account()
         assert relative_l2(result.image, other.image) < 0.01
-
-
-@pytest.mark.parametrize(
-    ("method", "simulation"), [("mean", {"coils": 2, "noise": 0.03}), ("map", {"noise": 0.08})], ids=["coils", "noise"]
-)
-@pytest.mark.slow
-def test_the_image_gets_better_with_coils_and_with_noise_too(method: str, simulation: dict[str, float]) -> None:
-    recipe = recipe_of(64, **simulation)
-    scan = scan_of(recipe)
-    one, truth = scan.slice_model(0, recipe), scan.reference(0)
-    lines = [*range(24, 40), *range(0, 24, 4), *range(42, 64, 4)]
-    found, other = (
-        reconstruct(s, lines, method, recipe, np.random.default_rng(0), with_std=False)  # type: ignore[arg-type]
-        for s in (one, plain(one))
-    )
-    assert not found.left_out
-    assert relative_l2(found.image, truth) < 0.98 * relative_l2(other.image, truth)
 
 
 def test_of_noisy_scans_plain_differences_are_weaker_beside_the_block_only() -> None:
@@ -155,29 +116,6 @@ def _largest_tau(model: GeneralizedLinearModel, block: int) -> float:
     return float(np.max(site.scale))
 
 
-@pytest.mark.slow
-def test_the_library_takes_it_with_coils_all_the_same() -> None:
-    recipe = recipe_of(16, coils=2)
-    one = scan_of(recipe).slice_model(0, recipe)
-    seen = non_locally_refined(one, one.central_image(range(16)))
-    exact, drawn = (
-        DoubleLoop(variances, outer_iterations=4).infer(seen.model(range(4, 13)), np.random.default_rng(0))
-        for variances in (Exact(), ControlVariate(32, 0.01))
-    )
-    assert relative_l2(drawn.mean, exact.mean) < 0.02
-
-
-def test_a_design_hands_its_inference_on() -> None:
-    recipe = recipe_of(32)
-    one = scan_of(recipe).slice_model(0, recipe)
-    lines = [*range(10, 22), 3, 27]
-    posterior = recipe.inference.engine().infer(one.model(lines), np.random.default_rng(1))
-    told = InferenceOptions(warm_start=WarmStart.from_posterior(posterior))
-    warm = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False, options=told)
-    cold = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
-    assert relative_l2(warm.image, cold.image) < 0.05
-
-
 @pytest.mark.parametrize("sites", ["none", "apart"])
 @pytest.mark.slow
 def test_every_variance_estimator_gives_nearly_the_exact_posterior(
@@ -194,15 +132,6 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
         assert relative_l2(found.mean, exact.mean) < most
         ratio = found.image_variances.sum() / exact.image_variances.sum()
         assert 0.9 < ratio < 1.1
-
-
-@pytest.mark.slow
-def test_all_solvers_find_the_same_map_image(small_model: Callable[..., GeneralizedLinearModel]) -> None:
-    model = small_model(PhasePrior(None, 2.0, "shared"))
-    model = replace(model, data=model.data.astype(np.complex128))
-    images = [MapEstimate(1e-2, 2, solver(1e-8, 3000))(model)[0] for solver in (LBFGS, IRLS, ADMM)]
-    for image in images[1:]:
-        assert relative_l2(image, images[0]) < 5e-3
 
 
 @pytest.mark.slow
@@ -259,17 +188,6 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
     np.testing.assert_array_equal(made(one, sparse), made(with_same_limit(one), sparse))
 
 
-def test_one_coil_has_one_limit_for_all_pixels() -> None:
-    recipe = recipe_of(32)
-    one = scan_of(recipe).slice_model(0, recipe)
-    lines = list(range(32))
-    images = [
-        reconstruct(each, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
-        for each in (one, with_same_limit(one))
-    ]
-    np.testing.assert_array_equal(*images)
-
-
 def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
     """The limits of the last estimate are those that the image before it asks for; dark pixels keep theirs."""
     recipe = recipe_of(32)
@@ -282,11 +200,3 @@ def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
     tau = np.asarray(block.potential.scale)  # type: ignore[attr-defined]
     np.testing.assert_allclose(tau, np.minimum(wanted, tau.max()), rtol=1e-5)
     assert tau.max() > 2 * tau.min()
-
-
-def test_the_recipe_local_has_no_such_block() -> None:
-    recipe = load_recipe("local")
-    alone = {"tau_limit_with_non_local": None, "tau_limit_bright": None}
-    assert recipe.prior == tuple(replace(block, **alone) for block in Recipe().prior[:2])
-    plain = Recipe().replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
-    assert replace(recipe, prior=plain.prior) == plain

@@ -57,9 +57,3 @@ def test_a_design_under_a_phase_that_goes_on_from_a_checkpoint_goes_on_alike(
     np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
     model, warm = final_model(one, whole, settings)
     assert model.phase is not None and model.phase.phase is not None and warm is not None
-
-
-def test_a_design_without_posteriors_leaves_the_slice_as_it_is(phased: MRSlice, small: Recipe) -> None:
-    settings = recipe(small, "aware")
-    state = run_design([phased], make_strategy("random"), 12, settings, seed=0, start=4)
-    assert final_model(phased, state, settings) == (phased, None)

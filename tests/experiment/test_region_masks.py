@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError
 from mri_design.experiment.region_masks import RegionMask, region_labels
 from mri_design.scan.geometry import SliceGeometry
+from tests.refusals import refused
 
 HERE = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 FINER = SliceGeometry((1.0, 1.0), 5.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))
@@ -26,7 +26,7 @@ FINER = SliceGeometry((1.0, 1.0), 5.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1
     ],
 )
 def test_what_is_no_mask_is_refused_with_the_cure(array: np.ndarray, says: str) -> None:
-    with pytest.raises(InputError, match=f"lesion: .*{says}"):
+    with refused("lesion"):
         region_labels(array, "lesion")
 
 
@@ -35,9 +35,9 @@ def test_flags_and_numbers_are_regions_on_the_grid_of_the_image(tmp_path: Path) 
     np.save(tmp_path / "flags.npy", flags)
     mask = RegionMask.read(tmp_path / "flags.npy")
     np.testing.assert_array_equal(mask.over([None], (1, 4, 4))[0], flags)
-    with pytest.raises(InputError, match=r"flags.npy: .*1 x 4 x 4 .*1 x 6 x 4, as the image.*--slice"):
+    with refused("flags.npy"):
         mask.over([None], (1, 6, 4))
-    with pytest.raises(InputError, match="shape"):
+    with refused("region"):
         RegionMask.of(np.ones(4))
 
 
@@ -49,5 +49,5 @@ def test_a_finer_mask_that_is_turned_lies_by_both_headers() -> None:
     y, x = 2 * (rows - 6), 2 * (columns - 6)
     assert (y.min(), y.max(), x.min(), x.max()) == (2, 6, -8, -4)
     far = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 90.0), HERE.phase, HERE.read, HERE.normal)
-    with pytest.raises(InputError, match="outside of the image"):
+    with refused("m"):
         RegionMask("m", fine, (FINER,)).over([far], (1, 12, 12))

@@ -6,14 +6,10 @@ import pytest
 
 from mri_design import Recipe
 from mri_design.experiment.extent import (
-    amount_wanted,
     calibration_for,
     centre_for_maps,
-    mostly_calibration,
-    require_amount,
 )
 from mri_design.experiment.strategies import make_strategy
-from mri_design.readouts import LineReadouts, PlaneReadouts
 
 
 @pytest.mark.parametrize(
@@ -59,18 +55,3 @@ def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
     for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", calibration_lines=10)):
         assert centre_for_maps(make_strategy("calibrated", "lines"), asked, 64) == 10
         assert centre_for_maps(blind, asked, 64) == 10
-
-
-def test_a_mask_of_which_three_quarters_are_calibration_is_said_to_be_one() -> None:
-    lines, plane = LineReadouts((128, 96)), PlaneReadouts((64, 48))
-    assert mostly_calibration(24, 32, lines).startswith("24 of 32 lines are measured for the coil maps, so that strat")
-    assert "differ in 8 only" in mostly_calibration(24, 32, lines) and "(start)" in mostly_calibration(24, 32, lines)
-    assert "'calibration'" in mostly_calibration(20, 500, plane)
-    assert (
-        mostly_calibration(24, 33, lines) == mostly_calibration(0, 4, lines) == mostly_calibration(10, 500, plane) == ""
-    )
-
-
-def test_amounts() -> None:
-    assert (amount_wanted(7, None, 99), amount_wanted(None, 6, 128), amount_wanted(None, 500, 128)) == (7, 21, 1)
-    require_amount(7, None, Recipe())

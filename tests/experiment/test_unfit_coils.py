@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
+from mri_design import KSpaceData, Recipe, load_phantom, prepare, reconstruct
 from mri_design.evidence.phase import is_one_sided
 from mri_design.experiment.calibration import only_measured
 from mri_design.experiment.reconstruction import Method
 from mri_design.readouts import LineReadouts, PlaneReadouts
+from tests.refusals import refused
 
 SMALL = Recipe.of({"inference": {"samples": 4, "loops": 3}, "phase": {"model": "modulus"}})
 
@@ -39,7 +40,7 @@ def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor:
     if given == "by readouts":
         data = replace(data, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
     recipe = SMALL.replacing("noise", variance=4.9e-5) if given == "in the recipe" else SMALL
-    with pytest.raises(InputError, match=r"coil 3, which measured the same as coil 1; .* Remove dead or duplicated"):
+    with refused("kspace"):
         prepare(data, recipe)
 
 
@@ -57,11 +58,6 @@ def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
     np.testing.assert_allclose(
         np.abs(image(replace(data, kspace=kspace))), np.abs(alone), atol=1e-3 * np.abs(alone).max()
     )
-
-
-def test_a_covariance_of_other_coils_is_refused_with_both_sizes() -> None:
-    with pytest.raises(InputError, match=r"noise_covariance: got shape \(3, 3\); wanted .* \(4, 4\)"):
-        replace(head(4), noise_covariance=np.eye(3, dtype=complex))
 
 
 def test_two_coils_are_reconstructed_from_maps_of_few_lines() -> None:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import DesignEngine, DesignState, DesignView, DoubleLoop
+from mri_design import DesignEngine, DesignState, DoubleLoop
 from mri_design.design.blocks import REACH, covering
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.calibrated import CalibratedSamples
 from mri_design.readouts import PlaneReadouts
 from mri_design.variances.control_variate import ControlVariate
-from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
+from tests.design.plane.conftest import plane_slice
 
 PLANE = PlaneReadouts((16, 16))
 
@@ -82,16 +82,3 @@ def test_one_coil_and_designs_that_may_end_early_look_before_every_block() -> No
     ):
         assert [step.choice.pending for step in state.trace.steps[:10]] == [*range(9), 0]
         assert state.trace.steps[0].forecast.expected is not None
-
-
-def test_samples_are_those_that_leave_least_energy_under_the_tempered_belief(
-    make_view: Callable[..., DesignView],
-) -> None:
-    """Before the first innovation the belief is the posterior's own, whatever the exponent."""
-    view = make_view((plane_posterior(4),), measured_ids(16))
-    found = {}
-    for temper in (0.0, 0.4):
-        block = CalibratedSamples(temper=temper).choose_block(view, np.random.default_rng(0), 12)
-        found[temper] = [choice.line for choice in block]
-        assert block[0].scores is not None and block[0].line == int(np.nanargmax(block[0].scores))
-    assert found[0.0] == found[0.4] and not set(found[0.4]) & set(measured_ids(16))

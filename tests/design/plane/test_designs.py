@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    Choice,
     ControlVariate,
     DesignEngine,
     DesignState,
-    DesignView,
     DoubleLoop,
     InformationGain,
-    InputError,
     MRSlice,
     UntilError,
     UntilGain,
@@ -23,12 +20,12 @@ from mri_design import (
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.slices import infer_slice, innovation
 from mri_design.design.strategies.calibrated import CalibratedSamples
-from mri_design.design.strategies.fixed import RandomSamples
 from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignStep
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
+from tests.refusals import refused
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
 STRATEGIES = [CalibratedSamples(), CalibratedSamples(drawn=False), ExpectedError(), InformationGain()]
@@ -53,18 +50,6 @@ def test_a_design_that_goes_on_is_the_same_design(strategy: Strategy) -> None:
     assert len(set(whole.trace.lines)) == 60 and [s.choice.pending for s in whole.trace.steps[:10]] == [*range(9), 0]
     again = made.run(slices, states[1], 60)
     assert again.trace.lines == whole.trace.lines == designed(slices, engine(strategy)).trace.lines
-
-
-class Numbers(RandomSamples):
-    """Gives numbers of samples in the place of choices."""
-
-    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        return [choice.line for choice in super().choose_block(view, rng, count)]  # type: ignore[misc]
-
-
-def test_a_strategy_whose_block_holds_no_choices_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"choice of vd-polynomial: got \d+; wanted a Choice"):
-        designed([plane_slice()], engine(Numbers()))
 
 
 def test_blocks_keep_what_was_predicted_and_found() -> None:
@@ -107,14 +92,6 @@ def plane_mask(samples: Sequence[int]) -> np.ndarray:
     return mask
 
 
-def test_slices_share_one_mask_and_constraints_hold() -> None:
-    slices = [plane_slice(seed=0), plane_slice(seed=1)]
-    state = designed(slices, engine(ExpectedError(), shutter=True, calibration=4))
-    plane = PlaneReadouts((16, 16))
-    assert np.all(plane.radius[list(state.trace.lines)] <= 1)
-    assert plane.mask(state.trace.lines)[6:10, 6:10].all()
-
-
 def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
     """Energies believed of samples are nearer to the actual ones than those that the posterior expects."""
     mr_slice = plane_slice(n=32)
@@ -140,7 +117,7 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
 
 def test_lines_and_samples_do_not_share_a_design() -> None:
     data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
-    with pytest.raises(InputError, match="one kind"):
+    with refused("slices"):
         engine(CalibratedSamples()).begin([plane_slice(), data.slice_model()], (136,))
 
 

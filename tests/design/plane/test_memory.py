@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from mri_design import ControlVariate, DesignEngine, DoubleLoop, InputError
+from mri_design import ControlVariate, DesignEngine, DoubleLoop, Recipe
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.calibrated import CalibratedSamples
 from mri_design.experiment import design as memory
-from mri_design.experiment.design import available_memory, needed_memory, require_memory
+from mri_design.experiment.design import available_memory, needed_memory, require_room
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
+from tests.refusals import refused
 
 PLANE = PlaneReadouts((64, 64))
 
@@ -37,23 +38,16 @@ def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: 
     assert 1 < needed_memory(PlaneReadouts((n, n)), n_coils, draws, 3) / peak < 4
 
 
-def test_it_grows_with_candidates_coils_draws_blocks_and_slices() -> None:
-    least = needed_memory(PLANE, 2, 8, 10)
-    assert needed_memory(PlaneReadouts((128, 64)), 2, 8, 10) == 2 * least
-    for more in ((PLANE, 4, 8, 10), (PLANE, 2, 16, 10), (PLANE, 2, 8, 20), (PLANE, 2, 8, 10, 2)):
-        assert needed_memory(*more) > least
-
-
 def test_what_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe().replacing("design", encoding="plane", block=20)
     needed = needed_memory(PLANE, 8, 8, 200)
     monkeypatch.setattr(memory, "available_memory", lambda: needed)
-    require_memory(PLANE, 8, 8, 200)
+    require_room(PLANE, 8, 4000, recipe)
+    with refused("candidates"):
+        require_room(PLANE, 8, 4000, recipe, processes=2)
     monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
-    with pytest.raises(InputError, match=r"candidates: got 4096 samples of a plane with 8 coils.*the memory"):
-        require_memory(PLANE, 8, 8, 200)
-    monkeypatch.setattr(memory, "available_memory", lambda: needed)
-    with pytest.raises(InputError, match=r"in 2 processes.*jobs"):
-        require_memory(PLANE, 8, 8, 200, processes=2)
+    with refused("candidates"):
+        require_room(PLANE, 8, 4000, recipe)
 
 
 def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from mri_design import DesignView, InputError, LineCandidates
+from mri_design import DesignView, LineCandidates
 from mri_design.design.blocks import block_by_scores, plane_of, thinned
 from mri_design.design.strategy import NoUsableScoreError
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
+from tests.refusals import refused
 
 PLANE = PlaneReadouts((8, 6))
 
@@ -35,19 +36,6 @@ def test_thinning_is_what_it_says_one_sample_after_another() -> None:
     assert thinned(scores, near(1.5), PLANE, 12) == brute_force(scores, near(1.5), 12)
 
 
-def test_without_correlation_the_largest_scores_are_taken() -> None:
-    scores = np.random.default_rng(1).exponential(size=PLANE.size)
-    alone = np.zeros(PLANE.grid)
-    alone[4, 3] = 1
-    assert thinned(scores, alone, PLANE, 5) == np.argsort(-scores)[:5].tolist()
-
-
-def test_samples_without_a_score_are_not_taken() -> None:
-    scores = np.full(PLANE.size, np.nan)
-    scores[[7, 30]] = 1.0
-    assert thinned(scores, near(1.0), PLANE, 5) == [7, 30]
-
-
 def test_a_block_is_new_and_its_first_choice_speaks_for_all(make_view) -> None:
     acquired = measured_ids(16)
     view = make_view((plane_posterior(),), acquired)
@@ -64,7 +52,7 @@ def test_scores_that_are_all_nan_and_views_of_lines_are_refused(make_view) -> No
     with pytest.raises(NoUsableScoreError):
         block_by_scores(np.full(256, np.nan), view, 3)
     lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 4))
-    with pytest.raises(InputError, match="samples of a plane"):
+    with refused("candidates"):
         plane_of(lines)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, DesignEngine, DoubleLoop, Recipe, load_phantom
+from mri_design import ControlVariate, DesignEngine, DoubleLoop, load_phantom
 from mri_design.design.blocks import squared_correlation
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.greedy import ExpectedError
@@ -11,7 +11,6 @@ from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.readouts import LineReadouts, PlaneReadouts
-from mri_design.runs.scan_facts import knowing_rule
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.design.plane.test_covering import told
 
@@ -57,12 +56,6 @@ def test_a_window_leaves_measured_samples_out(make_view) -> None:
     assert TrainingResidual().knowing(scans).scored(view, np.random.default_rng(0)).values[100] == pytest.approx(
         residual[100]
     )
-
-
-def test_runs_give_it_the_training_scans_and_the_posterior_mean() -> None:
-    recipe = Recipe().replacing("design", encoding="plane").replacing("reconstruction", method="map")
-    rule = knowing_rule("residual-greedy", training(1), recipe, 0)
-    assert isinstance(rule, TrainingResidual) and len(rule.scans) == 2 and rule.needs_posterior
 
 
 def test_with_several_coils_a_mask_of_a_plane_begins_with_a_disc() -> None:

@@ -12,14 +12,13 @@ from mri_design import (
     GaussianPosterior,
     Identity,
     InformationGain,
-    InputError,
     LanczosInformationGain,
     Laplace,
     LineCandidates,
     SiteBlock,
     cartesian,
 )
-from mri_design.design.energies import gains_and_energies, gains_of_values, lines_of, rows_of
+from mri_design.design.energies import gains_of_values, lines_of, rows_of
 from mri_design.design.strategies.greedy import (
     exact_gains,
     gain_from_overlaps,
@@ -29,6 +28,7 @@ from mri_design.design.strategies.greedy import (
 from mri_design.krylov import lanczos
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.readouts import LineReadouts
+from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 Maker = Callable[..., GaussianPosterior]
@@ -62,14 +62,6 @@ def test_the_exact_gain_is_the_growth_of_the_log_determinant(make_posterior: Mak
         assert scores[line] == pytest.approx(after - before, rel=1e-8)
 
 
-def test_a_measured_line_tells_at_most_one_bit_per_real_sample(make_posterior: Maker) -> None:
-    posterior = make_posterior(1)
-    scores = exact_gains(posterior.precision, LINES)
-    measured = posterior.model.measurement.lines
-    assert scores[measured].max() <= 2 * 16 * np.log(2)
-    assert scores[[4, 10, 11]].min() > scores[measured].max()
-
-
 @pytest.mark.parametrize("coils", COILS)
 def test_lanczos_scores_are_lower_bounds_that_become_exact_at_full_rank(make_posterior: Maker, coils: int) -> None:
     posterior = make_posterior(coils)
@@ -86,20 +78,6 @@ def test_lanczos_scores_are_lower_bounds_that_become_exact_at_full_rank(make_pos
     np.testing.assert_allclose(previous, exact, rtol=1e-5)
     few = gain_from_overlaps(line_overlaps(lanczos(posterior.precision, start, 10), encoding))
     assert np.median(few / exact) < 0.5  # far too small, as the papers' own scores are
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("coils", [1, 4, 16])
-def test_scores_from_many_draws_are_within_two_percent_of_exact(make_posterior: Maker, coils: int) -> None:
-    posterior = make_posterior(coils)
-    encoding = rows_of(posterior, LINES, range(16))
-    exact = exact_gains(posterior.precision, LINES)
-    left = np.setdiff1d(np.arange(16), posterior.model.measurement.lines)
-    scores = gains_of_values(LINES.values(exact_draws(posterior.precision, 800, seed=2), encoding.maps))
-    assert np.abs(scores / exact - 1).max() < 0.03
-    assert abs(np.median(scores / exact) - 1) < 0.01
-    assert spearmanr(scores[left], exact[left]).statistic > 0.95
-    assert exact[left[np.argmax(scores[left])]] > 0.99 * exact[left].max()
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(4), slow_case(16)])
@@ -132,26 +110,6 @@ def test_the_score_is_a_determinant_per_image_column(make_posterior: Maker, coil
     np.testing.assert_allclose(gains_of_values(LINES.values(draws, encoding.maps)), expected, rtol=1e-6)
 
 
-def test_columns_that_are_independent_are_scored_without_bias() -> None:
-    """Sites on pixels alone and one coil: no column knows of another, so only Monte Carlo error is left."""
-    rng = np.random.default_rng(5)
-    block = SiteBlock("pixels", Identity((8, 6)), Laplace(1.0))
-    precision = PosteriorPrecision(cartesian([4, 3], (8, 6)), (block,), (rng.uniform(0.01, 0.3, (8, 6)),))
-    lines = LineReadouts((8, 6))
-    scores = gains_of_values(lines.values(exact_draws(precision, 4000, seed=6)))
-    np.testing.assert_allclose(scores, exact_gains(precision, lines), rtol=0.01)
-
-
-@pytest.mark.parametrize("coils", COILS)
-def test_scores_do_not_depend_on_the_precision_of_the_draws(make_posterior: Maker, coils: int) -> None:
-    posterior = make_posterior(coils)
-    draws = exact_draws(posterior.precision, 12, seed=7)
-    single = gains_of_values(LINES.values(draws.astype(np.complex64), posterior.model.measurement.maps))
-    np.testing.assert_allclose(
-        single, gains_of_values(LINES.values(draws, posterior.model.measurement.maps)), rtol=1e-4
-    )
-
-
 @pytest.mark.parametrize("rule", [InformationGain(), LanczosInformationGain(steps=60)])
 def test_the_rules_choose_a_line_near_the_best_and_sum_over_posteriors(
     make_posterior: Maker, rule: InformationGain
@@ -181,14 +139,6 @@ def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Ma
     )
 
 
-def test_draws_of_the_inference_are_used_where_it_made_them(make_posterior: Maker) -> None:
-    posterior = make_posterior(1)
-    draws = exact_draws(posterior.precision, 12, seed=10)
-    carrying = replace(posterior, marginals=replace(posterior.marginals, samples=draws))
-    scores = gains_and_energies(carrying, LINES, np.random.default_rng(11), 12)[0]
-    np.testing.assert_allclose(scores, gains_of_values(LINES.values(draws, posterior.model.measurement.maps)))
-
-
 @pytest.mark.parametrize(
     ("n_lines", "target", "start"), [(256, 64, 32), (256, 20, 10), (256, 200, 32), (64, 16, 8), (16, 5, 5)]
 )
@@ -204,5 +154,5 @@ def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
         data=np.zeros(2),
         blocks=(SiteBlock("entries", Identity((2,), is_complex=False), Laplace(1.0)),),
     )
-    with pytest.raises(InputError, match="a Dense; wanted a Cartesian measurement"):
+    with refused("posterior"):
         lines_of(replace(posterior, model=other))

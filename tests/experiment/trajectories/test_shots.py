@@ -5,11 +5,12 @@ import sys
 import numpy as np
 import pytest
 
-from mri_design import InputError, MRSlice, Recipe, load_input, prepare, radial_spokes
+from mri_design import MRSlice, Recipe, load_input, prepare, radial_spokes
 from mri_design.design.strategies.fixed import FixedAngles
 from mri_design.design.strategies.greedy import InformationGain
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.readouts import ShotReadouts
+from tests.refusals import refused
 
 GRID = (16, 16)
 
@@ -33,17 +34,12 @@ def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
     assert arms.shots.shape[1] % 4 == 0
 
 
-def test_shots_reach_less_far_along_a_shorter_side() -> None:
-    spokes = shot_candidates(recipe(), InformationGain(), (16, 12), 4, 1)
-    assert np.abs(spokes.shots[..., 0]).max() == 8 and np.abs(spokes.shots[..., 1]).max() == 6
-
-
 def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
-    with pytest.raises(InputError, match="which memory can hold"):
+    with refused("angles"):
         shot_candidates(recipe(angles=2**20), InformationGain(), GRID, 4, 2)
-    with pytest.raises(InputError, match="at least 4"):
+    with refused("angles"):
         shot_candidates(recipe(angles=3), InformationGain(), GRID, 4, 1)
-    with pytest.raises(InputError, match="T/m"):
+    with refused("amplitude"):
         shot_candidates(recipe("spiral", amplitude=40.0), InformationGain(), GRID, 4, 1)
 
 
@@ -83,8 +79,8 @@ def test_a_scan_with_holes_and_a_missing_library_are_refused(monkeypatch: pytest
     holes = np.ones(16, dtype=bool)
     holes[3] = False
     kept = MRSlice(scan.kspace, holes, scan.noise_variance)
-    with pytest.raises(InputError, match="fully sampled"):
+    with refused("k-space"):
         shot_slice(kept, shots, np.random.default_rng(0), truth=None)
     monkeypatch.setitem(sys.modules, "finufft", None)
-    with pytest.raises(InputError, match="without FINUFFT"):
+    with refused("non-uniform Fourier transform"):
         shot_slice(scan, shots, np.random.default_rng(0), truth=None)

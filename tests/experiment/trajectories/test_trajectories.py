@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    InputError,
     NonUniformFourier,
     Recipe,
     Reconstruction,
@@ -21,6 +20,7 @@ from mri_design import (
 from mri_design.calibration.noise import rim_noise
 from mri_design.experiment.calibration import PreparedSamples
 from mri_design.experiment.description import describe_samples
+from tests.refusals import refused
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
@@ -122,24 +122,12 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData)
     assert prepare_samples(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
 
 
-def test_the_description_says_what_there_is(scan: TrajectoryData) -> None:
-    rows = describe_samples(scan, RECIPE)
-    assert rows["grid"] == "32 x 32 pixels (ky, kx)"
-    assert rows["trajectory"].startswith("24 readouts of 64 samples, up to 16 (ky)")
-    assert "; 24 of them lie at one place that others share, and each counts" in rows["samples"]
-    assert "given with the data" in rows["noise"]
-    few = scan.select_readouts(np.arange(SPOKES) < 3)
-    assert "place" not in describe_samples(scan.select_readouts(np.arange(SPOKES) < 1), RECIPE)["samples"]
-    rows = describe_samples(replace(few, coil_maps=None), RECIPE)
-    assert ("calibration" in rows) == (scan.n_coils > 1)
-
-
 def test_an_unknown_method_and_models_without_sense_are_refused(scan: TrajectoryData) -> None:
     prepared = prepare_samples(scan, RECIPE)
-    with pytest.raises(UsageError, match="unknown method"):
+    with pytest.raises(UsageError):
         image_of(prepared, "magic")
     model = prepared.slice_model(0, RECIPE)
-    with pytest.raises(InputError, match="noise_variance"):
+    with refused("noise_variance"):
         replace(model, noise_variance=0.0)
-    with pytest.raises(InputError, match="coil maps: got none for 2 coils"):
+    with refused("coil maps"):
         replace(model, kspace=np.ones((2, SPOKES, 2 * N), complex), maps=None)
