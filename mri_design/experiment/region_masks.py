@@ -14,8 +14,6 @@ from mri_design.errors import InputError, number_array
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.companions import read_images
-from mri_design.scan.io.numpy_files import is_npy, read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 
 MOST_REGIONS, _LARGEST = 64, 1e6
 
@@ -48,9 +46,6 @@ class RegionMask:
         InputError
             Where it cannot be read, or holds no regions.
         """
-        check_file(path)
-        if is_npy(path):
-            return cls.of(read_npy(path, DEFAULT_LIMITS, field=path.name), path.name)
         held = read_images(path)
         first = held.geometry
         places = None if first is None else tuple(first.slice_after(number) for number in range(held.n_slices))

@@ -122,11 +122,17 @@ class Scan(ABC):
         if len(numbers) == 1:
             return self.select_slice(numbers[0])
         chosen = [slice_number(number, self.n_slices) for number in numbers]
-        held = {name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "repeat")}
+        return replace(self, **self._along_slices(chosen))
+
+    def _along_slices(self, chosen: list[int] | slice) -> dict[str, Any]:
+        """What there is of every slice, of some of them."""
         places = getattr(self, "geometry", None)
-        known: dict[str, Any] = {} if places is None else {"geometry": tuple(places[number] for number in chosen)}
-        known |= {name: array[chosen] for name, array in held.items() if array is not None}
-        return replace(self, kspace=self.kspace[chosen], **known)
+        names = ("kspace", "coil_maps", "reference", "calibration", "repeat")
+        taken = {name: held[chosen] for name in names if (held := getattr(self, name, None)) is not None}
+        if places is not None:
+            numbers = range(self.n_slices)[chosen] if isinstance(chosen, slice) else chosen
+            taken["geometry"] = tuple(places[number] for number in numbers)
+        return taken
 
     def encoded(self, encoding: str) -> Self:
         """The same data as lines, or as the samples of a plane; shots stay what they are."""
@@ -221,18 +227,9 @@ class Scan(ABC):
 
     def _one(self, number: int, **known: Any) -> Self:
         """Take one slice, with what else is ``known`` of it."""
-        place = slice(number, number + 1)
-        held = {
-            name: getattr(self, name, None) for name in ("coil_maps", "reference", "calibration", "repeat", "geometry")
-        }
-        return replace(
-            self,
-            kspace=self.kspace[place],
-            name=f"{self.name}[{number}]" if self.n_slices > 1 else self.name,
-            header=with_part(self.header, number, self.n_slices),
-            **{name: array[place] for name, array in held.items() if array is not None},
-            **known,
-        )
+        taken = self._along_slices(slice(number, number + 1))
+        name = f"{self.name}[{number}]" if self.n_slices > 1 else self.name
+        return replace(self, **taken, name=name, header=with_part(self.header, number, self.n_slices), **known)
 
 
 @briefly

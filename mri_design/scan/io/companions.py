@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -17,7 +16,7 @@ from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.scan.data import ImageStack, Scan, others_unread
 from mri_design.scan.io.bart import AXES, is_bart, read_pair
 from mri_design.scan.io.formats import read
-from mri_design.scan.io.numpy_files import is_npy, is_numpy, read_npy, read_npz_members
+from mri_design.scan.io.numpy_files import is_numpy, read_stored
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, read_small
 from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
@@ -60,7 +59,7 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
         axes = ", rows and columns of the scan's file"
     else:
         field = name = given.name
-        stored = _stored(given, _MAPS, "coil maps as .npy, .npz, or BART's .cfl with its .hdr", limits)
+        stored = read_stored(given, limits, "coil maps as .npy, .npz, or BART's .cfl with its .hdr", _MAPS)
         turned = data.orientation == "ky-columns"
         if turned and stored.ndim >= 2:
             stored = stored.swapaxes(-1, -2)
@@ -102,21 +101,6 @@ def _reordering(maps: NDArray[Any], wanted: tuple[int, ...]) -> str:
     return "Compute the maps on the scan's own matrix."
 
 
-def _stored(path: Path, members: Sequence[str], wanted: str, limits: ReadLimits) -> NDArray[Any]:
-    """The array of a .npy file, or the first of the members that an archive has; without members only the former."""
-    check_file(path)
-    if is_npy(path):
-        return read_npy(path, limits, field=path.name)
-    if not members or not is_numpy(path):
-        kind = "neither an array nor an archive of NumPy" if members else "no array of NumPy"
-        raise InputError(path.name, kind, wanted, "Save it with numpy.save.")
-    arrays, present = read_npz_members(path, members, limits)
-    name = next((name for name in members if name in arrays), None)
-    if name is None:
-        raise InputError(path.name, ", ".join(present[:8]) or "no arrays", f"an array named {', '.join(members)}")
-    return arrays[name]
-
-
 def read_mask(
     path: Path,
     measured: NDArray[np.bool_],
@@ -153,7 +137,7 @@ def read_mask(
     elif path.suffix in (".csv", ".txt"):
         held = _table(path, len(measured), None if samples is None else samples.shape, limits)
     else:
-        held = _stored(path, (), "a mask as .npy, or BART's .cfl with its .hdr", limits)
+        held = read_stored(path, limits, "a mask as .npy, or BART's .cfl with its .hdr")
     if samples is not None and held.ndim == 2 and held.shape[1] == 2 and held.dtype.kind in "iu":
         held = _samples_at(path.name, held, samples.shape)
     unit = "readout" if samples is None else "line"
@@ -310,7 +294,7 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
             raise InputError(path.name, f"images of {pair.shape[-3]} coils", "one image, its coils combined")
         images = pair[..., 0, :, :]
     elif check_file(path) and is_numpy(path):
-        images = _stored(path, _IMAGES, "", limits)
+        images = read_stored(path, limits, "images", _IMAGES)
     else:
         held = read(path, limits=limits)
         if not isinstance(held, ImageStack):
@@ -321,6 +305,7 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
             raise InputError(path.name, got, "one volume", "Write the one to compare with into a file of its own.")
         return held
     images = images.reshape(1, *images.shape) if images.ndim == 2 else images
+    images = images.astype(np.uint8) if images.dtype.kind == "b" else images
     convert = to_complex64 if images.dtype.kind == "c" else to_float32
     with errors_named(path):
         return ImageStack(convert("pixels", images), path.stem)

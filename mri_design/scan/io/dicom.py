@@ -150,12 +150,12 @@ _NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "B
 _GREY = "MONOCHROME2"
 _COUNT = b"NumberOfImagesInMosaic\0"
 _BASE = "1.2.840.10008.1.2"
-_DECODERS = (
-    ((f"{_BASE}.5",), "dcmdrle"),
-    (tuple(f"{_BASE}.4.{number}" for number in (50, 51, 53, 55, 57, 70)), "dcmdjpeg"),
-    ((f"{_BASE}.4.80", f"{_BASE}.4.81"), "dcmdjpls"),
-    ((f"{_BASE}.4.90", f"{_BASE}.4.91"), "gdcmconv --raw"),
-)
+_DECODERS = {
+    f"{_BASE}.5": "dcmdrle",
+    **dict.fromkeys((f"{_BASE}.4.{number}" for number in (50, 51, 53, 55, 57, 70)), "dcmdjpeg"),
+    **dict.fromkeys((f"{_BASE}.4.80", f"{_BASE}.4.81"), "dcmdjpls"),
+    **dict.fromkeys((f"{_BASE}.4.90", f"{_BASE}.4.91"), "gdcmconv --raw"),
+}
 """Transfer syntaxes (run lengths, JPEG, JPEG-LS, JPEG 2000) and the programs of DCMTK and GDCM that decode them."""
 _ABOUT_INVERTED = "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
 _ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
@@ -204,11 +204,9 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
     facts = FrameFacts(file, count)
     if len(kinds := sorted({facts.kind(frame) for frame in range(count)})) > 1:
+        cure = "Write them as NIfTI first, a file for each kind: dcm2niix FOLDER."
         raise InputError(
-            "FrameType",
-            f"frames of {' and '.join(kinds)}",
-            "frames of one kind, such as magnitudes",
-            "Write them as NIfTI first, a file for each kind: dcm2niix FOLDER.",
+            "FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind, such as magnitudes", cure
         )
     geometry, about = facts.geometry((rows, columns))
     spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
@@ -291,31 +289,20 @@ def _require_grey(file: Any) -> None:
         name = missing or "TransferSyntaxUID"
         raise InputError(name, "none", "a DICOM image that says it, as the standard asks")
     if syntax.is_compressed:
-        cure = f"Decompress it first, {_decoder(str(syntax))}."
+        decoder = _DECODERS.get(str(syntax))
+        by = f"by `{decoder} compressed.dcm plain.dcm`" if decoder else "with a program that knows this transfer syntax"
+        cure = f"Decompress it first, {by}."
         raise InputError("TransferSyntaxUID", str(syntax.name)[:60], "uncompressed pixels", cure)
     colours = str(file.PhotometricInterpretation).strip()
     if colours != _GREY:
+        cure = _ABOUT_INVERTED if colours == "MONOCHROME1" else _ABOUT_COLOUR
         wanted = f"{_GREY}: grey pixels, larger values brighter"
-        inverted = colours == "MONOCHROME1"
-        cure = (
-            "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
-            if inverted
-            else _ABOUT_COLOUR
-        )
         raise InputError("PhotometricInterpretation", colours[:60], wanted, cure)
     if int(file.SamplesPerPixel) != 1:
         raise InputError("SamplesPerPixel", str(file.SamplesPerPixel), "1: grey pixels")
     if file.get("ModalityLUTSequence"):
         wanted = "values by RescaleSlope and RescaleIntercept"
         raise InputError("ModalityLUTSequence", "a table of values", wanted)
-
-
-def _decoder(syntax: str) -> str:
-    """With what pixels of a transfer syntax are decompressed."""
-    for syntaxes, tool in _DECODERS:
-        if syntax in syntaxes:
-            return f"by `{tool} compressed.dcm plain.dcm`"
-    return "with a program that knows this transfer syntax"
 
 
 def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:

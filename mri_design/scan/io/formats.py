@@ -16,7 +16,7 @@ from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io import bart, dicom, hdf5, ismrmrd, nifti, numpy_files, pfile, twix
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples
-from mri_design.scan.io.numpy_files import is_npy, opened_npz, read_npy
+from mri_design.scan.io.numpy_files import read_stored
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
 from mri_design.scan.io.source import (
     REGISTERED,
@@ -138,14 +138,8 @@ def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits =
             got = f"noise of {len(found.covariance)} channels"
             raise InputError(str(path), got, f"noise of the {channels} coils of the scan", "Give the scan's own noise.")
         return found
-    elif is_npy(path):
-        stored = read_npy(path, limits)
     else:
-        with opened_npz(path, limits) as archive:
-            if len(archive.names) != 1:
-                wanted = "one array (coil, sample)"
-                raise InputError(str(path), f"members {', '.join(archive.names[:8]) or 'none'}", wanted)
-            stored = archive.array(archive.names[0])
+        stored = read_stored(path, limits, "one array (coil, sample)", field=str(path))
     return noise_of_samples(str(path), stored, channels)
 
 

@@ -61,10 +61,9 @@ def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         yield file
 
 
-def names_in(path: Path) -> set[str]:
-    """Names at the top of an HDF5 file, links of any kind included; none of a file with more than a thousand."""
-    with open_read_only(path) as file:
-        return {str(name) for name in file} if len(file) <= 1000 else set()
+def names_in(file: h5py.File) -> set[str]:
+    """Names at the top of a file, links of any kind included; none of a file with more than a thousand."""
+    return {str(name) for name in file} if len(file) <= 1000 else set()
 
 
 def arrays_in(file: h5py.File) -> dict[str, str]:
@@ -86,15 +85,22 @@ def arrays_in(file: h5py.File) -> dict[str, str]:
 
 def has_object(file: h5py.File, name: str) -> bool:
     """True where ``name`` ("group/dataset") is reached through hard links alone."""
-    place: h5py.Group = file
+    return not isinstance(_reached(file, name), str)
+
+
+def _reached(file: h5py.File, name: str) -> h5py.HLObject | str:
+    """What a name leads to through hard links alone; or in words what is in the way."""
+    place: Any = file
     for part in name.split("/"):
-        if not isinstance(place, h5py.Group) or not isinstance(place.get(part, getlink=True), h5py.HardLink):
-            return False
+        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
+        if not isinstance(link, h5py.HardLink):
+            kinds = {h5py.ExternalLink: "an external link", h5py.SoftLink: "a soft link"}
+            return kinds.get(type(link), "nothing under this name")
         place = place[part]
-    return True
+    return place
 
 
-def require_dataset(file: h5py.File, name: str, limits: ReadLimits) -> h5py.Dataset:
+def require_dataset(file: h5py.File, name: str, limits: ReadLimits, *, numbers: bool = False) -> h5py.Dataset:
     """The dataset ``name``, once nothing about it leads out of the file or over the budget.
 
     Raises
@@ -102,52 +108,33 @@ def require_dataset(file: h5py.File, name: str, limits: ReadLimits) -> h5py.Data
     InputError
         Where it is missing or not a dataset, is reached through a soft or external link, stores its samples
         in another file or in other datasets, uses a filter that is not built in, or declares more than the
-        budget.
+        budget. Of ``numbers``, for text, references and variable-length elements, too.
     """
-    field = f"{file.filename}: {name}"
-    place: Any = file
-    for part in name.split("/"):
-        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
-        if link is None:
-            raise InputError(field, "nothing under this name", "a dataset")
-        if not isinstance(link, h5py.HardLink):
-            raise InputError(
-                field,
-                "an external link" if isinstance(link, h5py.ExternalLink) else "a soft link",
-                "a dataset stored in this file",
-                "Copy the data into one file, for example with h5repack.",
-            )
-        place = place[part]
-    if not isinstance(place, h5py.Dataset):
-        raise InputError(field, type(place).__name__.lower(), "a dataset")
-    _check_storage(field, place, limits)
-    return place
-
-
-def read_array(file: h5py.File, name: str, limits: ReadLimits) -> NDArray[Any]:
-    """The whole dataset ``name`` of plain numbers or complex numbers.
-
-    Raises
-    ------
-    InputError
-        As `require_dataset`, and on text, references and variable-length elements.
-    """
-    dataset = require_dataset(file, name, limits)
-    require_numbers_of(file, dataset)
-    return np.asarray(dataset[()])
-
-
-def require_numbers_of(file: h5py.File, dataset: h5py.Dataset) -> None:
-    """Refuse a dataset of anything but plain or complex numbers.
-
-    Raises
-    ------
-    InputError
-        For text, references and variable-length elements.
-    """
-    if dataset.dtype.hasobject or dataset.dtype.kind not in "biufcV":
-        name = str(dataset.name).removeprefix("/")
-        raise InputError(f"{file.filename}: {name}", f"dtype {dataset.dtype}", "numbers")
+    field, dataset = f"{file.filename}: {name}", _reached(file, name)
+    if not isinstance(dataset, h5py.Dataset):
+        got = dataset if isinstance(dataset, str) else type(dataset).__name__.lower()
+        cure = "Copy the data into one file, for example with h5repack." if "link" in got else ""
+        raise InputError(field, got, "a dataset stored in this file", cure)
+    creation = dataset.id.get_create_plist()
+    layout, shape = creation.get_layout(), dataset.shape
+    foreign = [creation.get_filter(n)[0] for n in range(creation.get_nfilters())]
+    foreign = [code for code in foreign if code not in _FILTERS]
+    for wrong, got, wanted in (
+        (layout == h5py.h5d.VIRTUAL or dataset.is_virtual, "a virtual dataset", "samples stored in this file"),
+        (creation.get_external_count() or dataset.external, "external storage", "samples stored in this file"),
+        (foreign, f"filter numbers {foreign}", "gzip, lzf, szip or no compression"),
+        (shape is None or len(shape) > _MAX_AXES, f"shape {shape}", f"an array of at most {_MAX_AXES} axes"),
+    ):
+        if wrong:
+            raise InputError(field, got, wanted)
+    item_bytes = dataset.id.get_type().get_size()
+    declared = check_declared_shape(f"{field}: shape", shape, item_bytes, limits)
+    if layout == h5py.h5d.CHUNKED:  # the library allocates a whole chunk, however small the dataset
+        check_declared_shape(f"{field}: chunk", creation.get_chunk(), item_bytes, limits)
+    check_expansion(field, dataset.id.get_storage_size(), declared, limits)
+    if numbers and (dataset.dtype.hasobject or dataset.dtype.kind not in "biufcV"):
+        raise InputError(field, f"dtype {dataset.dtype}", "numbers")
+    return dataset
 
 
 def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:
@@ -173,27 +160,6 @@ def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:
         raise InputError(field, f"undecodable text ({error.reason})", "UTF-8") from error
 
 
-def _check_storage(field: str, dataset: h5py.Dataset, limits: ReadLimits) -> None:
-    creation = dataset.id.get_create_plist()
-    layout = creation.get_layout()
-    if layout == h5py.h5d.VIRTUAL or dataset.is_virtual:
-        raise InputError(field, "a virtual dataset", "samples stored in this file")
-    if creation.get_external_count() or dataset.external:
-        raise InputError(field, "external storage", "samples stored in this file")
-    for index in range(creation.get_nfilters()):
-        code = creation.get_filter(index)[0]
-        if code not in _FILTERS:
-            raise InputError(field, f"filter number {code}", "gzip, lzf, szip or no compression")
-    shape = dataset.shape
-    if shape is None or len(shape) > _MAX_AXES:
-        raise InputError(field, f"shape {shape}", f"an array of at most {_MAX_AXES} axes")
-    item_bytes = dataset.id.get_type().get_size()
-    declared = check_declared_shape(f"{field}: shape", shape, item_bytes, limits)
-    if layout == h5py.h5d.CHUNKED:  # the library allocates a whole chunk, however small the dataset
-        check_declared_shape(f"{field}: chunk", creation.get_chunk(), item_bytes, limits)
-    check_expansion(field, dataset.id.get_storage_size(), declared, limits)
-
-
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is
 
 
@@ -208,8 +174,8 @@ def is_fastmri(path: Path) -> bool:
     """
     if not is_hdf5(path):
         return False
-    names = names_in(path)
     with open_read_only(path) as file:
+        names = names_in(file)
         if "kspace" in names and not _is_group(file, "kspace"):
             return "dataset" not in names or has_object(file, "kspace")
         return "dataset" not in names and _only_complex(file) is not None
@@ -235,7 +201,7 @@ class _Volume(SlicedSource):
     shape: tuple[int, int, int, int]
     declared: NDArray[np.bool_] | None
     provenance: dict[str, str]
-    encoded: EncodedSpace | None
+    place: SliceGeometry | None
     source: SourceImage | None
 
     @property
@@ -243,38 +209,31 @@ class _Volume(SlicedSource):
         """Number of slices."""
         return self.shape[0]
 
-    def arranged(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
-        return stored.reshape(len(stored), *self.shape[1:]).swapaxes(-1, -2)
-
     @property
     def geometry(self) -> tuple[SliceGeometry, ...] | None:
         """Sizes of pixels, where the header gives the field of view; these files do not say where slices lie."""
-        if self.encoded is None:
-            return None
-        (along_x, along_y, along_z), (slices, _, rows, columns) = self.encoded.field_of_view, self.shape
-        place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / self.encoded.matrix[2])
-        return None if place is None else (place,) * slices
+        return None if self.place is None else (self.place,) * self.n_slices
 
     def load(self) -> KSpaceData:
         """All slices."""
-        return self._scan(self.stored[()], self.geometry)
+        return self._scan(self.stored[()])
 
     def slice(self, index: int) -> KSpaceData:
         """One slice."""
-        return self._scan(self.stored[index : index + 1], self.geometry and self.geometry[:1])
+        return self._scan(self.stored[index : index + 1])
 
     def samplings(self) -> tuple[Sampling, ...]:
         """Which samples of each slice are not zero, one slice after the other."""
-        return tuple(map(self._sampling, range(self.shape[0])))
+        everywhere = True if self.declared is None else self.declared[:, np.newaxis]
+        parts = (self._arranged(self.stored[number : number + 1])[0] for number in range(self.n_slices))
+        return tuple(Sampling(measured_samples(part) & everywhere) for part in parts)
 
-    def _sampling(self, number: int) -> Sampling:
-        (coils,) = self.arranged(self.stored[number : number + 1])
-        held = measured_samples(to_complex64("kspace", coils))
-        return Sampling(held if self.declared is None else held & self.declared[:, np.newaxis])
+    def _arranged(self, stored: NDArray[Any]) -> NDArray[np.complex64]:
+        """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
+        return to_complex64("kspace", stored.reshape(len(stored), *self.shape[1:]).swapaxes(-1, -2))
 
-    def _scan(self, stored: NDArray[Any], geometry: tuple[SliceGeometry, ...] | None) -> KSpaceData:
-        kspace = to_complex64("kspace", self.arranged(stored))
+    def _scan(self, stored: NDArray[Any]) -> KSpaceData:
+        kspace = self._arranged(stored)
         coils, notes = working_coils(kspace)
         kspace = only_coils(kspace, coils)
         if np.shares_memory(kspace, stored):
@@ -285,7 +244,7 @@ class _Volume(SlicedSource):
             name=self.path.stem,
             orientation="ky-columns",
             header={**self.provenance, **notes},
-            geometry=geometry,
+            geometry=self.geometry and self.geometry[: len(kspace)],
             source=self.source,
         )
 
@@ -310,8 +269,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     with open_read_only(path) as file:
         top = "kspace" in file and not _is_group(file, "kspace")
         name = "kspace" if top else _only_complex(file) or "kspace"
-        stored = require_dataset(file, name, limits)
-        require_numbers_of(file, stored)
+        stored = require_dataset(file, name, limits, numbers=True)
         told = any(has_object(file, beside) for beside in _TOLD_BY) or any(name in file.attrs for name in _ATTRIBUTES)
         header = _header_of_array(path, stored, options, told)
         if header is not None:
@@ -322,16 +280,31 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if stored.ndim not in (3, 4):
             raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
-        bounds = {
-            "slice": limits.max_slices,
-            "coil": limits.max_coils,
-            "row": limits.max_side,
-            "column": limits.max_side,
-        }
-        sides = zip(bounds.items(), (slices, coils, rows, columns), strict=True)
-        check_sides({f"kspace: {axis}": (side, bound) for (axis, bound), side in sides})
-        declared = _mask(read_array(file, "mask", limits), rows, columns) if has_object(file, "mask") else None
-        yield _Volume(path, stored, (slices, coils, rows, columns), declared, *_provenance(file, path, limits))
+        side = limits.max_side
+        check_sides(
+            {
+                "kspace: slice": (slices, limits.max_slices),
+                "kspace: coil": (coils, limits.max_coils),
+                "kspace: row": (rows, side),
+                "kspace: column": (columns, side),
+            }
+        )
+        declared = None
+        if has_object(file, "mask"):
+            mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
+            if mask.size == rows != columns:
+                got = f"{rows} entries, as many as k-space has rows"
+                wanted = f"one for each of its {columns} columns, along which fastMRI has the phase encode"
+                named = option("dims", "slice,coil,ky,kx")
+                cure = f"If it goes along the rows: {named}; then lines of zeros count as not measured."
+                raise InputError("mask", got, wanted, cure)
+            declared = chosen_flags(mask, (columns,), field="mask", unit="column")
+        provenance, encoded, source = _provenance(file, path, limits)
+        place = None
+        if encoded is not None:
+            along_x, along_y, along_z = encoded.field_of_view
+            place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / encoded.matrix[2])
+        yield _Volume(path, stored, (slices, coils, rows, columns), declared, provenance, place, source)
 
 
 @dataclass(frozen=True)
@@ -384,16 +357,6 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
         return None if along == last or len(along) != 2 else header
     names = axes_of_parts(part, len(stored), usual)
     return None if names == usual else replace(header, dims=names)
-
-
-def _mask(stored: NDArray[Any], n_rows: int, n_lines: int) -> NDArray[np.bool_]:
-    if stored.size == n_rows != n_lines:
-        got = f"{n_rows} entries, as many as k-space has rows"
-        wanted = f"one for each of its {n_lines} columns, along which fastMRI has the phase encode"
-        named = option("dims", "slice,coil,ky,kx")
-        cure = f"If it goes along the rows: {named}; then lines of zeros count as not measured."
-        raise InputError("mask", got, wanted, cure)
-    return chosen_flags(stored, (n_lines,), field="mask", unit="column")
 
 
 def _provenance(

@@ -278,7 +278,7 @@ def is_mrd(path: Path) -> bool:
     if not is_hdf5(path):
         return False
     with open_read_only(path) as file:
-        return _GROUP in names_in(path) or bool(_groups(file))
+        return _GROUP in names_in(file) or bool(_groups(file))
 
 
 def _groups(file: h5py.File) -> list[str]:

@@ -12,7 +12,7 @@ import re
 import stat
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -255,6 +255,30 @@ def read_npz_members(
     """
     with opened_npz(path, limits) as archive:
         return {name: archive.array(name) for name in archive.names if name in wanted}, archive.names
+
+
+def read_stored(
+    path: Path, limits: ReadLimits, wanted: str, members: Sequence[str] = (), *, field: str = ""
+) -> NDArray[Any]:
+    """The array of a .npy file, or of an archive the first of some members that it has; without names its only one.
+
+    Raises
+    ------
+    InputError
+        For anything else, under ``field``, by default the file's name; ``wanted`` says what it should be.
+    """
+    check_file(path)
+    field = field or path.name
+    if is_npy(path):
+        return read_npy(path, limits, field=field)
+    if not is_numpy(path):
+        raise InputError(field, "no array of NumPy", wanted, "Save it with numpy.save.")
+    with opened_npz(path, limits) as archive:
+        found = [name for name in members if name in archive.names] if members else archive.names
+        if not found or len(found) > len(members or found[:1]):
+            named = f"an array named {', '.join(members)}" if members else f"{wanted}, in an archive of one array"
+            raise InputError(field, ", ".join(archive.names[:8]) or "no arrays", named)
+        return archive.array(found[0])
 
 
 def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -> dict[str, zipfile.ZipInfo]:
