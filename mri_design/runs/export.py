@@ -30,19 +30,11 @@ from mri_design.scan.trajectories import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.sequences.arms import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
-from mri_design.sequences.pulseq_file import PulseqFile, pulseq_file
+from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings
 
 _MILLI = 1e-3
 _LARGEST_EXCITATION = 90.0
-_WORDS = {
-    "slice_thickness": ("slices of {} mm", 1e3),
-    "echo_time": ("an echo time of {} ms", 1e3),
-    "repetition_time": ("a repetition time of {} ms", 1e3),
-    "flip_angle": ("a flip angle of {} degrees", 1.0),
-}
-
-
 _KEYWORDS = {"EchoTime": "echo_time", "RepetitionTime": "repetition_time", "FlipAngle": "flip_angle"}
 """By the keywords of DICOM, whose times are milliseconds."""
 DEFAULTS: dict[SequenceKind, dict[str, Any]] = {
@@ -65,20 +57,11 @@ def scan_parameters(run: StoredRun) -> dict[str, float]:
     return known if thickness is None else {"slice_thickness": thickness * _MILLI, **known}
 
 
-def _differing(scan: Mapping[str, float], settings: SequenceSettings) -> str:
-    """A sentence about what the scan had and the sequence has not; empty where that is nothing."""
-    there = {name: value for name, value in scan.items() if abs(getattr(settings, name) - value) > 1e-6 * value}
-    if not there:
-        return ""
-    here = {name: getattr(settings, name) for name in there}
-    has, had = (
-        ", ".join(_WORDS[name][0].format(f"{float(value * _WORDS[name][1]):.5g}") for name, value in values.items())
-        for values in (here, there)
-    )
-    why = ""
-    if settings.kind == "tse" and {"echo_time", "flip_angle"} & set(there):
-        why = " In a turbo spin echo they are the time between echoes and the angle of the refocusing."
-    return f"Other than in the scan: {has}, where it had {had}.{why}"
+def _differing(scan: Mapping[str, float], settings: SequenceSettings) -> list[str]:
+    """A sentence about what the scan had and the sequence has not, in SI units; none where that is nothing."""
+    there = [name for name, value in scan.items() if abs(getattr(settings, name) - value) > 1e-6 * value]
+    found = [f"{name.replace('_', ' ')} {getattr(settings, name):.5g}, where it had {scan[name]:.5g}" for name in there]
+    return [f"Other than in the scan: {'; '.join(found)}."] if found else []
 
 
 ENDINGS = {
@@ -400,14 +383,8 @@ def _mrd_of_plane(request: ExportRequest, order: PlaneOrder) -> MadeFiles:
     return MadeFiles({request.out: mrd_plane_bytes(order.samples, order.shape, columns)}, said)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """A sequence before it is made: its order and settings, and what is said of both."""
-
-    order: Order
-    settings: SequenceSettings
-    what: str
-    size: str
+_Plan = tuple[Order, SequenceSettings, str, str]
+"""A sequence before it is made: its order, its settings, and what is to be known of both."""
 
 
 def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
@@ -422,17 +399,17 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
         plan = _plan_of_shots(asked, extents or _known_extents(run), run, scan)
     else:
         plan = _plan_of_lines(asked, extents or _known_extents(run), run, scan)
-    order, settings = plan.order, plan.settings
-    made = _made(order, settings, asked.scanner, scan)
+    order, settings, what, size = plan
+    made = pulseq_file(order, settings, asked.scanner)
     found = made.verified
     echo = order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1
     duration = f" in {1e3 / found.bandwidth:.4g} ms" if isinstance(order, SpiralOrder) else ""
     said = (
-        f"{plan.what}{duration}: {request.out}",
-        f"{plan.size}, effective echo time {1e3 * echo * found.echo_time:.4g} ms, {found.bandwidth:.4g} Hz a pixel, "
+        f"{what}{duration}: {request.out}",
+        f"{size}, effective echo time {1e3 * echo * found.echo_time:.4g} ms, {found.bandwidth:.4g} Hz a pixel, "
         f"{found.seconds:.4g} s.",
         _labelled(order),
-        *filter(None, [_differing(scan, settings)]),
+        *_differing(scan, settings),
         f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
         f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT on "
         f"{asked.scanner.name}.",
@@ -466,7 +443,7 @@ def _plan_of_lines(
     size = _sizes((extents[0] / order.n_lines, extents[1] / settings.samples))
     thickness = f"slices of {1e3 * settings.slice_thickness:.3g} mm"
     what = f"{settings.kind}{echoes}, {len(order.lines)} lines"
-    return _Plan(order, settings, what, f"Pixels of {size} mm (ky x kx), {thickness}")
+    return order, settings, what, f"Pixels of {size} mm (ky x kx), {thickness}"
 
 
 def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
@@ -481,18 +458,6 @@ def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
             cure="Leave out --etl.",
         )
     return order if order.echoes > 1 else LineOrder.in_trains(order.lines, length, order.n_lines)
-
-
-def _made(order: Order, settings: SequenceSettings, scanner: Scanner, scan: Mapping[str, float]) -> PulseqFile:
-    """The file; a refusal says where a value is that of the scan and nobody asked for it."""
-    try:
-        return pulseq_file(order, settings, scanner)
-    except InputError as error:
-        name = error.field.replace(" ", "_")
-        if name not in scan or getattr(settings, name) != scan[name]:
-            raise
-        cure = f"{error.cure} It is that of the scan: another one has to be given.".strip()
-        raise InputError(field=error.field, got=error.got, wanted=error.wanted, cure=cure) from error
 
 
 def _sizes(lengths: tuple[float, ...]) -> str:
@@ -526,7 +491,7 @@ def _plan_of_plane(
     settings = asked.settings(extents, count, scan)
     size = _sizes((extents[0] / rows, slab / partitions, extents[1] / count))
     what = f"gre, {order.count} samples of a plane of {rows} x {partitions}"
-    return _Plan(order, settings, what, f"Voxels of {size} mm (ky x kz x kx)")
+    return order, settings, what, f"Voxels of {size} mm (ky x kz x kx)"
 
 
 def _plan_of_shots(
@@ -544,13 +509,13 @@ def _plan_of_shots(
             settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
         size = _sizes(tuple(extent / count for extent, count in zip(extents, order.grid, strict=True)))
         what = f"gre, {order.count} arms of spirals of {samples} samples"
-        return _Plan(order, settings, what, f"Pixels of {size} mm (ky x kx)")
+        return order, settings, what, f"Pixels of {size} mm (ky x kx)"
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
     whole = extents[0] * order.oversampling
     settings = asked.settings((whole, whole), samples, scan)
     what = f"gre, {order.count} spokes of {samples} samples"
-    return _Plan(order, settings, what, f"Pixels of {_sizes((whole / samples,))} mm")
+    return order, settings, what, f"Pixels of {_sizes((whole / samples,))} mm"
 
 
 def _known_extents(run: StoredRun) -> tuple[float, float] | None:

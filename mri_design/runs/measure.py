@@ -21,10 +21,11 @@ from mri_design.operators.base import Array
 from mri_design.runs.image_sections import DRAWS, REFERENCE
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.numpy_files import opened_npy, read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io.numpy_files import read_npy
+from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 
 MEASURES = "measures.csv"
+_LONGEST_HEADER = 10_000  # characters
 _MOST_PAIRS = 10
 """Regions of which all differences are told."""
 
@@ -208,8 +209,9 @@ def read_drawn(folder: Path, number: int | None = None, frame: int | None = None
         )
     at = _frame(run, frame)
     chosen = _slices(run, number)
-    stored = _Draws(folder / DRAWS, run)
-    images = run.image[at] if run.frames else run.image
+    drawn = _draws(folder / DRAWS, run.image)
+    images, drawn = (run.image[at], drawn[at]) if run.frames else (run.image, drawn)
+    drawn = drawn if images.ndim > 2 else drawn[np.newaxis]
     images = images.reshape(-1, *images.shape[-2:])
     places = run.places[at * len(images) : (at + 1) * len(images)] if run.places else [run.geometry] * len(images)
     truths = None
@@ -222,7 +224,7 @@ def read_drawn(folder: Path, number: int | None = None, frame: int | None = None
     return DrawnImage(
         run.name,
         images[chosen],
-        lambda place: stored.of(at, chosen[place]),
+        lambda place: _finite_draws(drawn[chosen[place]], folder.name),
         truths,
         [places[place] for place in chosen],
     )
@@ -253,39 +255,21 @@ def _slices(run: StoredRun, number: int | None) -> list[int]:
     return [run.numbers.index(number)]
 
 
-class _Draws:
-    """Draws in a file, of which one slice (or, of several frames, one frame) is read at a time."""
+def _draws(path: Path, image: Array) -> Array:
+    """Draws of a run's image in a file, of which only what is looked at is read."""
+    check_file(path)
+    field, wanted = f"{path.parent.name}/{path.name}", f"complex draws of {image.shape}, behind slices and frames"
+    try:
+        draws: Array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(field, str(error), wanted) from error
+    before = image.ndim - 2
+    if draws.dtype.kind != "c" or (*draws.shape[:before], *draws.shape[before + 1 :]) != image.shape:
+        raise InputError(field, f"{draws.dtype} {draws.shape}", wanted)
+    return draws
 
-    def __init__(self, path: Path, run: StoredRun) -> None:
-        assert run.image is not None
-        self._path, self._field = path, f"{path.parent.name}/{path.name}"
-        self._before = run.image.ndim - 2
-        self._shape = run.image.shape
-        self._held: tuple[int, Array] | None = None
 
-    def of(self, frame: int, place: int) -> Array:
-        """Draws (draw, ky, kx) of a slice."""
-        if self._before == 2:
-            return np.asarray(self._part(frame)[place])
-        return self._part(place if self._before else 0)
-
-    def _part(self, number: int) -> Array:
-        if self._held is None or self._held[0] != number:
-            self._held = number, self._read(number)
-        return self._held[1]
-
-    def _read(self, number: int) -> Array:
-        with opened_npy(self._path, DEFAULT_LIMITS, field=self._field) as parts:
-            wanted = f"complex {(*self._shape[: self._before], 'draw', *self._shape[self._before :])}, as recon.npy"
-            shape = parts.shape if parts.sliced else ()
-            before, grid = shape[: self._before], shape[self._before + 1 :]
-            if not parts.sliced or parts.dtype.kind != "c" or (*before, *grid) != self._shape:
-                got = f"{parts.dtype} {shape}" if parts.sliced else "another order of axes"
-                raise InputError(self._field, got, wanted.replace("'", ""))
-            if self._before:
-                drawn = parts.part(number)[0]
-            else:
-                drawn = np.concatenate([parts.part(draw) for draw in range(shape[0])])
-        if not np.isfinite(drawn).all():
-            raise InputError(self._field, "NaN or infinite values", "finite draws", "Reconstruct again.")
-        return drawn
+def _finite_draws(drawn: Array, name: str) -> Array:
+    if not np.isfinite(drawn).all():
+        raise InputError(f"{name}/{DRAWS}", "NaN or infinite values", "finite draws", "Reconstruct again.")
+    return np.asarray(drawn)
