@@ -45,7 +45,6 @@ from mri_design.experiment.extent import (
     start_of_growing,
     with_calibration,
 )
-from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import (
@@ -58,7 +57,7 @@ from mri_design.experiment.strategies import (
 )
 from mri_design.experiment.textbook import TEXTBOOK
 from mri_design.kinds import KINDS, count_text
-from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.image_sections import (
@@ -75,7 +74,7 @@ from mri_design.runs.image_sections import (
     measured_text,
 )
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
-from mri_design.runs.methods import HINDSIGHT, WEIGHTS, MethodStudy, methods_named
+from mri_design.runs.methods import MethodStudy, methods_named
 from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import facts_of_all, load_images, require_apart, simulation_summary, tell_calibration
 from mri_design.runs.study import (
@@ -164,10 +163,6 @@ class ComparisonRequest(StudyRequest):
     def counts(self, size: int) -> list[int]:
         """Numbers of lines or samples on a grid of ``size``, of shots on one of so many lines."""
         return sorted({*self.lines, *(readouts_wanted(size, factor) for factor in self.accelerations)})
-
-    def fewest(self, size: int) -> int:
-        """The smallest of `counts`."""
-        return self.counts(size)[0]
 
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
@@ -270,15 +265,19 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     """
     recipe = request.recipe
     record = request.record(run)
-    tests, orientation = load_images(request.sources, recipe, run, request.fewest)
-    training, _ = load_images(request.train, recipe, run, request.fewest)
+
+    def fewest(size: int) -> int:
+        return request.counts(size)[0]
+
+    tests, orientation = load_images(request.sources, recipe, run, fewest)
+    training, _ = load_images(request.train, recipe, run, fewest)
     require_apart(training, tests)
     calibration = max(image.calibration_lines for image in (*tests, *training))
     recipe = with_calibration(recipe, calibration)
     on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
     lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
     if not shots:
-        growing = _growing(tests, calibration, recipe, lines)
+        growing = "the lines of each mask" if any(image.own_maps is not None for image in tests) else ""
         least = start_of_growing(recipe, calibration, lines[0]) if growing else calibration
         tell_calibration(least, lines[0], recipe, on_grid, run.progress, growing)
     for image in tests if not shots else ():  # shots are made in any number
@@ -326,15 +325,6 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     )
 
 
-def _growing(tests: Sequence[ReferenceSlice], calibration: int, recipe: Recipe, lines: Sequence[int]) -> str:
-    """Which lines coil maps rest on, where they are estimated from what a mask measures."""
-    if all(image.own_maps is None for image in tests):
-        return ""
-    begun = " or ".join(str(n) for n in sorted({start_of_growing(recipe, calibration, count) for count in lines}))
-    others = f"masks that look at no data with as many and again with {calibration}, or as published"
-    return f"the lines of each mask: designs begin with {begun} at the centre, {others}"
-
-
 def shown_count(study: Study) -> int:
     """The number of lines whose masks and images are shown: the middle one."""
     return sorted(study.lines)[len(study.lines) // 2]
@@ -370,7 +360,12 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     sections = [Section("Errors", shown)]
     if result.methods:
         folder.write_table("methods.csv", result.methods, METHOD_FORMATS)
-        sections.append(methods_section(result.methods))
+        caption = (
+            "The same masks by each method; lower is better. change is the mean over images of the relative change of "
+            f"the error against {result.methods[0]['method']}, image by image (negative is better), worst change the "
+            "worst image's. Errors of images that did not converge are not the methods' own."
+        )
+        sections.append(Section("Methods side by side", [ReportTable(result.methods, caption, METHOD_FORMATS)]))
     tuned: list[Row] = []
     for key, power in result.pieces.tuned.items():
         family, count, grid = key.split("|")
@@ -527,23 +522,6 @@ def _curves(folder: RunFolder, study: Study, errors: StudyErrors) -> list[Block]
     ]
 
 
-def methods_section(table: Sequence[Row]) -> Section:
-    """Every strategy's masks under several methods."""
-    first = table[0]["method"]
-    caption = (
-        f"The same masks by each method; lower is better. change is the mean over images of the relative change of the "
-        f"error against {first}, image by image (negative is better), worst change the worst image's."
-    )
-    chosen = next((str(row["weight_from"]) for row in table if row["weight_from"]), "")
-    if chosen:
-        caption += f" The weight of a penalty is the one of {len(WEIGHTS)} with the least mean error on the {chosen}"
-        caption += ", which favours these methods." if chosen == HINDSIGHT else "."
-    short = dict.fromkeys(str(row["method"]) for row in table if len(set(str(row["converged"]).split(" of "))) > 1)
-    if short:
-        caption += f" Not all images by {' and '.join(short)} converged: their errors are not the methods' own."
-    return Section("Methods side by side", [ReportTable(table, caption, METHOD_FORMATS)])
-
-
 def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
     """Figure of the masks, or of the trajectories."""
     first = shown[0].readouts
@@ -564,9 +542,8 @@ def _pictures_section(
     folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
 ) -> Section:
     """Masks, reconstructions and errors of one test image at one count."""
-    count, n_lines = int(shown[0].mask.sum()), shown[0].mask.size
     readouts = shown[0].readouts
-    measured = count_text(count, readouts.unit)
+    measured = measured_text(readouts, int(shown[0].mask.sum()))
     frame = Frame(layout_of(readouts, orientation), test.pixel)
     panels, errors = list[ImagePanel](), list[ImagePanel]()
     for mask in shown:
@@ -574,12 +551,7 @@ def _pictures_section(
         panels.append(ImagePanel(image, label, metric_caption(mask.errors.relative_l2, mask.errors)))
         errors.append(ImagePanel(image, label, error_caption(mask.errors.relative_l2)))
     blocks: list[Block] = [
-        Paragraph(
-            f"{test.name}, {measured}. Each strategy has candidates of its own: a grid of angles, or its set."
-            if isinstance(readouts, ShotReadouts)
-            else f"{test.name}, {measured} of {n_lines} ({n_lines / count:.2f}x). Of random masks the draw with "
-            "the median error on this image is shown."
-        ),
+        Paragraph(f"{test.name}, {measured}. Of random masks the draw with the median error on this image is shown."),
         _masks_figure(folder, shown),
         saved_figure(
             folder,
@@ -591,8 +563,7 @@ def _pictures_section(
             folder,
             "errors",
             lambda: plots.error_maps(errors, test.shown, frame),
-            "Errors of the magnitude on one scale."
-            + (" Ghosts along the phase-encode direction are aliasing." if isinstance(readouts, LineReadouts) else ""),
+            "Errors of the magnitude on one scale.",
         ),
     ]
     for mask in shown:

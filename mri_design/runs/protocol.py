@@ -22,10 +22,10 @@ from mri_design.design.training import (
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import UsageError
 from mri_design.evaluation.metrics import noise_caption
-from mri_design.evaluation.page import FirstScreen, Paragraph, ReportTable, Section
+from mri_design.evaluation.page import FirstScreen, ReportTable, Section
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.predictions import DesignAccount, account_of
-from mri_design.evaluation.run_folder import RunFolder, read_kept
+from mri_design.evaluation.run_folder import read_kept
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.design import DesignOptions, require_room, run_design
 from mri_design.experiment.extent import (
@@ -398,7 +398,16 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         facts |= result.tested.facts()
         caption = noise_caption([image.noise for image in result.tests])
         tested = [Section("On other scans", result.tested.blocks(result.words, caption))]
-    refined = [] if result.refined is None else [_exchange_section(folder, result.refined)]
+    tried = () if result.refined is None else result.refined.exchanges
+    rows = [
+        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
+        for i, e in enumerate(tried, 1)
+    ]
+    refined = list[Section]()
+    if rows:
+        folder.write_table("exchanges.csv", rows)
+        caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
+        refined = [Section("Exchanges", [ReportTable(rows, caption, {"error": ".5f"})])]
     sections = [*tested, lines, *acquisition, *refined, *others]
     if result.shown is not None:
         frame = Frame(layout_of(readouts, result.orientation), [*result.tests, *training][0].pixel)
@@ -443,20 +452,3 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
         {name: words[name] for name in named if name in words},
         (ERROR, ERROR_BARS, ACCELERATION, _ARRAYS),
     )
-
-
-def _exchange_section(folder: RunFolder, refined: Refinement) -> Section:
-    rows: list[dict[str, object]] = [
-        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
-        for i, e in enumerate(refined.exchanges, 1)
-    ]
-    kept = sum(exchange.accepted for exchange in refined.exchanges)
-    text = (
-        f"{kept} of {len(rows)} exchanges stayed; the mean error over the training images is {refined.error:.5f} now. "
-        f"They took {refined.reconstructions} reconstructions."
-    )
-    if not rows:
-        return Section("Exchanges", [Paragraph(text)])
-    folder.write_table("exchanges.csv", rows)
-    caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
-    return Section("Exchanges", [Paragraph(text), ReportTable(rows, caption, {"error": ".5f"})])
