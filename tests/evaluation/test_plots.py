@@ -225,19 +225,6 @@ def test_scores_are_masked_where_a_line_is_no_candidate_and_logarithmic_where_th
     np.testing.assert_array_equal(chosen.get_xydata(), [[1, 5.0]])
 
 
-def test_panels_over_a_plane_hold_what_is_measured_what_is_new_and_holes() -> None:
-    first, second = shown(plots.plane_growth([5, 6, 7, 0], (3, 4), [2, 4]))
-    assert first.ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 0, 0]
-    assert second.ravel()[[5, 6, 7, 0]].tolist() == [1, 1, 2, 2]
-    np.testing.assert_array_equal(shown(plots.plane_masks({"a": IMAGE.real > 0}))[0], IMAGE.real > 0)
-    values = np.where(np.abs(IMAGE) < 1, np.nan, np.abs(IMAGE))
-    figure = plots.plane_maps({"a": values, "b": 100 * values}, "energy")
-    assert len({axes.images[0].norm.vmax for axes in figure.axes if axes.images}) == 1
-    np.testing.assert_array_equal(np.ma.getmaskarray(np.ma.masked_invalid(shown(figure)[0])), np.isnan(values))
-    train, echo = shown(plots.plane_order({"train": {0: 1, 5: 2}, "echo": {0: 1, 5: 3}}, (2, 3)))[:2]
-    assert (train[0, 0], train[1, 2], echo[1, 2]) == (1, 2, 3) and np.isnan(np.ma.filled(train, np.nan)[0, 1])
-
-
 def test_shots_lie_as_images_do_and_their_spread_is_in_decibels_below_the_peak() -> None:
     figure = plots.trajectory_curves(SETS, (32, 32))
     for axes, shots in zip(figure.axes, SETS.values(), strict=True):
@@ -246,18 +233,6 @@ def test_shots_lie_as_images_do_and_their_spread_is_in_decibels_below_the_peak()
         assert len(others.get_segments()) == 5
         low, high = axes.get_ylim()
         assert low > 16 > -16 > high  # ky grows downwards
-    spreads = {title: 3 * point_spread(shots, (32, 32)) for title, shots in SETS.items()}
-    for axes, spread in zip(plots.point_spread_maps(spreads).axes, spreads.values(), strict=False):
-        decibels = np.asarray(axes.images[0].get_array())
-        np.testing.assert_allclose(10 ** (decibels / 20), np.abs(spread) / 3, atol=1e-12)
-        assert axes.images[0].get_extent() == [-16.5, 15.5, 15.5, -16.5]  # pixels from the peak, rows downwards
-    flags = np.array([True, False, True, False])
-    curve, ticks = plots.angle_scores(np.pi * np.arange(4) / 4, {"a": np.arange(4.0)}, {"a": flags}).axes[0].lines
-    np.testing.assert_allclose(curve.get_xydata(), [[0, 0], [45, 1], [90, 2], [135, 3]])
-    np.testing.assert_allclose(ticks.get_xdata(), [0, 90])
-
-
-# ---- curves ----
 
 
 def test_error_curves_are_means_with_a_band_and_differ_in_more_than_colour() -> None:
@@ -271,33 +246,3 @@ def test_error_curves_are_means_with_a_band_and_differ_in_more_than_colour() -> 
     (axes,) = plots.error_against_lines([one] * 2 * len(PALETTE)).axes
     looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in axes.lines}
     assert len(looks) == 2 * len(PALETTE) and len({line.get_marker() for line in axes.lines}) > 4
-
-
-def test_predicted_and_actual_errors_and_energies_are_drawn_where_they_are_known() -> None:
-    (axes,) = plots.error_course([4, 5, 6], [0.3, 0.2, 0.1], [4, 6], [0.25, 0.1], [0.5, 0.2], "some lines").axes
-    for line, expected in zip(axes.lines, ([30, 20, 10], [50, 20], [25, 10]), strict=True):
-        np.testing.assert_allclose(line.get_ydata(), expected)
-    band = axes.collections[0].get_paths()[0].vertices[:, 1]
-    assert (band.min(), band.max()) == pytest.approx((10, 100))  # a factor of two around the actual one
-    above, below = plots.innovation_course([3, 4], [2.0, 8.0], [4.0, 4.0], [0.5, 1.0], noise=[1.0, 1.0]).axes
-    np.testing.assert_allclose([line.get_ydata() for line in above.lines], [[2, 8], [4, 4], [1, 1]])
-    np.testing.assert_allclose([line.get_ydata() for line in below.lines[1:]], [[0.5, 2], [0.5, 1]])
-    panel = plots.LinePanel("x", np.array([1.0, 2, 0.1, 1]), np.array([2.0, -1, np.nan, 9]), np.arange(4) == 2)
-    actual, _, predicted, measured = (line.get_ydata() for line in plots.line_predictions([panel]).axes[0].lines)
-    np.testing.assert_allclose(actual, [2, np.nan, np.nan, 9])
-    np.testing.assert_allclose(predicted, [1, 2, np.nan, 1])
-    np.testing.assert_allclose(measured, [np.nan, np.nan, 0.1, np.nan])
-    dots = FIGURES["calibration"]("mV").axes[0].collections[0].get_offsets()
-    np.testing.assert_allclose(dots, [[1, 2], [10, 5]])  # what is not positive has no place on a log scale
-    each, total = (axes.lines[0].get_xydata() for axes in plots.information_gained([3.0, 2.0, 0.5], 9, "nats").axes)
-    np.testing.assert_allclose(each, [[9, 3], [10, 2], [11, 0.5]])
-    np.testing.assert_allclose(total[:, 1], [3, 5, 5.5])
-
-
-@pytest.mark.parametrize("values", [[6.5, 6.2, 5.9], [40.0, 9.0, 3.0], [1e4, 1.0, 1e-3]])
-def test_ticks_of_logarithmic_courses_are_plain_numbers(values: list[float]) -> None:
-    figure = plots.block_course([10, 20, 30], {"predicted": values}, "error")
-    figure.canvas.draw()
-    axis, (low, high) = figure.axes[0].yaxis, figure.axes[0].get_ylim()
-    seen = [text.get_text() for text in axis.get_ticklabels() if low <= text.get_position()[1] <= high]
-    assert len(seen) >= 2 and not any("$" in text or "times" in text for text in seen)

@@ -25,7 +25,7 @@ from mri_design import (
     run_design,
 )
 from mri_design.design.energies import expected_energies
-from mri_design.design.slices import InferenceRequest, KeptSlice
+from mri_design.design.slices import KeptSlice
 from mri_design.experiment.stored_designs import load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
@@ -178,21 +178,6 @@ def test_an_interruption_while_processes_work_loses_no_line(
     assert len(load_state(kept).trace.lines) == shown[-1] > 5
     with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
         assert_same(design(slices, recipe, keeper, checkpoint=kept), here)
-
-
-def test_an_inference_that_fails_loses_no_line(
-    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept, shown = Checkpoint(tmp_path / "c.npz", "me"), list[int]()
-    monkeypatch.setattr(InferenceRequest, "__getstate__", broken_request, raising=False)
-    with pytest.raises((AttributeError, TypeError)), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
-        design(slices, recipe, keeper, checkpoint=kept, callback=lambda s: shown.append(len(s.trace.lines)))
-    monkeypatch.undo()
-    assert len(load_state(kept).trace.lines) == shown[-1] == 8
-
-
-def broken_request(request: InferenceRequest) -> dict[str, Any]:
-    return {**vars(request), "inference": None if len(request.lines) == 8 else request.inference}
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(
