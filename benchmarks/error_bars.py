@@ -29,7 +29,7 @@ from parts.error_cases import ENCODINGS, FURTHER, LOCAL, SPLITS, Case, case_of
 from parts.pages import put_table
 
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.evidence import squared_error
+from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import (
     FEATURES,
     ErrorEvidence,
@@ -46,7 +46,7 @@ from mri_design.operators.base import Array
 OUT = Path(__file__).parents[1] / "results" / "error-bars"
 UNTIL = OUT.parent / "reliability" / "until-error.csv"
 """Ends of designs by `benchmarks/until_error.py`."""
-JSON = Path(squared_error.__file__).with_name("squared_error.json")
+JSON = Path(error_bars.__file__).with_name("squared_error.json")
 ENERGIES = (
     "variance",
     "noise",

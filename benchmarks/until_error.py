@@ -31,7 +31,7 @@ from mri_design.design.stopping import UntilError
 from mri_design.design.strategy import Strategy
 from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.evidence import squared_error
+from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
 from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.design import DesignOptions, final_model, run_design
@@ -160,7 +160,7 @@ def _case(text: str, data: object, recipe: Recipe, source: str = "", share: floa
 def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterator[Row]:
     """A row for every wanted error: where the design ends, what was predicted of the image, and what it is."""
     model = learnt_without([RAW[case.name]] if case.raw else PHANTOM_SUBJECTS)
-    squared_error.shipped_squared_error_model = lambda: model  # type: ignore[assignment]
+    error_bars.shipped_squared_error_model = lambda: model  # type: ignore[assignment]
     one, encoding = case.slice_model(seed), case.recipe.design.encoding
     strategy = case.strategy
     shots = isinstance(one.candidates, ShotReadouts)
@@ -214,7 +214,7 @@ def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
     """A row for every design from Python whose coil maps come from the lines measured, and half of them at most."""
     for name in (name for name in OWN_MAPS if only in name):
         model = learnt_without([RAW[name]])
-        squared_error.shipped_squared_error_model = lambda model=model: model  # type: ignore[assignment, misc]
+        error_bars.shipped_squared_error_model = lambda model=model: model  # type: ignore[assignment, misc]
         scan = md.load(data / f"{name}.npy")
         for error, seed in product(OWN_WANTED, seeds):
             design = scan.design(scan.kspace.shape[-2] // 2, until_error=error, seed=seed)
