@@ -24,7 +24,7 @@ from mri_design.evaluation.tables import percent
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.region_masks import RegionMask
-from mri_design.interactive.running import Report, Saved, Told, facts_html, facts_text, image_png, mask_png, named_file
+from mri_design.interactive.running import Report, Saved, Told, image_png, mask_png, named_file
 from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.image_sections import frame_of, layout_of
@@ -313,14 +313,10 @@ class ScanImage(Saved):
     def _frame(self) -> Frame:
         return frame_of(self.known)
 
-    def __repr__(self) -> str:
-        return facts_text(self._title, self.facts)
-
-    def _repr_html_(self) -> str:
-        pictures = [("image", image_png(self.array, self._frame.layout))]
-        if self.std is not None:
-            pictures.append(("error bars", image_png(self.std, self._frame.layout, error=True)))
-        return facts_html(self._title, self.facts, pictures)
+    @property
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
+        bars = [] if self.std is None else [("error bars", image_png(self.std, self._frame.layout, error=True))]
+        return [("image", image_png(self.array, self._frame.layout)), *bars]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -406,15 +402,11 @@ class ScanVolume(ScanImage):
     def _title(self) -> str:
         return f"ScanVolume of {self.known.data.name.partition('[')[0]}, {self.method}"
 
-    def _repr_html_(self) -> str:
-        shown = [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in self._some]
-        return facts_html(self._title, self.facts, shown)
-
     @property
-    def _some(self) -> list[tuple[int, NDArray[np.complex64]]]:
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
         """Some slices, evenly spread over the volume."""
-        every = list(zip(self.numbers, self.array, strict=True))
-        return every[:: -(-len(every) // _COLUMNS)]
+        every = list(zip(self.numbers, self.array, strict=True))[:: -(-len(self.numbers) // _COLUMNS)]
+        return [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in every]
 
 
 def image_of(result: ReconResult | VolumeResult, told: Told) -> ScanImage:
@@ -470,11 +462,13 @@ class StrategyComparison(Saved):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Errors in words, by strategy."""
-        return {
+        """Errors in words, by strategy, those of the four best."""
+        best = dict(sorted(self.errors.items(), key=lambda one: min(one[1].values()))[:4])
+        facts = {
             name: ", ".join(f"{percent(error, 3)} with {count}" for count, error in found.items()).replace("\xa0", " ")
-            for name, found in self.errors.items()
+            for name, found in best.items()
         }
+        return facts | ({"...": f"{len(self.errors) - 4} more in .errors"} if len(self.errors) > 4 else {})
 
     @property
     def _title(self) -> str:
@@ -484,17 +478,12 @@ class StrategyComparison(Saved):
     def _write(self, run: Run) -> Ending:
         return report_comparison(run, self.result)
 
-    def __repr__(self) -> str:
-        facts = self.facts
-        best = dict(sorted(facts.items(), key=lambda one: min(self.errors[one[0]].values()))[:4])
-        more = {"...": f"{len(facts) - 4} more in .errors"} if len(facts) > 4 else {}
-        return facts_text(self._title, best | more)
-
-    def _repr_html_(self) -> str:
+    @property
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
         pictures = list[tuple[str, bytes]]()
         for one in self.result.shown:
             layout = layout_of(one.readouts, self.result.orientation)
             if one.readouts.name in ("lines", "plane"):
                 pictures.append((f"{one.strategy}: mask", mask_png(one.mask, layout)))
             pictures.append((f"{one.strategy}: image", image_png(one.reconstruction.image, layout)))
-        return facts_html(self._title, self.facts, pictures)
+        return pictures

@@ -150,7 +150,48 @@ class HeldSlices(KeptSlices):
         return []
 
 
-class Saved:
+_WIDE = 100
+_BARCODE = 24
+"""Pixels that a mask of lines is high, or wide."""
+
+
+class Shown:
+    """What an object says of itself: a title and facts in a console, in a notebook pictures beside them."""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+        raise NotImplementedError
+
+    @property
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
+        """What they show, and PNG."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        lines = [self._title, *(f"  {name}: {text}" for name, text in self.facts.items() if text)]
+        return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
+
+    def _repr_html_(self) -> str:
+        figures = "".join(
+            f'<figure style="display:inline-block;margin:0 1em 0 0"><img style="height:14em;image-rendering:auto" '
+            f'alt="{html.escape(says)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+            f"<figcaption>{html.escape(says)}</figcaption></figure>"
+            for says, png in self._pictures
+        )
+        left, rows = 'style="text-align:left"', {name: text for name, text in self.facts.items() if text}
+        table = "".join(
+            f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>"
+            for name, text in rows.items()
+        )
+        return f"<div><strong>{html.escape(self._title)}</strong><div>{figures}</div><table>{table}</table></div>"
+
+
+class Saved(Shown):
     """What was computed and can be written: `save` and `report` leave the folders that the verbs leave."""
 
     told: Told
@@ -202,34 +243,6 @@ class Saved:
             made = export_run(ExportRequest(run, form, Path(named_file(path)), field_of_view=field_of_view))
         write_made_files(made, overwrite=overwrite)
         return list(made.sentences)
-
-
-_WIDE = 100
-_BARCODE = 24
-"""Pixels that a mask of lines is high, or wide."""
-
-
-def facts_text(title: str, facts: Mapping[str, str]) -> str:
-    """A title and a line for each fact, none of them longer than a terminal is wide."""
-    lines = [title, *(f"  {name}: {text}" for name, text in facts.items() if text)]
-    return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
-
-
-def facts_html(title: str, facts: Mapping[str, str], pictures: Sequence[tuple[str, bytes]]) -> str:
-    """Pictures (what they show, PNG) beside each other, above a table of the facts."""
-    figures = "".join(
-        f'<figure style="display:inline-block;margin:0 1em 0 0"><img style="height:14em;image-rendering:auto" '
-        f'alt="{html.escape(says)}" src="data:image/png;base64,{b64encode(png).decode()}">'
-        f"<figcaption>{html.escape(says)}</figcaption></figure>"
-        for says, png in pictures
-    )
-    rows = "".join(
-        f'<tr><th style="text-align:left">{html.escape(name)}</th><td style="text-align:left">{html.escape(text)}</td>'
-        "</tr>"
-        for name, text in facts.items()
-        if text
-    )
-    return f"<div><strong>{html.escape(title)}</strong><div>{figures}</div><table>{rows}</table></div>"
 
 
 def image_png(image: NDArray[np.generic], layout: Layout, *, error: bool = False) -> bytes:

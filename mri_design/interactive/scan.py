@@ -37,10 +37,9 @@ from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.interactive.results import ScanImage, StrategyComparison, image_of
 from mri_design.interactive.running import (
     Saved,
+    Shown,
     Told,
     Watch,
-    facts_html,
-    facts_text,
     image_png,
     mask_png,
     named_file,
@@ -188,7 +187,7 @@ def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str, rec
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class LoadedScan:
+class LoadedScan(Shown):
     """A scan in memory; `load` makes it.
 
     Parameters
@@ -492,14 +491,12 @@ class LoadedScan:
     def _title(self) -> str:
         return f"LoadedScan {self.data.name}"
 
-    def __repr__(self) -> str:
-        return facts_text(self._title, self.facts)
-
-    def _repr_html_(self) -> str:
+    @property
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
         shown = self.reconstruct(method="zero-filled")
         layout = layout_of(shown.known.slice_model.candidates, shown.known.data.orientation)
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
-        return facts_html(self._title, self.facts, [(says, image_png(shown.array, layout))])
+        return [(says, image_png(shown.array, layout))]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -630,13 +627,11 @@ class ScanDesign(Saved):
     def _write(self, run: Run) -> Ending:
         return report_design(run, self.result)
 
-    def __repr__(self) -> str:
-        return facts_text(self._title, self.facts)
-
-    def _repr_html_(self) -> str:
+    @property
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
         known = self.result.known
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
         pictures = [("image", image_png(self.result.images[0].reconstruction.image, layout))]
         if known.slice_model.candidates.name in ("lines", "plane"):
             pictures.insert(0, ("mask", mask_png(self.mask, layout)))
-        return facts_html(self._title, self.facts, pictures)
+        return pictures

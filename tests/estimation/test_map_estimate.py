@@ -10,7 +10,6 @@ from mri_design import (
     IRLS,
     GeneralizedLinearModel,
     Identity,
-    InputError,
     Laplace,
     MapEstimate,
     PenalisedProblem,
@@ -19,7 +18,6 @@ from mri_design import (
     cartesian,
     load_phantom,
 )
-from tests.unfit_sites import Honest, Quartic
 
 ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
 SHAPE = (7, 6)
@@ -95,20 +93,3 @@ def test_converges_near_the_minimum_where_site_precisions_span_decades():
     best, _ = MapEstimate(1e-7, stages=9, inner=replace(MapEstimate().inner, tolerance=1e-6))(model)
     assert convergence.converged and convergence.matvecs < 2000
     assert unsmoothed(u) < 1.001 * unsmoothed(best)
-
-
-def test_single_precision_data_get_their_certificate_as_well(tiny_model):
-    """Without smoothing the work is in double precision, where the duality gap can close."""
-    model = tiny_model("moduli", real=np.float32)
-    estimate = MapEstimate(0.0).estimate(model)
-    assert estimate.image.dtype == np.complex128
-    assert estimate.convergence.converged
-    assert estimate.gap is not None and estimate.gap.absolute < 1e-4 * model.measurement.in_size
-
-
-@pytest.mark.parametrize(("site", "match"), [(Quartic(1.0), "not convex"), (Honest(1.0), "not super-Gaussian")])
-def test_sites_that_are_not_super_gaussian_are_refused(site, match):
-    model = denoising(1.0)
-    model = replace(model, blocks=(SiteBlock("mine", Identity(SHAPE), site),))
-    with pytest.raises(InputError, match=rf"block 'mine'.*{match}.*choose a site near it"):
-        MapEstimate()(model)

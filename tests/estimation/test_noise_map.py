@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mri_design.errors import InputError
 from mri_design.estimation.map_estimate import least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
@@ -124,8 +123,3 @@ def test_units_scale_the_noise_alone_and_words_say_how_it_was_found() -> None:
     twice = made.times(np.full(GRID, 2.0))
     assert twice.std[0, 0] == 1 and twice.g_factor[0, 0] == np.float32(1.25)
     assert str(twice) == "g-factor 1.25 at half of the pixels, below 1.25 at 95 %, from 64 images of noise"
-
-
-def test_refuses_what_is_no_model() -> None:
-    with pytest.raises(InputError):
-        least_squares_noise(np.zeros(3), 0.1, np.random.default_rng(0))  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from mri_design import MRSlice, Recipe, load_phantom, prepare
 from mri_design.design.trials import ReferenceSlice
@@ -47,10 +46,3 @@ def make_image() -> Callable[..., ReferenceSlice]:
 def phased_slice() -> MRSlice:
     """24 x 16, without structure but for a smooth phase."""
     return textured(smooth((24, 16)))
-
-
-def texts(figure: Figure) -> str:
-    """All that is written in a figure."""
-    figure.draw_without_rendering()
-    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
-    return "\n".join(artist.get_text() for artist in found)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from mri_design import InputError, measure
+from mri_design import InputError, KSpaceData, coil_combined, load_phantom, measure
 from mri_design.evaluation.metrics import (
+    error_beyond_noise,
     looks_folded,
     object_mask,
     paired_sign_test,
+    reference_noise,
     relative_l2,
 )
+from mri_design.operators.cartesian_fourier import CentredFFT
 
 METRICS = [relative_l2, measure]
 
@@ -77,56 +81,36 @@ def test_single_precision_images_are_measured_in_double(reference):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("shape", [(8, 9), (3, 3), (5, 64)])
-def test_small_odd_and_oblong_images_work(metric, shape):
-    image = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
-    assert metric(image, image) is not None
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_zero_reference_is_refused(metric):
-    with pytest.raises(InputError, match="all zeros"):
-        metric(np.ones((8, 8), complex), np.zeros((8, 8), complex))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_other_shape_is_refused_with_both_shapes(metric):
-    with pytest.raises(InputError, match=r"\(8, 9\).*\(8, 8\)"):
-        metric(np.ones((8, 9)), np.ones((8, 8)))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_non_finite_pixels_are_refused(metric, bad):
-    image = np.ones((8, 8), complex)
-    image[2, 3] = bad
-    with pytest.raises(InputError, match="image"):
-        metric(image, np.ones((8, 8)))
-
-
-def test_a_stack_or_a_single_pixel_is_refused():
-    with pytest.raises(InputError, match="one image"):
-        relative_l2(np.ones((2, 8, 8)), np.ones((2, 8, 8)))
-    with pytest.raises(InputError, match="3 x 3"):
+def test_images_that_do_not_fit_are_refused_and_odd_ones_work(metric):
+    for shape in ((8, 9), (3, 3), (5, 64)):
+        image = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+        assert metric(image, image) is not None
+    ones, bad = np.ones((8, 8), complex), np.ones((2, 8, 8), complex)
+    bad[:, 2, 3] = np.nan, np.inf
+    cases = (
+        (ones, 0 * ones, "reference"),
+        (np.ones((8, 9)), ones, "image"),
+        (np.ones((2, 8, 8)),) * 2 + ("reference",),
+    )
+    for image, reference, field in (*cases, (bad[0], ones, "image"), (bad[1], ones, "image")):
+        with pytest.raises(InputError) as caught:
+            metric(image, reference)
+        assert caught.value.field == field
+    with pytest.raises(InputError):
         measure(np.ones((1, 1)), np.ones((1, 1)))
 
 
-def test_sign_test_by_hand():
+def test_sign_test_is_the_two_sided_binomial_test():
     # 5 of 5 pairs smaller: 2 * (1/2)^5; the tie does not count
     assert paired_sign_test([1, 1, 1, 1, 1, 7], [2, 3, 4, 5, 6, 7]) == pytest.approx(2 / 32)
     # 3 smaller, 1 larger: 2 * (1 + 4) / 16
     assert paired_sign_test([1, 1, 1, 3], [2, 2, 2, 2]) == pytest.approx(10 / 16)
     assert paired_sign_test([1, 2], [1, 2]) == 1.0
-
-
-def test_sign_test_is_the_two_sided_binomial_test():
     for pairs in (1, 2, 7, 12, 61):
         for smaller in range(pairs + 1):
             a = np.where(np.arange(pairs) < smaller, 0.0, 2.0)
             assert paired_sign_test(a, np.ones(pairs)) == pytest.approx(binomtest(smaller, pairs, 0.5).pvalue)
 
-
-def test_sign_test_refuses_what_is_not_paired():
     for a, b in (([1, 2], [1]), ([], []), ([np.nan], [1.0]), ([[1.0]], [[2.0]])):
         with pytest.raises(InputError):
             paired_sign_test(a, b)
@@ -163,3 +147,75 @@ def test_an_object_beyond_the_edges_is_told(radius: float, folded: bool) -> None
 
 def test_an_object_that_one_edge_cuts_is_not_folded() -> None:
     assert not looks_folded(np.roll(disc(0.7), 12, axis=0)[:, :] * (np.arange(48) > 12)[:, None])
+
+
+# ---- noise of the reference ----
+
+
+def scan(coils: int, noise: float) -> KSpaceData:
+    return load_phantom("t2w", shape=(64, 64), noise=noise, n_coils=coils, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("coils", "noise"), [(1, 0.01), (1, 0.05), (1, 0.2), (4, 0.05)])
+def test_it_is_how_far_the_true_image_is_from_the_scans_own(coils: int, noise: float) -> None:
+    data = scan(coils, noise)
+    assert data.reference is not None
+    truth, own = data.reference[0], coil_combined(data)[0]
+    assert reference_noise(data, truth) is None  # a true image has none
+    level = reference_noise(replace(data, reference=None), own)
+    assert level == pytest.approx(relative_l2(truth, own), rel=0.1)
+
+
+def test_lines_that_were_not_measured_bring_no_noise() -> None:
+    data = scan(1, 0.05)
+    assert data.reference is not None
+    inner = np.abs(np.arange(64) - 32) < 16
+    fft = CentredFFT((64, 64))
+    truth = fft.H(fft(data.reference[0]) * inner[:, None])
+    data = replace(data, kspace=data.kspace * inner[:, None], measured=inner, reference=None)
+    own = coil_combined(data)[0]
+    assert reference_noise(data, own) == pytest.approx(relative_l2(truth, own), rel=0.1)
+
+
+def known_exactly(
+    noise: float, used: np.ndarray, inside: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, KSpaceData]:
+    """A random object, dark outside; what is known of it from some lines, mean and deviation; and its complete scan."""
+    rng, n = np.random.default_rng(seed), len(used)
+
+    def white(scale: float) -> np.ndarray:
+        return scale * (rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))
+
+    prior = np.where(inside, 1.0, 1e-3)  # variance of each component, the same in all columns
+    truth, fft = (
+        np.sqrt(prior)[:, None] * white(1.0),
+        np.fft.fftshift(np.fft.fft(np.fft.ifftshift(np.eye(n), axes=0), axis=0, norm="ortho"), axes=0),
+    )
+    kspace = CentredFFT((n, n))(truth) + white(noise)
+    profiles = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(kspace, axes=1), axis=1, norm="ortho"), axes=1)
+    X = fft[used]
+    gain = (prior[:, None] * X.conj().T) @ np.linalg.inv((X * prior) @ X.conj().T + noise**2 * np.eye(used.sum()))
+    variance = prior - np.real(np.einsum("ij,ji->i", gain, X * prior))
+    data = KSpaceData(kspace[None, None].astype(np.complex64), np.ones(n, dtype=bool), noise_variance=noise**2)
+    return truth, gain @ profiles[used], np.sqrt(2 * variance)[:, None] * np.ones((n, n)), data
+
+
+@pytest.mark.parametrize(("noise", "share"), [(0.3, 0.3), (0.3, 0.8), (0.6, 0.5)])
+def test_errors_of_pixels_beyond_noise_are_nearly_those_against_the_true_image(noise: float, share: float) -> None:
+    inside = np.abs(np.arange(64) - 32) < 20
+    used = np.random.default_rng(5).permutation(64) < 64 * share
+    truth, image, std, data = known_exactly(noise, used, inside, 1)
+    own = coil_combined(data)[0]
+    plain, true = np.abs(image - own), np.abs(image - truth)
+    found = error_beyond_noise(image, std, data, own, 1.0, used)
+    middle, dark = np.abs(np.arange(64) - 32) < 17, np.abs(np.arange(64) - 32) > 23
+    for level in (0.5, 0.8, 0.95):
+        assert np.quantile(found[middle], level) == pytest.approx(np.quantile(true[middle], level), rel=0.15)
+    assert np.median(plain[dark]) > 7 * np.median(true[dark])  # noise is all there is to see
+    assert np.median(found[dark]) < 0.75 * np.median(plain[dark])
+    whole = np.sqrt([np.mean(one**2) for one in (found, plain, true)])
+    assert abs(whole[0] - whole[2]) < 0.1 * whole[2]
+    in_other_units = error_beyond_noise(5 * image, 3 * std, data, 5 * own, 5.0, used)  # error bars of any size
+    np.testing.assert_allclose(in_other_units, 5 * found, rtol=1e-3)
+    known = replace(data, reference=truth[None].astype(np.complex64))
+    np.testing.assert_array_equal(error_beyond_noise(image, std, known, truth, 1.0, used), true)

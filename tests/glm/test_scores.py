@@ -39,11 +39,16 @@ def test_probabilities_by_quadrature(mean, variance, scale):
     assert found == pytest.approx(by_quadrature(lambda x: expit(scale * x), mean, variance), abs=1e-9)
 
 
-def test_labels_are_exchangeable():
+def test_labels_are_exchangeable_and_what_is_known_tells_nothing():
     mean, variance = np.array([0.3, 2.0, -1.0]), np.array([0.5, 20.0, 1.0])
     np.testing.assert_allclose(label_probability(mean, variance) + label_probability(-mean, variance), 1, atol=1e-10)
     for score in (uncertainty, bald, information_gain_of_labels):
         np.testing.assert_allclose(score(mean, variance), score(-mean, variance), atol=1e-10)
+    sure = np.array([8.0])
+    assert information_gain_of_labels(sure, np.array([1e-12]))[0] == pytest.approx(0, abs=1e-9)
+    assert bald(sure, np.array([1e-12]))[0] == pytest.approx(0, abs=1e-9)
+    scores = uncertainty(np.array([0.0, 0.5, 3.0]), np.ones(3))
+    assert scores[0] == pytest.approx(0) and np.all(np.diff(scores) < 0)
 
 
 @pytest.mark.parametrize(("mean", "variance"), CASES[:7])
@@ -91,11 +96,3 @@ def test_information_gain_is_the_dense_divergence_over_the_weights():
         divergence = np.trace(ratio) - 4 - np.linalg.slogdet(ratio)[1] + step @ np.linalg.solve(covariance, step)
         expected += weight * 0.5 * divergence
     assert information_gain_of_labels(np.array([m]), np.array([r]))[0] == pytest.approx(expected, rel=1e-9)
-
-
-def test_what_is_known_tells_nothing():
-    sure = np.array([8.0])
-    assert information_gain_of_labels(sure, np.array([1e-12]))[0] == pytest.approx(0, abs=1e-9)
-    assert bald(sure, np.array([1e-12]))[0] == pytest.approx(0, abs=1e-9)
-    scores = uncertainty(np.array([0.0, 0.5, 3.0]), np.ones(3))
-    assert scores[0] == pytest.approx(0) and np.all(np.diff(scores) < 0)

@@ -11,7 +11,6 @@ from mri_design import (
     Exact,
     FiniteDifferences,
     Identity,
-    InputError,
     best_shot,
     drawn_root,
     exact_root,
@@ -142,18 +141,3 @@ def test_the_best_angle_between_candidates(root, encode):
     at_edge = np.isclose(abs(best.parameters[0] - grid[best.candidate]), np.pi / 8)
     assert at_edge or best.convergence.residual < 1e-3
     np.testing.assert_allclose(best.trajectory, family(best.parameters)[0])
-
-
-def test_bad_input(posterior, root, encode):
-    with pytest.raises(InputError, match="encode"):
-        shot_gain(root, SPOKE, lambda k: DirectFourier(k, (N + 2, N)))
-    with pytest.raises(InputError, match="candidates"):
-        best_shot(root, rotations(SPOKE), [], encode, radius=0.1)
-    with pytest.raises(InputError, match="radius"):
-        best_shot(root, rotations(SPOKE), [0.0], encode, radius=0.0)
-    with pytest.raises(InputError, match="shot"):
-        rotations(np.zeros(4))
-    with pytest.raises(InputError, match="draws"):
-        drawn_root(posterior, np.random.default_rng(0), 0)
-    with pytest.raises(InputError, match="posterior"):
-        exact_root("posterior")

@@ -16,7 +16,6 @@ from mri_design import (
     GeneralizedLinearModel,
     Hinge,
     Identity,
-    InputError,
     Laplace,
     Logistic,
     MonteCarlo,
@@ -34,6 +33,7 @@ from mri_design import (
     with_noise_covariance,
 )
 from mri_design.inference.evidence import prior_log_normaliser, site_groups
+from tests.refusals import refused
 
 
 def model_of(rows, y, analysis, site, sigma2: float = 0.3) -> GeneralizedLinearModel:
@@ -175,9 +175,9 @@ def test_overcomplete_priors_compare_where_the_normaliser_cancels(accurate, rng)
 def test_other_overcomplete_priors_are_refused_or_estimated(accurate, rng):
     a, b = (accurate.infer(image_model(1.0, s), rng) for s in (1.0, 3.0))
     assert prior_log_normaliser(a.model) is None
-    with pytest.raises(InputError, match=r"normaliser has no closed form.*allow_estimates"):
+    with refused("prior"):
         log_bayes_factor(a, b)
-    with pytest.raises(InputError, match="no closed form"):
+    with refused("prior"):
         log_evidence(a)
     found = log_bayes_factor(a, b, allow_estimates=True)
     assert found.kind == "estimate" and found.normaliser == "variational"
@@ -191,15 +191,15 @@ def test_what_cannot_be_compared_is_refused(accurate, rng):
     model = image_model(1.0, 2.0)
     exact = accurate.infer(model, rng)
     none = DoubleLoop(MonteCarlo(4)).infer(model, rng)
-    with pytest.raises(InputError, match=r"no criterion.*estimate"):
+    with refused("posterior"):
         log_bayes_factor(exact, none)
     guessed = DoubleLoop(MonteCarlo(100), criterion="estimate").infer(model, rng)
-    with pytest.raises(InputError, match=r"no bound.*allow_estimates"):
+    with refused("posterior"):
         log_bayes_factor(exact, guessed)
     mixed = log_bayes_factor(exact, guessed, allow_estimates=True)
     assert mixed.kind == "estimate" and abs(mixed.value) < 0.05 * model.measurement.in_size
     other = accurate.infer(image_model(1.0, 2.0, seed=1), rng)
-    with pytest.raises(InputError, match="different data"):
+    with refused("Bayes factor"):
         log_bayes_factor(exact, other)
 
 
@@ -222,7 +222,7 @@ def test_equal_priors_on_operators_built_twice_share_their_normaliser(accurate, 
     a, b = posterior("db1"), posterior("db1")
     found = log_bayes_factor(a, b)
     assert found.normaliser == "shared" and found.value == pytest.approx(0, abs=1e-9)
-    with pytest.raises(InputError, match="no closed form"):
+    with refused("prior"):
         log_bayes_factor(a, posterior("db2"))
 
 
@@ -236,7 +236,7 @@ def test_whitened_models_of_different_data_are_not_compared(accurate, rng):
     twice = with_noise_covariance(with_noise_covariance(plain, variances=2.0), variances=0.5)
     assert log_bayes_factor(accurate.infer(twice, rng), c).value == pytest.approx(0, abs=1e-6)
     for one, two in ((a, b), (b, c)):
-        with pytest.raises(InputError, match="different data"):
+        with refused("Bayes factor"):
             log_bayes_factor(one, two)
 
 
@@ -244,12 +244,12 @@ def test_improper_priors_are_refused(rng):
     X, B = Dense(np.eye(2)), Dense(np.array([[1.0, -1.0]]))
     model = GeneralizedLinearModel(X, np.ones(2), 0.3, (SiteBlock("difference", B, Laplace(1.0)),))
     posterior = DoubleLoop(Exact()).infer(model, rng)
-    with pytest.raises(InputError, match=r"1 coefficients for 2 unknowns.*proper"):
+    with refused("prior"):
         log_evidence(posterior)
     heavy = GeneralizedLinearModel(
         Dense(np.eye(1) + 0j), np.ones(1) + 0j, 0.3, (SiteBlock("one", Dense(np.eye(1) + 0j), StudentT(1.0, 1.0)),)
     )
-    with pytest.raises(InputError, match="not integrable"):
+    with refused("prior"):
         prior_log_normaliser(heavy)
 
 

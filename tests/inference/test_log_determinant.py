@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import Identity, InputError, Laplace, SiteBlock, cartesian
+from mri_design import Identity, Laplace, SiteBlock, cartesian
 from mri_design.inference.criterion import LogDeterminant
 from mri_design.model.precision import PosteriorPrecision
 from tests.slow_cases import slow_case
@@ -14,14 +14,20 @@ def dense(precision: PosteriorPrecision) -> float:
 
 
 @pytest.mark.parametrize(
-    "model_name", ["groups", "coils", slow_case("parts"), slow_case("real image"), slow_case("wavelet")]
+    ("model_name", "real"),
+    [
+        ("groups", np.float64),
+        ("groups", np.float32),
+        ("coils", np.float64),
+        *(slow_case(name, np.float64) for name in ("parts", "real image", "wavelet")),
+    ],
 )
-def test_within_its_standard_error(tiny_model, model_name, random_precisions):
-    model = tiny_model(model_name)
+def test_within_its_standard_error(tiny_model, model_name, real, random_precisions):
+    model = tiny_model(model_name, real=real)
     precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 3))
     like = model.back_projection()
     found = LogDeterminant(probes=60, steps=40)(precision, np.random.default_rng(0), like)
-    assert abs(found.value - dense(precision)) < 4 * found.std_error + 1e-9
+    assert abs(found.value - dense(precision)) < 4 * found.std_error + (1e-9 if real is np.float64 else 1e-3)
     assert found.std_error < 0.15 * np.sqrt(model.measurement.in_size)
     assert found.convergence.matvecs <= 60 * 40
 
@@ -45,25 +51,3 @@ def test_too_few_steps_are_said_to_be_that():
     assert not short.convergence.converged and long.convergence.converged
     assert short.value > long.value + 4 * long.std_error
     assert abs(long.value - dense(precision)) < 4 * long.std_error
-
-
-def test_single_precision(tiny_model, random_precisions):
-    model = tiny_model("groups", real=np.float32)
-    precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 3))
-    like = model.back_projection()
-    assert like.dtype == np.complex64
-    found = LogDeterminant(60, 40)(precision, np.random.default_rng(0), like)
-    assert abs(found.value - dense(precision)) < 4 * found.std_error + 1e-3
-
-
-def test_settings_and_matrices_that_cannot_be_are_refused(tiny_model):
-    with pytest.raises(InputError, match="probes: got 1; wanted a whole number, 2 or more"):
-        LogDeterminant(probes=1)
-    with pytest.raises(InputError, match="steps: got 0; wanted a whole number, 1 or more"):
-        LogDeterminant(steps=0)
-    model = tiny_model("matrix")
-    broken = PosteriorPrecision(
-        model.measurement, model.blocks, tuple(np.full(b.site_shape, -9.0) for b in model.blocks)
-    )
-    with pytest.raises(InputError, match="positive definite"):
-        LogDeterminant()(broken, np.random.default_rng(0), model.back_projection())

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import InputError
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.companion import companion_patches, unit_modulus
 from mri_design.model.mr_image import MRSlice
@@ -23,35 +22,8 @@ def head(shape: tuple[int, int], levels: tuple[float, ...] = (0.3, 0.9, 0.5)) ->
     return image + 0.3 * (np.hypot(y[:, None] + 0.45, x[None, :] - 0.2) < 0.13)
 
 
-def by_search(image: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest patches of every pixel and their differences, one pair after the other."""
-    ny, nx = image.shape
-    inside = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-    reach = [min(4, (n - 1) // 2) for n in image.shape]
-    differences, neighbours = np.zeros((2, count, ny, nx))
-    for y, x in np.ndindex(ny, nx):
-        found = []
-        for dy in range(-reach[0], reach[0] + 1):
-            for dx in range(-reach[1], reach[1] + 1):
-                if dy or dx:
-                    here = [image[(y + a) % ny, (x + b) % nx] for a, b in inside]
-                    there = [image[(y + dy + a) % ny, (x + dx + b) % nx] for a, b in inside]
-                    rms = np.sqrt(np.mean(np.subtract(here, there) ** 2))
-                    found.append((rms, (y + dy) % ny * nx + (x + dx) % nx))
-        differences[:, y, x], neighbours[:, y, x] = np.transpose(sorted(found)[:count])
-    return neighbours, differences
-
-
 def grained(shape: tuple[int, int], seed: int = 0) -> np.ndarray:
     return head(shape) + 0.02 * np.random.default_rng(seed).standard_normal(shape)
-
-
-def test_pixels_are_alike_whose_surroundings_a_search_over_everything_finds_alike():
-    image = grained((12, 11))
-    patches = companion_patches([image], 4)
-    neighbours, differences = by_search(unit_modulus(image), 4)
-    np.testing.assert_array_equal(patches.neighbours, neighbours)
-    np.testing.assert_allclose(patches.differences, differences, atol=1e-9)
 
 
 def test_brightness_and_phase_of_a_companion_do_not_matter():
@@ -73,21 +45,6 @@ def test_pixels_belong_together_only_where_they_do_in_every_companion():
         between = np.abs(flat[own] - flat[both.neighbours]).mean()
         assert between < 1.3 * both.differences.mean()
         assert between > np.abs(flat[own] - flat[companion_patches([image]).neighbours]).mean()
-
-
-@pytest.mark.parametrize(
-    "image",
-    [
-        np.ones((32, 32)),
-        np.zeros((32, 32)),
-        np.full((32, 32), np.nan),
-        np.random.default_rng(0).standard_normal((32, 32)),
-    ],
-    ids=["constant", "zero", "nan", "noise"],
-)
-def test_images_that_show_nothing_are_refused(image):
-    with pytest.raises(InputError):
-        companion_patches([image])
 
 
 def test_rates_are_those_of_expected_differences_up_to_the_limit():
@@ -126,9 +83,3 @@ def test_a_companion_lowers_the_error_and_without_one_its_block_is_left_out(scan
     assert [block.name for block in one.model(lines).blocks] == ["differences"]
     assert [block.name for block in with_companion.model(lines).blocks] == ["differences", "companion"]
     assert error(with_companion) < 0.95 * error(one)
-
-
-def test_patches_of_another_grid_are_refused(scan):
-    one, *_ = scan
-    with pytest.raises(InputError, match="companion"):
-        replace(one, companion=companion_patches([grained((12, 12))]))

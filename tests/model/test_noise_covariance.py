@@ -10,7 +10,6 @@ from mri_design import (
     Gaussian,
     GeneralizedLinearModel,
     Identity,
-    InputError,
     SiteBlock,
     evidence_bound,
     with_noise_covariance,
@@ -75,24 +74,3 @@ def test_whitenings_have_their_adjoint_and_batches(kind, tiny_model):
     np.testing.assert_allclose(X(u)[1], X(u[1]))
     single = with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
     assert single.data.dtype == np.complex64
-
-
-@pytest.mark.parametrize(
-    ("argument", "match"),
-    [
-        ({}, "nothing.*one of"),
-        ({"variances": 1.0, "coils": np.eye(3)}, "one of"),
-        ({"variances": 0.0}, r"variances.*positive"),
-        ({"variances": -1.0}, r"variances.*positive"),
-        ({"variances": np.nan}, r"variances.*positive"),
-        ({"variances": np.ones(7)}, r"variances.*\(7,\)"),
-        ({"coils": np.eye(2)}, r"coil covariance.*\(2, 2\)"),
-        ({"coils": np.diag([1.0, 1.0, 0.0])}, "coil covariance.*eigenvalue"),
-        ({"coils": np.diag([1.0, np.inf, 1.0])}, "coil covariance"),
-        ({"coils": np.triu(np.ones((3, 3)))}, "coil covariance.*not Hermitian"),
-        ({"matrix": np.eye(4)}, r"noise covariance.*\(4, 4\)"),
-    ],
-)
-def test_covariances_that_cannot_be_are_refused(argument, match, tiny_model):
-    with pytest.raises(InputError, match=match):
-        with_noise_covariance(tiny_model("coils"), **argument)

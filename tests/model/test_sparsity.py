@@ -1,9 +1,6 @@
-import re
-
 import numpy as np
-import pytest
 
-from mri_design import InputError, SparsityBlock
+from mri_design import SparsityBlock
 from mri_design.model.sparsity import DETERMINED
 
 BLOCK = SparsityBlock("pixels", 100.0, tau_limit=0.4, tau_limit_bright=0.02)
@@ -51,18 +48,5 @@ def test_a_limit_of_every_pixel_is_that_of_its_site() -> None:
     np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["differences", "non-local"])
-def test_other_blocks_have_no_bright_coefficients(kind: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"tau_limit_bright: got block {kind}")):
-        SparsityBlock(kind, 1.0, tau_limit=0.4, tau_limit_bright=0.02)
-
-
-def test_the_lower_limit_needs_a_limit_of_the_others() -> None:
-    with pytest.raises(InputError, match="that has a tau_limit, too"):
-        SparsityBlock("pixels", 1.0, tau_limit_bright=0.02)
-
-
-def test_reweighting_needs_a_lower_limit() -> None:
-    with pytest.raises(InputError, match="reweighted: got block pixels"):
-        SparsityBlock("pixels", 1.0, tau_limit=0.4, reweighted=True)
+def test_reweighting_takes_the_limit_of_a_determined_image() -> None:
     np.testing.assert_array_equal(BLOCK.less_where_bright(half_bright()).tau_limit, limits(DETERMINED[0]))

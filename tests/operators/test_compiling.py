@@ -64,15 +64,6 @@ def work(number):
     return pulled(x, 3 * x, 0.5)
 """
 SERIAL = COMPILES + "print(work(float))"
-WORKERS = (
-    COMPILES
-    + """
-if __name__ == "__main__":
-    import multiprocessing
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        print(pool.map(work, [float, float]))
-"""
-)
 
 
 @pytest.fixture(scope="module")
@@ -112,23 +103,6 @@ def test_without_a_folder_for_the_cache_loops_are_compiled_all_the_same_and_it_i
     anew = ran(read_only(SERIAL), unwritable, tmp_path)
     assert anew.stdout == kept.stdout and kept.stderr == ""
     assert anew.stderr.startswith(NOT_KEPT) and anew.stderr.count("\n") == 1 and "NUMBA_CACHE_DIR" in anew.stderr
-
-
-@pytest.mark.thorough
-def test_a_cache_that_cannot_be_written_later_is_said_once_too(unwritable: dict[str, str], tmp_path: Path) -> None:
-    environment = unwritable | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    done = ran(SERIAL, environment, tmp_path, "gone")
-    assert done.stdout and done.stderr.startswith(NOT_KEPT) and done.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
-def test_worker_processes_do_not_repeat_that_no_cache_can_be_written(
-    unwritable: dict[str, str], tmp_path: Path
-) -> None:
-    done = ran(read_only(WORKERS), unwritable, tmp_path)
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr.startswith(NOT_KEPT) and done.stderr.count("\n") == 1
 
 
 @pytest.mark.slow

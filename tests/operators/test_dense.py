@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mri_design import Dense, InputError
+from mri_design import Dense
 from mri_design.operators.dense import SparseMatrix
 
 
@@ -55,18 +55,3 @@ def test_duplicates_add_up_and_the_given_matrix_is_left_alone():
     ours = SparseMatrix(given)
     given.data[:] = 0
     np.testing.assert_array_equal(ours(np.array([5.0, 7.0, 9.0])), [21.0])
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        np.eye(3),
-        scipy.sparse.csr_array(1j * np.eye(2)),
-        scipy.sparse.csr_array([[np.nan, 1.0]]),
-        scipy.sparse.csr_array([[np.inf, 1.0]]),
-        "rows",
-    ],
-)
-def test_what_is_no_sparse_matrix_of_finite_real_numbers_is_refused(matrix):
-    with pytest.raises(InputError, match="sparse matrix"):
-        SparseMatrix(matrix)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import InputError, NonUniformFourier
+from mri_design import NonUniformFourier
 from mri_design.operators.nonuniform import density_weights
 
 pytest.importorskip("finufft")
@@ -42,11 +42,6 @@ def test_the_weighted_adjoint_shows_the_image(spokes):
     plain = X.adjoint(X(image))
     fitted = plain * np.vdot(plain, image) / np.vdot(plain, plain)
     assert np.linalg.norm(fitted - image) > 0.3 * np.linalg.norm(image)
-
-
-def test_no_iteration_is_refused(spokes):
-    with pytest.raises(InputError, match="iterations"):
-        density_weights(spokes(4, 8), (8, 8), iterations=0)
 
 
 def test_given_weights_keep_their_ratios_and_get_the_area_of_the_computed_ones() -> None:

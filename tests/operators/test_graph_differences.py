@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Identity, InputError, Wavelet
+from mri_design import FiniteDifferences, Identity, Wavelet
 from mri_design.operators.sparsity import GraphDifferences
 from tests.operators.noise import noise
 
@@ -94,19 +94,3 @@ def test_powers_of_rows_under_a_circulant_are_those_of_dense_matrices(shape):
         np.testing.assert_allclose(operator.row_powers(spectrum).ravel(), expected, atol=1e-12)
     assert (Identity(shape) + Identity(shape)).row_powers(spectrum) is None
     assert Wavelet((8, 8), "haar", 1).row_powers(np.ones((8, 8))).shape == (8, 8)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        np.zeros((2, 3), int),
-        np.zeros((2, 3, 3)),
-        np.zeros((0, 3, 3), int),
-        np.full((1, 3, 3), 9),
-        -np.ones((1, 2, 2), int),
-    ],
-    ids=["two axes", "no whole numbers", "none", "beyond the grid", "negative"],
-)
-def test_what_is_no_graph_is_refused(given):
-    with pytest.raises(InputError, match="neighbours"):
-        GraphDifferences(given)

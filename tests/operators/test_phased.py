@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Identity, InputError, Wavelet
+from mri_design import FiniteDifferences, Identity, Wavelet
 from mri_design.operators.elementary import PhasedParts, RealAndImaginary
 from tests.operators.noise import noise
 
@@ -74,12 +74,3 @@ def test_no_eigenvalue_of_the_gram_matrix_is_below_the_floor(kind, imaginary):
     least = np.linalg.eigvalsh(rows.T @ rows)[0]
     assert operator.gram_floor() <= least + 1e-9
     assert (operator.gram_floor() > 0) == (kind != "differences")  # which do not see a constant image
-
-
-def test_refusals():
-    with pytest.raises(InputError, match="complex-linear"):
-        PhasedParts(RealAndImaginary((4, 4)), rotation_of((4, 4)))
-    with pytest.raises(InputError, match="rotation"):
-        PhasedParts(Identity((4, 4)), rotation_of((4, 5)))
-    with pytest.raises(InputError, match="moduli"):
-        PhasedParts(Identity((4, 4)), 2 * rotation_of((4, 4)))

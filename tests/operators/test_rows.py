@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import scipy.sparse
 
 import mri_design as md
@@ -40,15 +39,3 @@ def test_a_matrix_on_disk_is_a_dense_one(tmp_path) -> None:
     np.testing.assert_allclose(operator(u), dense(u))
     np.testing.assert_allclose(operator.adjoint(v), dense.adjoint(v))
     np.testing.assert_array_equal(operator.rows(np.array([3, 22])), matrix[[3, 22]])
-
-
-def test_files_that_are_no_matrix_are_refused(tmp_path) -> None:
-    for name, array in (("flat", np.ones(4)), ("whole", np.ones((2, 2), dtype=int)), ("nan", np.full((3, 2), np.nan))):
-        np.save(tmp_path / f"{name}.npy", array)
-        with pytest.raises(md.InputError, match=name):
-            RowsOnDisk(tmp_path / f"{name}.npy")
-    (tmp_path / "text.npy").write_text("no array")
-    with pytest.raises(md.InputError, match="text"):
-        RowsOnDisk(tmp_path / "text.npy")
-    with pytest.raises(md.InputError, match="missing"):
-        RowsOnDisk(tmp_path / "missing.npy")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design import InputError, equispaced_angles, radial_spokes
+from mri_design import equispaced_angles, radial_spokes
 from mri_design.operators.trajectory import checked_trajectory, look_of_trajectory
+from tests.refusals import refused
 
 SHAPE = (64, 64)
 SPOKES = radial_spokes(64, equispaced_angles(7), oversampling=2)
@@ -38,15 +39,11 @@ def test_looks_and_refusals(trajectory, shape, convention):
         assert not look.cure
         np.testing.assert_array_equal(checked_trajectory(trajectory, shape), trajectory)
         return
-    with pytest.raises(InputError, match="trajectory: got shape") as refusal:
+    with refused("trajectory") as caught:
         checked_trajectory(trajectory, shape)
-    assert (f"looks like {convention}" in str(refusal.value)) == (convention != "unknown")
-    assert look.cure in str(refusal.value)
+    assert caught.value.cure == look.cure
 
 
 def test_without_a_grid_only_the_layout_is_looked_at():
     assert checked_trajectory(SPOKES / 64).dtype == np.float64
     assert checked_trajectory([[1, 2]]).tolist() == [[1.0, 2.0]]
-    for wrong in (np.zeros((0, 2)), [[np.nan, 0.0]], "spokes", np.zeros((4, 3)), SPOKES[..., 0] * 1j):
-        with pytest.raises(InputError, match="trajectory"):
-            checked_trajectory(wrong)

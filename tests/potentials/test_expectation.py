@@ -10,20 +10,16 @@ import scipy.special
 from mri_design import (
     ExponentialPower,
     Gaussian,
-    Identity,
-    InputError,
     Laplace,
     Logistic,
     Poisson,
     PositiveMixture,
     Sech2,
     ShiftedMixture,
-    SiteBlock,
     StudentT,
     Tilted,
 )
 from mri_design.potentials.base import SuperGaussian, line_expectation, radial_expectation
-from mri_design.potentials.requirements import represented
 
 LINE = [
     Gaussian(1.7),
@@ -138,13 +134,10 @@ def test_the_logistic_expectation_holds_at_every_width(sd: float) -> None:
         assert float(got.d_variance) == pytest.approx(-0.5 * mass @ (sig * (1 - sig)), rel=1e-9, abs=1e-14)
 
 
-def test_poisson_sites_are_normalised_over_counts_and_refuse_what_they_are_not() -> None:
+def test_counts_and_labels_add_up_to_one() -> None:
     s = np.array([-0.5, 0.9])
     total = sum(np.exp(Poisson(y, 2.5).log_t(s)) for y in range(80))
     np.testing.assert_allclose(total, 1, rtol=1e-12)
-    with pytest.raises(InputError, match="VariationalGaussian, LaplacePropagation, LaplaceFilter or DecoupledGaussian"):
-        represented(Poisson(2))
-    with pytest.raises(InputError, match="on moduli"):
-        SiteBlock("counts", Identity((3,)), Poisson(np.ones(3)))
+    np.testing.assert_allclose(sum(np.exp(Logistic(c, 0.7).log_t(s)) for c in (-1.0, 1.0)), 1)
     one = Poisson([1, 4], [0.5, 2.0]).at((1,), (2,))
     assert float(one.log_t(np.array(0.3))) == pytest.approx(float(Poisson(4, 2.0).log_t(np.array(0.3))))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
+from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
 from mri_design.experiment.sources import SliceChoice
 from mri_design.operators.conventions import to_kspace
 from mri_design.runs.convert import convert_file
@@ -85,15 +85,14 @@ def test_lines_come_back_from_every_format(convert: Convert, scan_file: Path, tm
     assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
     np.testing.assert_array_equal(after.kspace, before.kspace)
     np.testing.assert_array_equal(after.measured, before.measured)
-    lost = made.sentences[-1]
-    parts = {"coil_maps": "coil maps", "noise_variance": "the noise variance", "reference": "the true image"}
-    for part, words in parts.items():
-        kept = getattr(after, part) is not None
-        if not (part == "coil_maps" and name == "a.cfl"):
-            assert kept != (words in lost)
-        if kept:
-            np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
-    assert made.sentences[0].startswith("1 slice, 3 coils, 9 lines of a grid of 12 x 10 (ky x kx): ")
+    kept = {part for part in ("coil_maps", "noise_variance", "reference") if getattr(after, part) is not None}
+    assert kept == {"a.npz": {"coil_maps", "noise_variance", "reference"}, "a.mrd": set()}.get(name, {"noise_variance"})
+    for part in kept:
+        np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
+    assert len(made.sentences) > (kept != {"coil_maps", "noise_variance", "reference"})
+    if name == "a.cfl":
+        beside = with_maps(after, tmp_path / "out" / "a_maps.cfl")
+        np.testing.assert_allclose(beside.coil_maps, before.coil_maps, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.h5", "a.cfl"])
@@ -101,43 +100,11 @@ def test_the_covariance_of_the_noise_comes_along(convert: Convert, tmp_path: Pat
     mixing = np.eye(3) + 0.4j * np.eye(3, k=1)
     covariance = 0.01 * mixing @ mixing.conj().T
     write_npz(tmp_path / "noisy.npz", {"kspace": _scan().kspace, "noise_covariance": covariance})
-    made = convert(tmp_path / "noisy.npz", name)
+    convert(tmp_path / "noisy.npz", name)
     after = read(tmp_path / "out" / name, isolated=False)
     assert isinstance(after, KSpaceData) and after.noise_covariance is not None
     np.testing.assert_allclose(after.noise_covariance, covariance, rtol=1e-5, atol=1e-9)
-    assert not any("covariance" in sentence for sentence in made.sentences if sentence.startswith("Not in"))
     np.testing.assert_array_equal(after.kspace, _scan().kspace)
-
-
-@pytest.mark.parametrize("name", ["a.npz", "a.cfl"])
-def test_samples_along_a_trajectory_keep_their_covariance(
-    convert: Convert, spokes_file: Path, tmp_path: Path, name: str
-) -> None:
-    with np.load(spokes_file) as stored:
-        arrays = {key: stored[key] for key in stored.files if key != "noise_variance"}
-    covariance = np.array([[2, 1j, 0], [-1j, 3, 0.5], [0, 0.5, 1]])
-    write_npz(spokes_file, {**arrays, "noise_covariance": covariance})
-    convert(spokes_file, name)
-    after = read(tmp_path / "out" / name)
-    assert isinstance(after, TrajectoryData)
-    np.testing.assert_array_equal(after.noise_covariance, covariance)
-
-
-@pytest.mark.parametrize("wrong", [[[1]], [[[1, 0]], [[1, 0]]], [[[1, "0"]]], 3])
-def test_a_header_with_another_covariance_is_refused(tmp_path: Path, wrong: object) -> None:
-    write_npy(tmp_path / "a.npy", _scan().kspace)
-    write_json(tmp_path / "a.json", {"noise_covariance": wrong})
-    with pytest.raises(InputError) as refused:
-        read(tmp_path / "a.npy")
-    assert refused.value.field.endswith("noise_covariance")
-
-
-def test_coil_maps_stand_beside_a_bart_pair(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
-    convert(scan_file, "a.cfl")
-    before, after = read(scan_file), read(tmp_path / "out" / "a.cfl")
-    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
-    again = with_maps(after, tmp_path / "out" / "a_maps.cfl")
-    np.testing.assert_allclose(again.coil_maps, before.coil_maps, atol=1e-6)
 
 
 def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> None:
@@ -153,13 +120,11 @@ def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> No
 
 
 def test_sizes_come_from_the_input_or_are_given(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
-    assert "field_of_view gives the field of view" in convert(scan_file, "plain.h5").sentences[1]
     convert(scan_file, "sized.h5", field_of_view=(0.24, 0.2))
     sized = read(tmp_path / "out" / "sized.h5", isolated=False)
     assert isinstance(sized, KSpaceData) and sized.geometry is not None
     assert sized.geometry[0].pixel == pytest.approx((20.0, 20.0))
-    made = convert(tmp_path / "out" / "sized.h5", "again.h5")
-    assert not any("field_of_view" in sentence for sentence in made.sentences)
+    convert(tmp_path / "out" / "sized.h5", "again.h5")
     again = read(tmp_path / "out" / "again.h5", isolated=False)
     assert isinstance(again, KSpaceData) and again.geometry == sized.geometry
 
@@ -173,6 +138,14 @@ def test_samples_along_a_trajectory_come_back(convert: Convert, spokes_file: Pat
     np.testing.assert_allclose(after.trajectory, before.trajectory, atol=1e-6)
     assert (after.n_readouts, after.grid_shape, after.noise_variance) == (5, (8, 8), 0.25)
     assert (tmp_path / "out" / "a_maps.cfl").exists() == (name == "a.cfl")
+    with np.load(spokes_file) as stored:
+        arrays = {key: stored[key] for key in stored.files if key != "noise_variance"}
+    covariance = np.array([[2, 1j, 0], [-1j, 3, 0.5], [0, 0.5, 1]])
+    write_npz(spokes_file.with_name("noisy.npz"), {**arrays, "noise_covariance": covariance})
+    convert(spokes_file.with_name("noisy.npz"), f"b{name[1:]}")
+    noisy = read(tmp_path / "out" / f"b{name[1:]}")
+    assert isinstance(noisy, TrajectoryData)
+    np.testing.assert_array_equal(noisy.noise_covariance, covariance)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.nii", "a.nii.gz"])
@@ -180,11 +153,10 @@ def test_images_keep_their_values(convert: Convert, tmp_path: Path, name: str) -
     images = np.random.default_rng(3).random((2, 6, 5)).astype(np.float32) - 0.2
     write_npy(tmp_path / "images.npy", images)
     if ".nii" in name:
-        made = convert(tmp_path / "images.npy", name, field_of_view=(0.12, 0.2))
+        convert(tmp_path / "images.npy", name, field_of_view=(0.12, 0.2))
         opened = nibabel.load(tmp_path / "out" / name)
         np.testing.assert_array_equal(np.asarray(opened.dataobj).T, images)
         assert opened.header.get_zooms() == pytest.approx((40.0, 20.0, 1.0))
-        assert "thickness of the slice is not known" in made.sentences[1]
     else:
         convert(tmp_path / "images.npy", name)
         after = read(tmp_path / "out" / name)
@@ -195,21 +167,20 @@ def test_images_keep_their_values(convert: Convert, tmp_path: Path, name: str) -
 def test_complex_images_stay_images(convert: Convert, tmp_path: Path) -> None:
     images = (np.random.default_rng(4).random((2, 6, 5)) + 1j).astype(np.complex64)
     write_npz(tmp_path / "images.npz", {"image": images})
-    with pytest.raises(UsageError, match=r"would be read as k-space; give a name that ends in \.npz"):
+    with pytest.raises(UsageError):
         convert(tmp_path / "images.npz", "a.npy")
     convert(tmp_path / "images.npz", "a.npz")
     after = read(tmp_path / "out" / "a.npz")
     assert isinstance(after, ImageStack)
     np.testing.assert_array_equal(after.images, images)
-    assert "Not in this file: the phase." in convert(tmp_path / "images.npz", "a.nii").sentences
+    convert(tmp_path / "images.npz", "a.nii")
     np.testing.assert_allclose(nibabel.load(tmp_path / "out" / "a.nii").get_fdata().T, np.abs(images), rtol=1e-6)
 
 
 def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: Path) -> None:
     images = np.random.default_rng(5).random((3, 6, 5)).astype(np.float32)
     write_npy(tmp_path / "images.npy", images)
-    made = convert(tmp_path / "images.npy", "one.dcm", field_of_view=(0.12, 0.1))
-    assert len(made.sentences) == 1 and "one_0001.dcm to one_0003.dcm" in made.sentences[0]
+    convert(tmp_path / "images.npy", "one.dcm", field_of_view=(0.12, 0.1))
     files = [pydicom.dcmread(tmp_path / "out" / f"one_{number:04d}.dcm") for number in (1, 2, 3)]
     assert len({file.SeriesInstanceUID for file in files}) == 1 and len({file.SOPInstanceUID for file in files}) == 3
     assert [file.InstanceNumber for file in files] == [1, 2, 3]
@@ -219,7 +190,6 @@ def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: P
     write_npy(tmp_path / "single.npy", images[0])
     made = convert(tmp_path / "single.npy", "single.dcm")
     assert [path.name for path in made.files] == ["single.dcm"]
-    assert "neither do the files" in made.sentences[-1]
 
 
 def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: Path) -> None:
@@ -231,8 +201,7 @@ def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: P
     )
     stack = np.random.default_rng(8).random((3, 6, 5)).astype(np.float32)
     (tmp_path / "stack.nii").write_bytes(nifti_bytes(stack, place, "x", compressed=False))
-    assert len(convert(tmp_path / "stack.nii", "slice.dcm").sentences) == 1
-    assert "sizes and places" in convert(tmp_path / "stack.nii", "a.npy").sentences[-1]
+    convert(tmp_path / "stack.nii", "slice.dcm")
     for number in range(3):
         source = f"slice_{number + 1:04d}"
         convert(tmp_path / "out" / f"{source}.dcm", f"{source}.nii")
@@ -246,7 +215,7 @@ def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: P
 
 def test_nifti_without_sizes_becomes_dicom_without_sizes(convert: Convert, tmp_path: Path) -> None:
     nibabel.save(nibabel.Nifti1Image(np.ones((5, 6, 1), np.float32), np.eye(4)), tmp_path / "image.nii")
-    assert "--fov gives the field of view" in convert(tmp_path / "image.nii", "a.dcm").sentences[-1]
+    convert(tmp_path / "image.nii", "a.dcm")
     assert "PixelSpacing" not in pydicom.dcmread(tmp_path / "out" / "a.dcm")
     convert(tmp_path / "image.nii", "b.dcm", field_of_view=(0.24, 0.2))
     assert list(pydicom.dcmread(tmp_path / "out" / "b.dcm").PixelSpacing) == [40, 40]
@@ -258,64 +227,44 @@ def test_dicom_images_stay_the_patient_s(convert: Convert, tmp_path: Path) -> No
     file = pydicom.dcmread(tmp_path / "out" / "first.dcm")
     file.PatientID, file.StudyInstanceUID = "77", "1.2.3"
     file.save_as(tmp_path / "own.dcm")
-    made = convert(tmp_path / "own.dcm", "second.dcm")
-    assert "names as its source" in made.sentences[-1]
+    convert(tmp_path / "own.dcm", "second.dcm")
     again = pydicom.dcmread(tmp_path / "out" / "second.dcm")
     assert (again.PatientID, again.StudyInstanceUID) == ("77", "1.2.3")
     assert again.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID != again.SOPInstanceUID
-    assert "identifiers of the patient" in convert(tmp_path / "own.dcm", "a.npz").sentences[-1]
 
 
-def test_volumes_become_no_lines(convert: Convert, tmp_path: Path) -> None:
-    rng = np.random.default_rng(6)
-    write_npy(tmp_path / "volume.npy", rng.standard_normal((2, 6, 5, 4)) + 1j * rng.standard_normal((2, 6, 5, 4)))
-    write_json(tmp_path / "volume.json", {"dims": ["coil", "ky", "kz", "kx"]})
-    with pytest.raises(UsageError, match=r"is a volume.*Give a name that ends in \.cfl, \.npz or \.npy"):
-        convert(tmp_path / "volume.npy", "a.h5")
-    convert(tmp_path / "volume.npy", "a.npz")
-    before, after = read(tmp_path / "volume.npy"), read(tmp_path / "out" / "a.npz")
-    assert isinstance(before, KSpaceData) and isinstance(after, KSpaceData)
-    np.testing.assert_array_equal(after.kspace, before.kspace)
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "said"),
-    [
-        ("a.nii", {}, r"holds k-space: reconstruct it \(mri-design recon"),
-        ("a.tiff", {}, r"a\.tiff has no ending that says a format: end it in \.npz"),
-        (".h5", {}, r"\.h5 has no ending"),
-        ("a.npz", {"field_of_view": (0.2, 0.2)}, r"--fov is for files with sizes of pixels: \.h5"),
-    ],
-)
-def test_what_cannot_be_is_refused(
-    convert: Convert, scan_file: Path, name: str, given: dict[str, tuple[float, float]], said: str
-) -> None:
-    with pytest.raises(UsageError, match=said):
-        convert(scan_file, name, **given)
-
-
-def test_what_images_and_trajectories_cannot_be_is_refused(convert: Convert, spokes_file: Path) -> None:
-    with pytest.raises(UsageError, match=r"samples along a trajectory: end the name of the file in \.npz or \.cfl"):
-        convert(spokes_file, "a.h5")
-    write_npy(spokes_file.with_name("image.npy"), np.ones((6, 5)))
-    with pytest.raises(UsageError, match=r"holds images, from which no k-space is made here: end .* \.nii\.gz"):
-        convert(spokes_file.with_name("image.npy"), "a.cfl")
-    with pytest.raises(UsageError, match="slices behind # belong to verbs that take several"):
-        convert(f"{spokes_file}#0", "a.npz")
+def test_what_a_format_cannot_hold_is_refused(convert: Convert, scan_file: Path, spokes_file: Path) -> None:
+    folder = scan_file.parent
+    write_npy(folder / "image.npy", np.ones((6, 5)))
+    write_npy(folder / "volume.npy", np.ones((2, 6, 5, 4)) + 1j)
+    write_json(folder / "volume.json", {"dims": ["coil", "ky", "kz", "kx"]})
+    write_npy(folder / "slices.npy", np.ones((3, 1, 8, 6), dtype=np.complex64))
+    for source, name in (
+        *((scan_file, name) for name in ("a.nii", "a.tiff", ".h5")),
+        *((spokes_file, "a.h5"), (folder / "image.npy", "a.cfl"), (folder / "volume.npy", "a.h5")),
+        (f"{spokes_file}#0", "a.npz"),
+    ):
+        with pytest.raises(UsageError):
+            convert(source, name)
+    with pytest.raises(UsageError):
+        convert(scan_file, "a.npz", field_of_view=(0.2, 0.2))
+    plane = Recipe().replacing("design", encoding="plane")
+    with pytest.raises(UsageError):
+        convert_file(str(folder / "slices.npy"), folder / "a.cfl", plane)
+    convert_file(str(folder / "slices.npy"), folder / "a.cfl", plane, slices=SliceChoice("1"))
 
 
 def test_inputs_and_their_headers_stay_as_they_are(scan_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"scan\.npz belongs to the input"):
-        convert_file(str(scan_file), scan_file, Recipe())
     write_made_files(convert_file(str(scan_file), tmp_path / "a.cfl", Recipe()))
-    for source in ("a", "a.hdr", "a.cfl"):
-        with pytest.raises(UsageError, match="belongs to the input"):
-            convert_file(str(tmp_path / source), tmp_path / "a.cfl", Recipe())
-    with pytest.raises(UsageError, match=r"a\.json belongs to the input"):
-        convert_file(str(tmp_path / "a.cfl"), tmp_path / "a.npy", Recipe())
     (tmp_path / "b.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"b\.json would be read as the header of b\.npz"):
-        convert_file(str(scan_file), tmp_path / "b.npz", Recipe())
+    for source, name in (
+        ("scan.npz", "scan.npz"),
+        *((source, "a.cfl") for source in ("a", "a.hdr", "a.cfl")),
+        ("a.cfl", "a.npy"),  # whose header is the input's
+        ("scan.npz", "b.npz"),  # beside which a header of something else stands
+    ):
+        with pytest.raises(UsageError):
+            convert_file(str(tmp_path / source), tmp_path / name, Recipe())
 
 
 INTEROPERABLE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
@@ -415,12 +364,3 @@ def test_a_volume_goes_to_bart_and_back(tmp_path: Path) -> None:
     alone = read(tmp_path / "one.cfl")  # noise alone, which does not look like a plane: the header says it
     assert isinstance(alone, KSpaceData)
     np.testing.assert_allclose(alone.kspace, first.kspace[4:5], atol=1e-5)
-
-
-def test_slices_are_no_plane(tmp_path: Path) -> None:
-    kspace = np.ones((3, 1, 8, 6), dtype=np.complex64)
-    np.save(tmp_path / "slices.npy", kspace)
-    plane = Recipe().replacing("design", encoding="plane")
-    with pytest.raises(UsageError, match=r"3 slices, and a plane .* is one: choose it with --slice"):
-        convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane)
-    convert_file(str(tmp_path / "slices.npy"), tmp_path / "a.cfl", plane, slices=SliceChoice("1"))

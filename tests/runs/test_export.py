@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,12 +74,12 @@ def test_the_order_of_measurement_goes_before_that_of_choice(folder: Callable[..
 
 
 def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError, match="holds no finished run with a mask; give a folder of design, recon or"):
+    with pytest.raises(UsageError):
         read_run(tmp_path)
     path = folder()
     (path / "manifest.json").unlink()
     (path / "checkpoint.npz").touch()
-    with pytest.raises(UsageError, match="finish it with --resume first"):
+    with pytest.raises(UsageError):
         read_run(path)
 
 
@@ -96,22 +95,18 @@ def without_lines(path: Path, counted: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("counted", "measured", "cure"),
-    [
-        ("samples", "192 of 192 samples", "--to cfl, csv, mrd and npy its samples"),
-        ("shots", "5 of 16 shots", r"takes its trajectory\.npz to other formats"),
-        ("readouts", "5 of 16 readouts", "makes a sequence of the design that chose it"),
-    ],
+    ("counted", "measured"),
+    [("samples", "192 of 192 samples"), ("shots", "5 of 16 shots"), ("readouts", "5 of 16 readouts")],
 )
 def test_runs_over_anything_but_lines_have_images_and_no_lines(
-    folder: Callable[..., Path], counted: str, measured: str, cure: str
+    folder: Callable[..., Path], counted: str, measured: str
 ) -> None:
     path = without_lines(folder(), counted)
     images = read_run(path)
     assert (images.counted, images.measured) == (counted, measured)
     np.testing.assert_array_equal(images.image, IMAGE)
     np.testing.assert_array_equal(images.std, STD)
-    with pytest.raises(UsageError, match=f"no lines: --to nifti and --to dicom take its image.*{cure}"):
+    with pytest.raises(UsageError):
         images.line_order()
 
 
@@ -120,59 +115,44 @@ def test_images_of_a_trajectory_need_no_row_for_each_readout(folder: Callable[..
     np.save(path / "mask.npy", np.ones(40, dtype=bool))
     assert read_run(path).image is not None
     (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
-    with pytest.raises(InputError, match=r"run/recon\.npy: got shape \(16, 12\); wanted \(40, 12\), as mask\.npy"):
-        read_run(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("manifest.json", b"{", "run/manifest.json"),
-        ("manifest.json", b"", "empty file"),
-        ("manifest.json", b"[]", "run/manifest.json"),
-        ("manifest.json", b'{"lines": [], "settings": {}}', "run/manifest.json"),
-        ("manifest.json", b'{"lines": [1.5], "settings": {}}', "run/manifest.json"),
-        ("manifest.json", b'{"lines": [true], "settings": {}}', "run/manifest.json"),
-        ("manifest.json", b'{"lines": [1], "settings": []}', "run/manifest.json"),
-        ("manifest.json", b'{"lines": [8, 3, 12, 9, 1], "settings": {}}', "other than those of mask.npy"),
-        ("manifest.json", b'{"lines": [8, 3, 12, 9, 0, 8], "settings": {}}', "line 8 twice"),
-        ("manifest.json", b'{"lines": [8, 3, 12, 9, 99], "settings": {}}', "got 99"),
-        ("manifest.json", b'{"lines": [8, 3, 12, 9, 0], "settings": {"geometry": 7}}', "geometry of a slice"),
-        ("mask.npy", b"\x93NUMPY", "run/mask.npy"),
-        ("recon.npy", b"no array", "run/recon.npy"),
-        ("acquisition.csv", b"order,train,echo\n0,0,1\n", "run/acquisition.csv"),
-        ("acquisition.csv", b"train,line\n0,8\n0,x\n", "run/acquisition.csv"),
-        ("acquisition.csv", b"train,line\n0,8\n0,3\n", "other than those of mask.npy"),
-        ("acquisition.csv", b"train,line\n0,8,3\n", "run/acquisition.csv"),
-        ("acquisition.csv", b"\xff\xfe", "run/acquisition.csv"),
-    ],
-)
-def test_damaged_files_are_refused(folder: Callable[..., Path], name: str, content: bytes, words: str) -> None:
-    path = folder()
-    (path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:
-        read_run(path).line_order()
-    assert words in str(caught.value)
+        read_run(path)
+    assert caught.value.field == "run/recon.npy"
 
 
 @pytest.mark.parametrize(
-    ("name", "array"),
+    ("name", "content"),
     [
-        ("mask.npy", np.ones(16)),
-        ("mask.npy", np.ones((4, 4, 4), dtype=bool)),
-        ("recon.npy", STD),
-        ("recon.npy", IMAGE[:8]),
-        ("recon.npy", IMAGE[0]),
-        ("recon.npy", np.where(STD > 0.9, np.nan, IMAGE)),
-        ("std.npy", STD[:, :8]),
-        ("std.npy", IMAGE),
+        *(
+            ("manifest.json", content)
+            for content in (
+                *(b"{", b"", b"[]", b'{"lines": [], "settings": {}}', b'{"lines": [1.5], "settings": {}}'),
+                *(b'{"lines": [true], "settings": {}}', b'{"lines": [1], "settings": []}'),
+                b'{"lines": [8, 3, 12, 9, 1], "settings": {}}',  # other than those of the mask
+                b'{"lines": [8, 3, 12, 9, 0, 8], "settings": {}}',
+                b'{"lines": [8, 3, 12, 9, 99], "settings": {}}',
+                b'{"lines": [8, 3, 12, 9, 0], "settings": {"geometry": 7}}',
+            )
+        ),
+        ("mask.npy", b"\x93NUMPY"),
+        ("recon.npy", b"no array"),
+        ("acquisition.csv", b"order,train,echo\n0,0,1\n"),
+        ("acquisition.csv", b"train,line\n0,8\n0,x\n"),
+        ("acquisition.csv", b"train,line\n0,8\n0,3\n"),
+        ("acquisition.csv", b"train,line\n0,8,3\n"),
+        ("acquisition.csv", b"\xff\xfe"),
+        *(("mask.npy", array) for array in (np.ones(16), np.ones((4, 4, 4), dtype=bool))),
+        *(("recon.npy", array) for array in (STD, IMAGE[:8], IMAGE[0], np.where(STD > 0.9, np.nan, IMAGE))),
+        *(("std.npy", array) for array in (STD[:, :8], IMAGE)),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(folder: Callable[..., Path], name: str, array: np.ndarray) -> None:
+def test_damaged_files_and_arrays_that_do_not_fit_are_refused(
+    folder: Callable[..., Path], name: str, content: bytes | np.ndarray
+) -> None:
     path = folder()
-    np.save(path / name, array)
-    with pytest.raises(InputError, match=f"run/{name}"):
-        read_run(path)
+    (path / name).write_bytes(content) if isinstance(content, bytes) else np.save(path / name, content)
+    with pytest.raises(InputError):
+        read_run(path).line_order()
 
 
 def _sequence(resolution: float | None = None) -> SequenceRequest:
@@ -210,7 +190,6 @@ def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
     np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
     exported = export_run(ExportRequest(path, "cfl", tmp_path / "m.cfl"))
     assert b" ".join(exported.files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
-    assert "coil maps (" in exported.sentences[1]
 
 
 def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_path: Path) -> None:
@@ -224,27 +203,25 @@ def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("place", "extents", "zooms", "said"),
+    ("place", "extents", "zooms"),
     [
-        (None, None, (1.0, 1.0, 1.0), "sizes of 1 without a unit"),
-        (None, (0.24, 0.24), (20.0, 15.0, 1.0), "no place or directions"),
-        (SliceGeometry((2.0, 2.5), 5.0), None, (2.5, 2.0, 5.0), "no place or directions"),
-        (PLACED, (0.24, 0.24), (20.0, 15.0, 5.0), "standard deviation"),
+        (None, None, (1.0, 1.0, 1.0)),
+        (None, (0.24, 0.24), (20.0, 15.0, 1.0)),
+        (SliceGeometry((2.0, 2.5), 5.0), None, (2.5, 2.0, 5.0)),
+        (PLACED, (0.24, 0.24), (20.0, 15.0, 5.0)),
     ],
 )
-def test_what_nifti_does_not_know_it_says(
+def test_nifti_has_the_sizes_that_are_known_or_given(
     folder: Callable[..., Path],
     tmp_path: Path,
     place: SliceGeometry | None,
     extents: tuple[float, float] | None,
     zooms: tuple[float, ...],
-    said: str,
 ) -> None:
     request = ExportRequest(folder(place=place), "nifti", tmp_path / "i.nii", field_of_view=extents)
     exported = export_run(request)
     read = nibabel.Nifti1Image.from_bytes(exported.files[tmp_path / "i.nii"])
     assert read.header.get_zooms() == pytest.approx(zooms)
-    assert said in exported.sentences[-1]
 
 
 def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_path: Path) -> None:
@@ -254,12 +231,6 @@ def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_pat
     assert [image.SeriesDescription, std.SeriesDescription] == ["magnitude", "standard deviation"]
     assert image.DerivationDescription == "5 of 16 lines, reconstructed by mri-design"
     np.testing.assert_allclose(std.pixel_array * float(std.RescaleSlope), STD, atol=1e-5)
-    assert "how large pixels are" in exported.sentences[-1]
-
-
-def test_runs_without_images_have_none_to_export(folder: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="run holds no image; nifti is for runs of design and recon"):
-        export_run(ExportRequest(folder(images=False), "nifti", tmp_path / "i.nii"))
 
 
 @pytest.mark.parametrize("images", [True, False])
@@ -267,17 +238,17 @@ def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path]
     exported = export_run(ExportRequest(folder(images=images), "mrd", tmp_path / "s.h5"))
     columns = 12 if images else 16
     assert f"<x>{columns}</x><y>16</y><z>1</z>".encode() in exported.files[tmp_path / "s.h5"]
-    assert "those of 1 mm are written, marked as not known" in exported.sentences[-1]
     (tmp_path / "s.h5").write_bytes(exported.files[tmp_path / "s.h5"])
     assert summary(tmp_path / "s.h5", isolated=False).geometry is None
-    assert ("as many as there are lines" in exported.sentences[1]) is not images
+    if not images:
+        with pytest.raises(UsageError):
+            export_run(ExportRequest(tmp_path / "run", "nifti", tmp_path / "i.nii"))
 
 
 def test_seq_takes_geometry_and_readouts_from_the_run(folder: Callable[..., Path], tmp_path: Path) -> None:
     exported = export_run(ExportRequest(folder(place=PLACED), "seq", tmp_path / "l.seq", sequence=_sequence()))
     assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in exported.files[tmp_path / "l.seq"]
     assert b"\nMatrix 12 16 1 \n" in exported.files[tmp_path / "l.seq"]
-    assert exported.sentences[0] == f"gre, 5 lines: {tmp_path / 'l.seq'}"
 
 
 def test_seq_plays_trains_as_turbo_spin_echo(folder: Callable[..., Path], tmp_path: Path) -> None:
@@ -289,41 +260,37 @@ def test_seq_plays_trains_as_turbo_spin_echo(folder: Callable[..., Path], tmp_pa
         sequence=_sequence(0.01),
     )
     exported = export_run(request)
-    assert exported.sentences[0].startswith("tse, echo trains of 2, 5 lines")
-    assert "Pixels of 15 x 10 mm (ky x kx), slices of 5 mm, effective echo time 15 ms" in exported.sentences[1]
     assert b"\nMatrix 20 16 1 \n" in exported.files[tmp_path / "l.seq"]
 
 
 def test_what_seq_needs_is_asked_for(folder: Callable[..., Path], tmp_path: Path) -> None:
     path = folder()
-    with pytest.raises(UsageError, match=r"give the field of view in metres, as --fov 0\.24"):
+    with pytest.raises(UsageError):
         export_run(ExportRequest(path, "seq", tmp_path / "l.seq", sequence=_sequence()))
     asked = ExportRequest(path, "seq", tmp_path / "l.seq", field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
-    with pytest.raises(InputError, match=r"resolution: got 0\.0333 m.*as 0\.0333333 m"):
+    with pytest.raises(InputError) as caught:
         export_run(asked)
+    assert caught.value.field == "resolution"
 
 
 @pytest.mark.parametrize("form", ENDINGS)
 def test_names_end_as_their_format_does(form: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"a.txt is no file name ending in {re.escape(' or '.join(ENDINGS[form]))}"):
-        ExportRequest(tmp_path, form, tmp_path / "a.txt")
-    with pytest.raises(UsageError, match="is no file name ending in"):
-        ExportRequest(tmp_path, form, tmp_path / ENDINGS[form][0])
-    with pytest.raises(UsageError, match="unknown format 'tiff'"):
-        ExportRequest(tmp_path, "tiff", tmp_path / "a.tiff")
+    for wanted, name in ((form, "a.txt"), (form, ENDINGS[form][0]), ("tiff", "a.tiff")):
+        with pytest.raises(UsageError):
+            ExportRequest(tmp_path, wanted, tmp_path / name)
 
 
 def test_files_that_are_there_stay_unless_they_may_go(folder: Callable[..., Path], tmp_path: Path) -> None:
     exported = export_run(ExportRequest(folder(), "cfl", tmp_path / "new" / "m.cfl"))
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "m.hdr").write_text("somebody's")
-    with pytest.raises(UsageError, match=r"m\.hdr is there already.*overwrite"):
+    with pytest.raises(UsageError):
         write_made_files(exported)
     assert os.listdir(tmp_path / "new") == ["m.hdr"]
     write_made_files(exported, overwrite=True)
     assert sorted(os.listdir(tmp_path / "new")) == ["m.cfl", "m.hdr"]
     (tmp_path / "new" / "m.cfl").unlink()
     (tmp_path / "new" / "m.cfl").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="symbolic link"):
+    with pytest.raises(InputError):
         write_made_files(exported, overwrite=True)
     assert not (tmp_path / "elsewhere").exists()

@@ -9,14 +9,11 @@ import pytest
 from PIL import Image
 
 from mri_design import Convergence, Reconstruction, Status
-from mri_design.evaluation.plots.panels import Frame, displayed, object_top
+from mri_design.evaluation.plots.panels import Frame, object_top
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.image_sections import (
-    facts_of,
     first_row,
     mask_picture,
-    measured_text,
-    reading_of,
 )
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)
@@ -33,22 +30,10 @@ def test_lines_and_samples_are_shown_where_they_lie_in_the_image() -> None:
     turned = mask_picture(Frame("ky-columns"), LineReadouts((6, 4)), mask)
     np.testing.assert_array_equal(pixels(turned.png), pixels(drawn.png).T)
     assert turned.shape == (4, 6)
-    assert drawn.caption == "3 of 6 lines of k-space are measured (white)."
-    centre = mask_picture(Frame("ky-rows"), LineReadouts((6, 4)), ~mask)
-    assert centre.caption == "3 of 6 lines of k-space are measured (white), 2 of them at the centre without a gap."
     plane = np.eye(4, dtype=bool)
     np.testing.assert_array_equal(
         pixels(mask_picture(Frame("plane-rows"), PlaneReadouts((4, 4)), plane).png), 255 * plane
     )
-
-
-def test_the_page_says_how_the_array_lies_against_its_picture() -> None:
-    assert "the axes ky and kx" in reading_of("ky-rows")[-1] and "lies as the picture does" in reading_of("ky-rows")[-1]
-    assert "transpose" not in reading_of("ky-rows")[-1] + reading_of("no-lines")[-1]
-    assert "ky across" in reading_of("ky-columns")[-1] and "numpy.transpose" in reading_of("ky-columns")[-1]
-    assert "the axes ky and kz" in reading_of("plane-columns")[-1]
-    image = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(displayed(image, "ky-columns"), np.transpose(image))
 
 
 def test_shots_mark_the_cells_that_hold_their_samples() -> None:
@@ -59,7 +44,6 @@ def test_shots_mark_the_cells_that_hold_their_samples() -> None:
     expected = np.zeros((8, 8))
     expected[4] = 255
     np.testing.assert_array_equal(pixels(shown.png), expected)
-    assert shown.caption.startswith("1 spoke: ")
 
 
 def test_error_bars_are_told_in_shares_of_what_is_white() -> None:
@@ -87,17 +71,3 @@ def test_no_bright_speck_and_no_air_set_the_grey_of_the_object() -> None:
     image[:10, 40:] += 0.5  # air
     assert object_top([image]) <= 100
     assert object_top([np.zeros((4, 4))]) == 1.0
-
-
-def test_facts_say_what_the_file_does_not() -> None:
-    lines = LineReadouts((256, 128))
-    assert facts_of(lines, (1.0, 2.0), 8, 4.0, "slice 3 of 20, numbered from 0") == [
-        "slice 3 of 20, numbered from 0",
-        "matrix 256 \N{MULTIPLICATION SIGN} 128 (phase encode \N{MULTIPLICATION SIGN} readout)",
-        "field of view 256 \N{MULTIPLICATION SIGN} 256 mm, pixel 1 \N{MULTIPLICATION SIGN} 2 mm",
-        "8 coils",
-        "acceleration 4",
-    ]
-    bare = facts_of(PlaneReadouts((16, 16)), None, 1, None)
-    assert bare[0] == "the only slice" and bare[2:] == ["field of view: not in the file", "1 coil"]
-    assert measured_text(lines, 64) == "64 of 256 lines"

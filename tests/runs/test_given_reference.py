@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, measure
-from mri_design.runs.given_reference import GivenReference, GivenReferences, scaled_words
+from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.scan.io.companions import read_images
+from mri_design.scan.writing.images import nifti_bytes
 
 
 @pytest.fixture
@@ -46,27 +47,22 @@ def test_images_go_by_the_numbers_of_slices_or_by_their_order(rng: np.random.Gen
         np.testing.assert_array_equal(some[number].image, images[number])
 
 
-@pytest.mark.parametrize(
-    ("shape", "grid", "said"),
-    [
-        ((2, 8, 6), (9, 6), r"got 2 x 8 x 6 .*wanted 2 x 9 x 6.*or images of all 4 slices.* on the matrix"),
-        ((3, 8, 6), (8, 6), r"got 3 x 8 x 6 .*wanted 2 x 8 x 6"),
-        ((2, 6, 8), (8, 6), r".*numpy\.transpose"),
-    ],
-)
-def test_other_shapes_are_refused_with_both(shape: tuple[int, ...], grid: tuple[int, int], said: str) -> None:
-    with pytest.raises(InputError, match=f"reference r.npy: {said}"):
+@pytest.mark.parametrize(("shape", "grid"), [((2, 8, 6), (9, 6)), ((3, 8, 6), (8, 6)), ((2, 6, 8), (8, 6))])
+def test_other_shapes_are_refused(shape: tuple[int, ...], grid: tuple[int, int]) -> None:
+    with pytest.raises(InputError) as caught:
         GivenReferences("r.npy", ImageStack(np.ones(shape, np.float32))).of_slices([3, 1], 4, grid)
+    assert caught.value.field == "reference r.npy"
 
 
 def test_what_shows_nothing_is_refused(image: np.ndarray) -> None:
     dark = np.zeros((2, 8, 6), np.float32)
     dark[0] = 1
-    with pytest.raises(InputError, match=r"reference r.npy, slice 1: got all zeros.*slices"):
+    with pytest.raises(InputError) as caught:
         GivenReferences("r.npy", ImageStack(dark)).of_slices([0, 1], 2, (8, 6))
+    assert caught.value.field == "reference r.npy, slice 1"
     apart = np.zeros((8, 6))
     apart[0] = 1
-    with pytest.raises(InputError, match="zero wherever the reconstruction is not"):
+    with pytest.raises(InputError):
         GivenReference("r.npy", apart).fitted(image * (apart == 0))
 
 
@@ -85,8 +81,7 @@ def test_a_reference_that_lies_otherwise_is_doubted(turn: object, said: str, rng
     truth = rng.random((8, 8)) ** 3
     noisy = truth + 0.05 * rng.standard_normal((8, 8))
     fitted = GivenReference("r.npy", turn(truth)).fitted(noisy)
-    assert fitted.turned == said and fitted.doubt.startswith("r.npy fits the image much better" if said else "")
-    assert bool(fitted.doubt) == bool(said)
+    assert fitted.turned == said and bool(fitted.doubt) == bool(said)
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "nii", "cfl"])
@@ -97,52 +92,24 @@ def test_images_lie_as_the_package_writes_them(kind: str, image: np.ndarray, tmp
     elif kind == "npz":
         np.savez(path, recon=seen, std=np.ones(3))
     elif kind == "nii":
+        pytest.importorskip("nibabel")
         seen = np.abs(seen)
-        path.write_bytes(_nifti(seen))
+        path.write_bytes(nifti_bytes(seen, None, "image", compressed=False))
     else:
         seen.tofile(path)
         path.with_suffix(".hdr").write_text("# Dimensions\n6 8 1 1 1\n")
     np.testing.assert_array_equal(read_images(path).images, seen[np.newaxis])
 
 
-def test_one_of_several_volumes_is_not_taken_in_silence(tmp_path: Path) -> None:
+def test_files_that_hold_no_images_are_refused_by_their_names(tmp_path: Path) -> None:
     nibabel = pytest.importorskip("nibabel")
-    path = tmp_path / "truth.nii"
-    nibabel.save(nibabel.Nifti1Image(np.ones((6, 8, 2, 3), np.float32), np.eye(4)), path)
-    with pytest.raises(InputError, match=r"truth\.nii: got volumes first of 3; wanted one volume\. .* file of its own"):
-        read_images(path)
-
-
-def _nifti(image: np.ndarray) -> bytes:
-    pytest.importorskip("nibabel")
-    from mri_design.scan.writing.images import nifti_bytes
-
-    return nifti_bytes(image, None, "image", compressed=False)
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (np.zeros((8, 6)), "all zeros"),
-        (np.full((8, 6), np.nan), "not finite|NaN"),
-        (np.ones(8), r"\(slice, row, column\)"),
-    ],
-)
-def test_arrays_that_are_no_images_are_refused_by_the_name_of_their_file(
-    values: np.ndarray, said: str, tmp_path: Path
-) -> None:
-    np.save(tmp_path / "r.npy", values)
-    with pytest.raises(InputError, match=f"r.npy: .*{said}"):
-        read_images(tmp_path / "r.npy")
-
-
-def test_k_space_is_no_image(tmp_path: Path) -> None:
+    nibabel.save(nibabel.Nifti1Image(np.ones((6, 8, 2, 3), np.float32), np.eye(4)), tmp_path / "several.nii")
+    np.save(tmp_path / "zeros.npy", np.zeros((8, 6)))
+    np.save(tmp_path / "nan.npy", np.full((8, 6), np.nan))
+    np.save(tmp_path / "line.npy", np.ones(8))
     (tmp_path / "coils.cfl").write_bytes(np.ones(96, np.complex64).tobytes())
     (tmp_path / "coils.hdr").write_text("# Dimensions\n6 8 1 2\n")
-    with pytest.raises(InputError, match="images of 2 coils"):
-        read_images(tmp_path / "coils.cfl")
-
-
-def test_factors_of_many_slices_are_told_by_their_range() -> None:
-    assert "scaled by 1.02, which" in scaled_words([1.02])
-    assert "scaled by 0.5 to 2, slice by slice" in scaled_words([1.0, 2.0, 0.5])
+    for name in ("several.nii", "zeros.npy", "nan.npy", "line.npy", "coils.cfl"):
+        with pytest.raises(InputError) as caught:
+            read_images(tmp_path / name)
+        assert name.partition(".")[0] in caught.value.field

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import colorsys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
 from mri_design import (
     Convergence,
@@ -27,19 +25,12 @@ from mri_design import (
     reconstruct,
     turned,
 )
-from mri_design.evaluation import plots
-from mri_design.evaluation.page import ReportFigure, ReportTable
-from mri_design.evaluation.pictures import THEMED
-from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.operators.nonuniform import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import (
-    curves_figure,
-    image_sections,
     layout_of,
-    mask_sentence,
     metric_rows,
     point_spread_figure,
     save_images,
@@ -169,10 +160,9 @@ def test_errors_against_a_noisy_reference_say_whether_they_rank() -> None:
     rows = [{"method": "mean", "relative_l2": 0.1}, {"method": "map", "relative_l2": 0.07}]
     assert with_ranks(rows, None, False) == rows
     ranks = [row["ranks"] for row in with_ranks(rows, 0.06, False)]
-    assert ranks == ["yes", "no: the difference is within the noise of the reference"]
+    assert [rank.startswith("yes") for rank in ranks] == [True, False]
     of_all = with_ranks([*rows, {"method": "least-squares", "relative_l2": None}], 0.06, True)
-    assert of_all[0]["ranks"] == "no: made from the reference's own samples"
-    assert of_all[2]["ranks"] == "no: it is the reference"
+    assert not any(row["ranks"].startswith("yes") for row in of_all)
 
 
 def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: RunFolder, image: np.ndarray) -> None:
@@ -180,29 +170,6 @@ def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: R
     save_images(folder, Reconstruction(image, np.abs(image), DONE), rows)
     save_images(folder, Reconstruction(image, None, DONE), rows)
     assert not (folder.path / "std.npy").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("reference", "std", "expected"),
-    [
-        (True, True, {"images", "errors", "std"}),
-        (True, False, {"images", "errors"}),
-        (False, True, {"images", "std"}),
-        (False, False, {"images"}),
-    ],
-)
-def test_figures_of_images_show_what_is_known(
-    folder: RunFolder, image: np.ndarray, reference: bool, std: bool, expected: set[str]
-) -> None:
-    truth = image + 0.1 if reference else None
-    made = Reconstruction(image, np.abs(image) if std else None, DONE)
-    named = [NamedImage("mean", made, None if truth is None else measure(image, truth))]
-    rows = metric_rows(named, {"lines": 4})
-    (section,) = image_sections(folder, named, truth, Frame(), rows)
-    assert figures(folder) == expected
-    assert isinstance(section.blocks[0], ReportTable)
-    assert all(isinstance(block, ReportFigure) and block.caption for block in section.blocks[1:])
 
 
 pytest.importorskip("finufft")
@@ -222,56 +189,7 @@ def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(shots):
     assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
 
 
-def test_the_caption_names_the_colours_of_the_curves(tmp_path: Path) -> None:
-    figure = curves_figure(RunFolder(tmp_path / "run"), "trajectory", {"arms": ARMS}, (32, 32), "arm", "the first arm")
-    (axes,) = plots.trajectory_curves({"arms": ARMS}, (32, 32)).axes
-    others, first = axes.collections
-    hue, saturation, _ = colorsys.rgb_to_hsv(*first.get_color()[0][:3])
-    assert 15 < 360 * hue < 45 and saturation > 0.5
-    assert first.get_linewidth()[0] > others.get_linewidth()[0]
-    assert "thick orange curve is the first arm" in figure.caption
-    assert THEMED[to_hex(others.get_color()[0])] == "var(--ink)"
-    assert "thin ones, in the colour of the text, are all the others" in figure.caption
-    assert "one curve for each arm" in figure.caption
-
-
 def test_where_no_report_is_wanted_nothing_is_computed_for_it(tmp_path: Path) -> None:
     unreported = RunFolder(tmp_path / "run", reported=False)
     figure = point_spread_figure(unreported, "too many", np.full((3, 2), 99.0), (8, 8), "they")
-    assert figure.picture == "" and "what they make of a point" in figure.caption
-
-
-def mask(n: int, *lines: int) -> np.ndarray:
-    flags = np.zeros(n, bool)
-    flags[list(lines)] = True
-    return flags
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ([], "0 of 12 lines are measured."),
-        (
-            [4, 5, 6, 7],
-            "4 of 12 lines are measured. Around the centre 4 are measured without a gap, ky = -2 to 1; no other line "
-            "is measured.",
-        ),
-        (
-            [0, 5, 6, 8, 9],
-            "5 of 12 lines are measured. Around the centre 2 are measured without a gap, ky = -1 to 0; of the other 3, "
-            "1 have negative and 2 positive ky. The largest gap between neighbours misses 4 in a row.",
-        ),
-        (
-            [6, 11],
-            "2 of 12 lines are measured. Around the centre one line is measured without a gap, ky = 0 to 0; of the "
-            "other 1, 0 have negative and 1 positive ky. The largest gap between neighbours misses 4 in a row.",
-        ),
-        (
-            [1],
-            "1 of 12 lines are measured. The line through the centre (DC) is not among them; of the other 1, 1 have "
-            "negative and 0 positive ky.",
-        ),
-    ],
-)
-def test_it_says_what_the_mask_is(lines: list[int], said: str) -> None:
-    assert mask_sentence(mask(12, *lines)) == said
+    assert figure.picture == ""

@@ -9,7 +9,6 @@ from mri_design import (
     ExactByColumns,
     FiniteDifferences,
     Identity,
-    InputError,
     Laplace,
     LinearOperator,
     SiteBlock,
@@ -17,7 +16,7 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.columns import ColumnControl, ColumnFactors
+from mri_design.variances.columns import ColumnFactors
 
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -136,14 +135,3 @@ def test_the_draws_have_the_posterior_covariance_with_any_control():
     ]
     np.testing.assert_allclose(draws[0], draws[2], atol=1e-5)
     np.testing.assert_allclose(draws[1], draws[2], atol=1e-5)
-
-
-def test_wavelets_alone_are_no_matter_of_columns_and_rows_are_no_control():
-    shape = (16, 16)
-    operators = [Wavelet(shape, "db2", 1)]
-    precision = coils_and_sites(shape, 2, operators)
-    assert not ColumnControl.of(precision).exact
-    with pytest.raises(InputError, match=r"by columns.*pixels or differences"):
-        ExactByColumns()(precision, operators, np.random.default_rng(0), np.zeros(shape, complex))
-    with pytest.raises(InputError, match=r"control.*'rows'.*circulant"):
-        ControlVariate(control="rows")

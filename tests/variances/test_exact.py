@@ -4,18 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import (
-    ControlVariate,
-    Dense,
     Exact,
-    ExactByColumns,
-    FiniteDifferences,
     Identity,
-    InputError,
-    Lanczos,
-    Laplace,
-    MonteCarlo,
-    SiteBlock,
-    cartesian,
 )
 from mri_design.model.precision import PosteriorPrecision
 from mri_design.operators.elementary import RealAndImaginary
@@ -66,50 +56,6 @@ def test_they_cover_any_operator_not_only_the_blocks(tiny_model, random_precisio
     ).values
     np.testing.assert_allclose(parts.sum(axis=-1), whole, rtol=1e-12)
     assert np.abs(parts[..., 0] - parts[..., 1]).max() > 1e-3
-
-
-def test_single_precision_only_at_the_end(tiny_model, random_precisions):
-    model = tiny_model("moduli")
-    pi = random_precisions(model, 6)
-    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    single = Exact()(precision, [Identity((6, 5))], np.random.default_rng(0), np.zeros((6, 5), np.complex64))
-    assert single.values[0].dtype == np.float32
-    np.testing.assert_allclose(single.values[0], run_on(Exact(), model, pi).values[0], rtol=1e-6)
-
-
-def test_too_large_a_problem_is_refused(tiny_model, random_precisions):
-    model = tiny_model("moduli")
-    precision = PosteriorPrecision(model.measurement, model.blocks, random_precisions(model, 7))
-    with pytest.raises(InputError, match=r"60 columns.*at most 59.*matrix-free"):
-        Exact(limit=59)(precision, [], np.random.default_rng(0), np.zeros((6, 5), complex))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [Exact(), ExactByColumns(), Lanczos(500), MonteCarlo(4), ControlVariate(4), ControlVariate(4, control="columns")],
-    ids=lambda e: f"{type(e).__name__} {getattr(e, 'control', '')}",
-)
-def test_a_direction_that_nobody_measures_is_refused_with_a_cure(estimator):
-    """Differences and lines without DC both leave the mean of the image open."""
-    shape = (9, 7)
-    D = FiniteDifferences(shape)
-    blocks = (SiteBlock("differences", D, Laplace(1.0)),)
-    pi = np.random.default_rng(8).uniform(0.5, 2, D.out_shape)
-    precision = PosteriorPrecision(cartesian([0, 1], shape), blocks, (pi,))
-    with pytest.raises(InputError, match=r"posterior precision.*not positive definite.*block of sites on the pixels"):
-        estimator(precision, [D], np.random.default_rng(9), np.zeros(shape, complex))
-
-
-def test_null_spaces_that_rounding_hides_are_found():
-    """Cholesky succeeds on about half of these matrices of rank n - 1."""
-    rng = np.random.default_rng(10)
-    for _ in range(30):
-        null = rng.standard_normal(12)
-        null /= np.linalg.norm(null)
-        X, B = (Dense(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
-        precision = PosteriorPrecision(X, (SiteBlock("rows", B, Laplace(1.0)),), (rng.uniform(0.1, 10, 9),))
-        with pytest.raises(InputError, match="not positive definite"):
-            Exact()(precision, [B], rng, np.zeros(12))
 
 
 def test_ill_conditioned_is_not_singular(tiny_model):

@@ -10,6 +10,7 @@ import mri_design as md
 from mri_design.glm.references import CholeskyGaussian
 from mri_design.inference.base import Engine
 from mri_design.potentials.base import SMOOTH
+from tests.refusals import refused
 
 
 class Rounded(md.SuperGaussian):
@@ -108,11 +109,11 @@ class Smooth(Engine):
 
 def test_what_an_engine_needs_is_refused_in_one_form_and_new_engines_are_named() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(md.InputError, match=r"block 'sites': got Laplace, which has a corner in its log.*as Smooth"):
+    with refused("block 'sites'"):
         Smooth().infer(regression(md.Laplace(1.0)), rng)
-    with pytest.raises(md.InputError, match=r"block 'sites': got Waiting, which has no even.*as Smooth"):
+    with refused("block 'sites'"):
         Smooth().infer(regression(Waiting(np.ones(6))), rng)
-    with pytest.raises(md.InputError, match=r"block 'sites': got Flatter, which does not say.*Smooth"):
+    with refused("block 'sites'"):
         md.DoubleLoop().infer(regression(Flatter(1.0)), rng)
 
 
@@ -125,7 +126,7 @@ def test_a_site_that_claims_too_much_is_found_out() -> None:
         offers = md.Laplace.offers | SMOOTH
 
     for engine in (md.LaplacePropagation(), md.LaplaceFilter(), Smooth()):
-        with pytest.raises(md.InputError, match="block 'sites': got Cornered with a log that has a corner at zero"):
+        with refused("block 'sites'"):
             engine.infer(regression(Cornered(1.0)), np.random.default_rng(0))
 
 
@@ -133,7 +134,7 @@ def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
     class Silent(Rounded):
         offers = md.SuperGaussian.offers
 
-    with pytest.raises(md.InputError, match=r"got Silent, which does not say that its log has a second.*add SMOOTH"):
+    with refused("block 'sites'"):
         md.LaplaceFilter().infer(regression(Silent(1.0)), np.random.default_rng(0))
     assert md.DoubleLoop(md.Exact()).infer(regression(Silent(1.0)), np.random.default_rng(0)).criterion
 
@@ -171,7 +172,7 @@ def test_a_new_site_and_a_new_engine_may_agree_on_a_word_of_their_own() -> None:
 
     rng = np.random.default_rng(0)
     assert Medians().infer(regression(WithMedian(1.0)), rng).convergence.converged
-    with pytest.raises(md.InputError, match=r"block 'sites': got Rounded, which does not offer 'median'"):
+    with refused("block 'sites'"):
         Medians().infer(regression(Rounded(1.0)), rng)
-    with pytest.raises(md.InputError, match="rng"):
+    with refused("rng"):
         Medians().infer(regression(WithMedian(1.0)), 7)

@@ -228,24 +228,3 @@ def test_counts_are_sites_too() -> None:
     rate = exposure * np.exp(rows @ found.mean)
     np.testing.assert_allclose(rows.T @ (counts - rate), found.mean, atol=1e-9)
     np.testing.assert_allclose(found.site_precisions[0], rate, rtol=1e-7)
-
-
-def test_senseless_settings_are_refused() -> None:
-    for wrong in (
-        {"partition": "slices"},
-        {"schedule": "both"},
-        {"chunk_size": 0},
-        {"max_sweeps": 0},
-        {"damping": 0.0},
-        {"damping": 1.5},
-        {"tolerance": -1.0},
-    ):
-        with pytest.raises(md.InputError):
-            LP(**wrong)
-    model = logistic_model(q=20)[0]
-    with pytest.raises(md.InputError, match="names out of"):
-        run(model, exact=("prior",))
-    with pytest.raises(md.InputError, match="Logistic"):
-        run(model, exact=("labels",))
-    with pytest.raises(md.InputError, match="at most 5"):
-        run(model, limit=5)

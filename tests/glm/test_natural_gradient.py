@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import mri_design as md
 from mri_design import (
     ControlVariate,
     Dense,
@@ -13,7 +12,6 @@ from mri_design import (
     Gaussian,
     GeneralizedLinearModel,
     Identity,
-    InputError,
     Lanczos,
     Laplace,
     LinearOperator,
@@ -28,6 +26,7 @@ from mri_design import (
     evidence_bound,
 )
 from mri_design.glm.references import CholeskyGaussian
+from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 
@@ -168,7 +167,7 @@ def test_sites_that_are_not_log_concave_reach_the_optimum_or_keep_to_what_can_be
     assert posterior.criterion[-1] == pytest.approx(CholeskyGaussian().infer(model, rng).criterion[-1], rel=1e-8)
     loop = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-7).infer(model, rng)
     assert evidence_bound(model, loop.criterion[-1]) < evidence_bound(model, posterior.criterion[-1])
-    with pytest.raises(InputError, match="negative site precisions"):
+    with refused("draws"):
         posterior.draw(rng, 2)
     drawn = VariationalGaussian(MonteCarlo(samples=4000, tolerance=1e-6), tolerance=1e-3).infer(model, rng)
     assert drawn.convergence.converged
@@ -179,15 +178,6 @@ def test_sites_that_are_not_log_concave_reach_the_optimum_or_keep_to_what_can_be
 def test_lanczos_variances_give_no_bound() -> None:
     posterior = VariationalGaussian(Lanczos(steps=3), iterations=3).infer(mixed(), np.random.default_rng(0))
     assert posterior.criterion_kind == "none" and posterior.criterion == ()
-
-
-def test_senseless_settings_are_refused() -> None:
-    for settings in ({"iterations": 0}, {"tolerance": -1.0}, {"criterion": "guess"}):
-        with pytest.raises(InputError):
-            VariationalGaussian(**settings)  # type: ignore[arg-type]
-    block = SiteBlock("labels", Dense(np.ones((2, 3))), Logistic(np.ones(2)))
-    with pytest.raises(InputError, match="null space"):
-        md.VariationalGaussian(Exact()).infer(GeneralizedLinearModel.of_sites([block]), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (30.0, 10.0)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design import Dense, WarmStart
+from mri_design import Dense
 from mri_design.glm.references import CholeskyGaussian, OpperArchambeau
 
 ENGINES = [
@@ -39,13 +39,3 @@ def test_gaussian_sites_make_every_engine_exact(engine) -> None:
     evidence = 0.5 * (np.log(2 * np.pi * 0.5) - np.linalg.slogdet(A)[1] - least / 0.5)  # of 3 data in 4 unknowns
     for phi in found.criterion[-1:]:
         np.testing.assert_allclose(md.evidence_bound(model, phi), evidence, rtol=1e-10)
-
-
-@pytest.mark.parametrize("engine", ENGINES[:6], ids=lambda engine: type(engine).__name__)
-def test_a_warm_start_of_another_model_is_refused(engine) -> None:
-    prior = md.SiteBlock("prior", Dense(np.eye(4)), md.Gaussian(0.3))
-    labels = md.SiteBlock("labels", Dense(np.eye(4)), md.Logistic(np.ones(4)))
-    model = md.GeneralizedLinearModel.of_sites((labels, prior))
-    start = WarmStart(np.zeros(7), (np.ones(4), np.ones(4)))
-    with pytest.raises(md.InputError, match="warm start"):
-        engine.infer(model, np.random.default_rng(0), warm_start=start)
