@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sigpy.mri.app import EspiritCalib
 
-from mri_design import InputError, KSpaceData, coil_combined, estimate_coil_maps, load_input, load_phantom
+from mri_design import KSpaceData, coil_combined, estimate_coil_maps, load_input, load_phantom
 from mri_design.calibration import espirit as module
 from mri_design.calibration.centre import central
 from mri_design.calibration.espirit import espirit
@@ -19,6 +19,7 @@ from mri_design.calibration.maps import maps_from_lines, maps_on_grid
 from mri_design.calibration.nlinv import joint_estimate
 from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration import calibration_lines, explained_by_maps
+from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 
@@ -132,9 +133,8 @@ def test_too_small_a_centre_and_senseless_settings_are_refused(truth: Callable) 
     whole = truth(64, 64, 4).scan(0.005)
     wrong = ((data, {}, "measured"), (whole, {"lines": 4}, "calibration lines"), (whole, {"phase": "none"}, "phase"))
     for scan, settings, field in wrong:
-        with pytest.raises(InputError) as caught:
+        with refused(field):
             estimate_coil_maps(scan, **settings)
-        assert caught.value.field == field
 
 
 def test_the_combined_image_is_the_object(truth: Callable) -> None:
@@ -158,9 +158,8 @@ def test_missing_lines_are_refused_but_zero_filled_edges_are_not(truth: Callable
     measured = measured.copy()
     measured[20] = False
     for lines in (measured, np.arange(64) < 48):
-        with pytest.raises(InputError) as caught:
+        with refused(data.name):
             coil_combined(replace(data, measured=lines))
-        assert caught.value.field == data.name
 
 
 def undersampled(data: KSpaceData, rows: int, columns: int = 1) -> KSpaceData:
@@ -292,15 +291,13 @@ def test_silent_and_equal_coils_stay_what_they_are(head):
     ],
 )
 def test_too_small_a_centre_and_unknown_methods_are_refused(head, measured, settings, field):
-    with pytest.raises(InputError) as caught:
+    with refused(field):
         maps_from_lines(head, measured, **settings)
-    assert caught.value.field == field
 
 
 def test_no_signal_is_refused(head):
-    with pytest.raises(InputError) as caught:
+    with refused("kspace"):
         maps_from_lines(np.zeros_like(head), DESIGNED)
-    assert caught.value.field == "kspace"
 
 
 def test_noise_is_no_error_of_maps_that_are_sound(head):
