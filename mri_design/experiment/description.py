@@ -126,20 +126,16 @@ def _sampling_of(sampling: Sampling) -> dict[str, str]:
             f"along ky {lines.mean():.1%} of the lines hold some, along kx {columns.mean():.1%} of the columns; "
             f"a measured line holds {within:.1%} of its samples on average"
         )
-    rows["fully sampled"] = _completeness(sampling)
-    return rows
-
-
-def _completeness(sampling: Sampling) -> str:
-    """Say whether the scan is fully sampled; equal edges that were filled with zeros are named."""
+    at = np.flatnonzero(lines)
     if not sampling.full:
-        return f"no: {sampling.missing}"
-    at = np.flatnonzero(sampling.lines)
-    if len(at) == len(sampling.lines):
-        return "yes"
-    one = len(at) == len(sampling.lines) - 1
-    empty = "line {} at the edge of k-space is" if one else "lines {} at the edges of k-space are"
-    return f"yes, from line {at[0]} to {at[-1]}; {empty.format(index_runs(~sampling.lines))} empty"
+        rows["fully sampled"] = f"no: {sampling.missing}"
+    elif lines.all():
+        rows["fully sampled"] = "yes"
+    else:  # equal edges that were filled with zeros
+        one = len(at) == len(lines) - 1
+        empty = "line {} at the edge of k-space is" if one else "lines {} at the edges of k-space are"
+        rows["fully sampled"] = f"yes, from line {at[0]} to {at[-1]}; {empty.format(index_runs(~lines))} empty"
+    return rows
 
 
 def _centre(scan: ScanSummary) -> dict[str, str]:

@@ -304,6 +304,6 @@ def _engine(strategy: Strategy, recipe: Recipe, seed: int, readouts: Readouts) -
         design_inference(strategy, recipe),
         seed=seed,
         block=recipe.design.block_of(readouts),
-        constraints=recipe.constraints.rules_of(readouts),
+        constraints=recipe.constraints.rules(readouts),
         refined=refinement(recipe),
     )

@@ -8,7 +8,6 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.constraints import Constraints
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.stopping import FEWEST_TESTED, AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategies.fixed import Equispaced, RandomLines
@@ -167,7 +166,7 @@ def start_count(
     InputError
         Where the target is below that.
     """
-    rules = _rules(recipe, readouts)
+    rules = recipe.constraints.rules(readouts)
     readouts = LineReadouts((n_lines, n_lines)) if readouts is None else readouts
     count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
@@ -212,7 +211,7 @@ def start_lines(
     InputError
         Where the target is below that, or a forced line may not be measured.
     """
-    rules = _rules(recipe, readouts)
+    rules = recipe.constraints.rules(readouts)
     most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
     count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, readouts)
     return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
@@ -225,10 +224,6 @@ def with_calibration(recipe: Recipe, side: int) -> Recipe:
     return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
 
 
-def _rules(recipe: Recipe, readouts: Readouts | None) -> Constraints:
-    return recipe.constraints.rules() if readouts is None else recipe.constraints.rules_of(readouts)
-
-
 def require_lines(
     measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, readouts: Readouts | None = None
 ) -> None:
@@ -239,7 +234,7 @@ def require_lines(
     InputError
         With how many there are.
     """
-    available = int((measurable & _rules(recipe, readouts).allowed(len(measurable))).sum())
+    available = int((measurable & recipe.constraints.rules(readouts).allowed(len(measurable))).sum())
     if target is not None and target > available:
         units = "lines" if readouts is None else f"{readouts.unit}s"
         if not available and isinstance(readouts, ShotReadouts):
@@ -360,7 +355,7 @@ def require_number_only(recipe: Recipe, why: str) -> None:
 
 def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, readouts: Readouts) -> int:
     """Candidates that a design on these can have which begins with ``start``."""
-    return recipe.constraints.rules_of(readouts).most_lines(measurable, start)
+    return recipe.constraints.rules(readouts).most_lines(measurable, start)
 
 
 def lines_expected(trace: DesignTrace, rule: NamedRule | None, most: int) -> int:

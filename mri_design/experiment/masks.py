@@ -278,7 +278,7 @@ def draw_mask(
         recipe = recipe.replacing("design", start=1 if in_plane else max(1, calibration))
     measurable = np.ones(readouts.size, dtype=bool)
     require_lines(measurable, count, recipe, readouts)
-    rules = recipe.constraints.rules_of(readouts)
+    rules = recipe.constraints.rules(readouts)
     if isinstance(readouts, PlaneReadouts) and kind in OUTSIDE:
         return _by_another_program(kind, readouts, count, rules, seed)
     strategy, seed = make_strategy(kind, encoding), design_seed(seed)

@@ -32,7 +32,7 @@ from mri_design.registry import Shipped, split_name
 from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
-    from mri_design.design.constraints import Constraints, LineConstraints
+    from mri_design.design.constraints import Constraints
     from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.evidence.companions import CompanionPrior
@@ -636,43 +636,31 @@ class ConstraintRecipe(Settings):
         panel=_PLANE,
     )
 
-    def rules_of(self, encoding: Readouts) -> Constraints:
-        """The constraints of a grid of lines, of a plane, or of shots, as the design takes them.
+    def rules(self, encoding: Readouts | None = None) -> Constraints:
+        """The constraints of a plane, of shots, or by default of lines, as the design takes them.
 
         Raises
         ------
         InputError
-            As `rules`; in a plane, for what only lines can be asked; of shots, for anything.
+            For lists that are not understood, and lines that are both forbidden and required; in a plane, for what only
+            lines can be asked, and the other way round; of shots, for anything.
         """
-        from mri_design.design.constraints import AngleConstraints, PlaneConstraints
+        from mri_design.design.constraints import AngleConstraints, LineConstraints, PlaneConstraints
         from mri_design.readouts import PlaneReadouts, ShotReadouts
 
         if isinstance(encoding, ShotReadouts):
             self._refuse(self.plain(), "none where shots are chosen", "Leave it out.")
             return AngleConstraints(encoding.size, encoding.half_turn)
-        if not isinstance(encoding, PlaneReadouts):
-            return self.rules()
-        wanted, cure = "nothing in a plane, whose samples are no lines", "A plane has shutter, partial_fourier, "
-        self._refuse(("forbid", "require", "max_jump"), wanted, f"{cure}calibration and centre.")
-        return PlaneConstraints(
-            encoding,
-            shutter=self.shutter,
-            partial_fourier=self.partial_fourier,
-            calibration=self.calibration or 0,
-            centre=self.centre or 0,
-        )
-
-    def rules(self) -> LineConstraints:
-        """The constraints of lines as the design takes them.
-
-        Raises
-        ------
-        InputError
-            For lists that are not understood, lines that are both forbidden and required, and what only a plane can be
-            asked.
-        """
-        from mri_design.design.constraints import LineConstraints
-
+        if isinstance(encoding, PlaneReadouts):
+            wanted, cure = "nothing in a plane, whose samples are no lines", "A plane has shutter, partial_fourier, "
+            self._refuse(("forbid", "require", "max_jump"), wanted, f"{cure}calibration and centre.")
+            return PlaneConstraints(
+                encoding,
+                shutter=self.shutter,
+                partial_fourier=self.partial_fourier,
+                calibration=self.calibration or 0,
+                centre=self.centre or 0,
+            )
         cure = "Choose samples of a plane (encoding = 'plane' under [design]); lines have centre."
         self._refuse(("shutter", "calibration"), "none where lines are chosen", cure)
         return LineConstraints(

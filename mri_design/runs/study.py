@@ -590,7 +590,7 @@ class Study(Material):
         calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
         if image.own_maps is not None:
             calibration = centre_for_maps(rule, self.recipe, count)
-        rules = self.recipe.constraints.rules_of(candidates)
+        rules = self.recipe.constraints.rules(candidates)
         rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
         other = None if of_lines else candidates
         return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, other)

@@ -243,7 +243,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     if any(scan.own_maps is not None for scan in scans):
         calibration = start_of_growing(recipe, calibration, lines)
     recipe = with_calibration(recipe, calibration)
-    rules = recipe.constraints.rules_of(readouts)
+    rules = recipe.constraints.rules(readouts)
     if readouts.thinned:  # the calibration region is among the constraints
         calibration = len(rules.needed(shared_lines(scans)))
     first = _start(request.start or readouts.start(lines, START), calibration, lines, readouts.unit)

@@ -1,7 +1,13 @@
+"""Candidates, the choice of the best of them, and when coil maps are made anew from those measured."""
+
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from mri_design import InputError, LineCandidates, centre_lines
+from mri_design import InputError, LineCandidates, MriDesignError, centre_lines
+from mri_design.design.slices import map_lines
+from mri_design.design.strategy import NoUsableScoreError, best_line
 from tests.refusals import refused
 
 ALL = np.ones(10, dtype=bool)
@@ -56,3 +62,46 @@ def test_centre_lines_go_outwards_from_dc(n: int, order: tuple[int, ...]) -> Non
 def test_more_centre_lines_than_exist_are_refused(count: int) -> None:
     with refused("start lines"):
         centre_lines(np.ones(8, dtype=bool), count)
+
+
+CANDIDATES = LineCandidates(np.array([False, True, True, True, True, True]), (3,), 4)
+
+
+def scores(*values: float) -> np.ndarray:
+    return np.array(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ((0, 1, 5, 2, 3, 4), 2),
+        ((99, 1, 2, 99, 0, 0), 2),  # acquired and unmeasurable lines never win
+        ((7, 1, 4, 7, 4, 4), 2),  # ties go to the lowest line
+        ((0,) * 6, 1),
+        ((-1e300,) * 6, 1),  # very low scores still win over nothing
+        *(((0, bad, bad, 0, -5, bad), 4) for bad in (np.nan, -np.inf, np.inf)),
+    ],
+)
+def test_the_largest_score_of_a_candidate_wins(values: tuple[float, ...], line: int) -> None:
+    assert best_line(scores(*values), CANDIDATES).line == line
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_without_a_finite_score_there_is_an_error_instead_of_line_zero(bad: float) -> None:
+    with pytest.raises(NoUsableScoreError):
+        best_line(np.full(6, bad), CANDIDATES)
+    with pytest.raises(MriDesignError):
+        best_line(scores(3, bad, bad, 3, bad, bad), CANDIDATES)
+
+
+@pytest.mark.parametrize("start", [1, 2, 4, 8, 24])
+def test_maps_rest_on_lines_that_are_measured_and_are_renewed_ever_later(start: int) -> None:
+    known = [map_lines(start, count) for count in range(start, 200)]
+    assert known[0] == start and all(lines <= start + place for place, lines in enumerate(known))
+    renewals = sorted(set(known))
+    assert all(later - before <= 16 for before, later in pairwise(renewals)) and len(renewals) < 20
+    assert all(start + place - lines < 16 for place, lines in enumerate(known))
+
+
+def test_the_first_maps_of_a_design_of_24_lines() -> None:
+    assert sorted({map_lines(4, count) for count in range(4, 25)}) == [4, 6, 9, 14, 21]

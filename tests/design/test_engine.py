@@ -130,12 +130,6 @@ def test_zero_filled_lines_are_never_chosen_and_all_others_can_be(make_slice: Sl
     assert caught.value.wanted == "5 (start lines) to 12 (lines with data)"
 
 
-def test_a_design_that_is_complete_at_the_start_takes_no_step(make_slice: SliceMaker) -> None:
-    state = designed([make_slice()], 5)
-    assert state.trace.steps == ()
-    assert state.trace.lines == (8, 7, 9, 6, 10)
-
-
 def test_slices_share_one_mask_and_their_scores_add(make_slice: SliceMaker) -> None:
     first, second = make_slice(), make_slice(name="shepp-logan", seed=1)
     together = designed([first, second], 6).trace.steps[0]

@@ -60,17 +60,6 @@ def test_a_scanner_and_its_replayed_scan_give_one_design(
     assert [line for lines in scanner.asked for line in lines] == list(measured.lines[4:])
 
 
-def test_the_line_that_a_stop_rule_declines_is_not_measured(make_slice: SliceMaker) -> None:
-    scanner = live(make_slice())
-    seen: list[DesignStep] = []
-    trace = ran(
-        scanner.live, Calibrated(draws=6), 10, measure=scanner, stop=lambda step: seen.append(step) or len(seen) == 3
-    ).trace
-    assert len(trace.steps) == len(scanner.asked) == 2
-    assert trace.declined is not None and (trace.declined.line,) not in scanner.asked
-    assert trace.declined.predicted_error > 0
-
-
 def test_a_line_that_is_lost_ends_the_run_and_the_last_state_goes_on_without_it(make_slice: SliceMaker) -> None:
     scan = make_slice()
     expected = ran(scan, Calibrated(draws=6), 7).trace.lines

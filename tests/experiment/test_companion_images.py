@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from scipy.ndimage import affine_transform
 
-from mri_design import InputError
 from mri_design.evidence.companions import CompanionPrior, Offered, choose_companions
-from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.companion_images import CompanionImages, companion_file
 from mri_design.experiment.recipe import load_recipe
 from mri_design.model.companion import Companion
 from mri_design.scan.data import ImageStack, KSpaceData
@@ -122,17 +120,6 @@ def test_an_image_of_another_place_is_refused():
     away = SliceGeometry((3.0, 2.5), 4.0, (0.0, 0.0, 200.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
     with refused("companion away"):
         CompanionImages("away", np.ones((1, 40, 36), np.float32), (away,)).over(scan(), 0, 1)
-
-
-def test_one_image_serves_those_of_several_slices_that_it_shows():
-    alone, here = CompanionImages("one", np.ones((1, 40, 36), np.float32), (HERE,)), scan()
-    beside = scan(geometry=HERE.slice_after(3))
-    assert companions_over([alone], here, 2, 6, several=True)[0].by_headers
-    assert companions_over([alone], beside, 5, 6, several=True) == ()
-    for where, what in ((None, alone), (HERE, CompanionImages("one", alone.images))):
-        with pytest.raises(InputError) as refused:
-            companions_over([what], scan(geometry=where), 2, 6, several=True)
-        assert refused.value.field == "companion one"
 
 
 def test_files_of_images_and_of_samples_are_read_and_folders_of_runs(tmp_path):

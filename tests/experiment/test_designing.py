@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,38 +30,10 @@ class PlugPulledError(Exception):
     """Somebody pulled the plug."""
 
 
-def stop_after(lines: int) -> Callable[[DesignState], None]:
-    def callback(state: DesignState) -> None:
-        if len(state.trace.lines) == lines:
-            raise PlugPulledError
-
-    return callback
-
-
 def design(
     one: MRSlice, recipe: Recipe, name: str = "information-gain", options: DesignOptions = NO_OPTIONS
 ) -> DesignState:
     return run_design([one], make_strategy(name), 10, recipe, seed=0, start=4, options=options)
-
-
-@pytest.mark.parametrize("name", ["information-gain", "fastmri-equispaced"])
-def test_a_resumed_design_is_the_uninterrupted_one(tmp_path: Path, one: MRSlice, small: Recipe, name: str) -> None:
-    stops = (5, 6, 9)
-    whole = design(one, small, name)
-    kept = Checkpoint(tmp_path / "c.npz", "me")
-    for stop in stops:
-        with pytest.raises(PlugPulledError):
-            design(one, small, name, DesignOptions(checkpoint=kept, callback=stop_after(stop)))
-    seen: list[int] = []
-    watched = DesignOptions(checkpoint=kept, callback=lambda s: seen.append(len(s.trace.lines)))
-    resumed = design(one, small, name, watched)
-    assert seen == list(range(stops[-1] + 1, 11))  # nothing was done twice
-    assert resumed.trace.lines == whole.trace.lines
-    assert resumed.trace.mask().tobytes() == whole.trace.mask().tobytes()
-    for a, b in zip(resumed.trace.steps, whole.trace.steps, strict=True):
-        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
-    for a, b in zip(resumed.warm, whole.warm, strict=True):
-        np.testing.assert_array_equal(a.mean, b.mean)
 
 
 @pytest.fixture

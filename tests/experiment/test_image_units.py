@@ -17,7 +17,6 @@ from mri_design import (
     prepare_samples,
     reconstruct,
 )
-from mri_design.calibration.whitening import image_units
 from mri_design.operators.conventions import to_image
 from tests.shared_scans import shared_scan
 
@@ -84,12 +83,6 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance() -> None
     scan = prepare_samples(along, RECIPE)
     assert scan.data.reference is not None and data.reference is not None
     np.testing.assert_allclose(scan.data.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
-
-
-def test_coils_that_were_only_scaled_have_one_unit_for_all_pixels() -> None:
-    maps = np.ones((2, 4, 4), np.complex64) / np.sqrt(2).astype(np.float32)
-    assert image_units(4.0 * np.eye(2, dtype=complex), maps) == 0.25
-    assert image_units(np.array([[2.0 + 0j]]), None) == 0.5
 
 
 @pytest.mark.parametrize("given", [None, 1e-4])

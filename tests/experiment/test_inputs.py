@@ -11,8 +11,6 @@ from mri_design import (
     Recipe,
     load_input,
     load_phantom,
-    map_estimate,
-    mr_image_model,
     prepare,
     reconstruct,
 )
@@ -120,16 +118,6 @@ def test_the_noise_is_the_scanner_s_whatever_the_mask(small: Recipe, coils: int)
     np.testing.assert_array_equal(whole.kspace, masked.kspace)
 
 
-def test_a_scan_with_holes_has_no_reference(small: Recipe, make_scan: ScanMaker) -> None:
-    data = replace(make_scan(), reference=None)
-    full = prepare(data, small).reference(0)
-    assert full is not None and full.shape == (16, 16)
-    measured = np.ones(16, dtype=bool)
-    measured[5] = False
-    holed = replace(data, measured=measured, kspace=np.where(measured[:, None], data.kspace, 0))
-    assert prepare(holed, small).reference(0) is None
-
-
 def test_a_slice_model_follows_the_recipe_s_prior_and_library(make_scan: ScanMaker) -> None:
     recipe = Recipe.of({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
     one = prepare(make_scan(), recipe).slice_model(0, recipe)
@@ -160,20 +148,6 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     assert found.noise_doubt
     assert found.noise_source == f"estimated from the data by air in the image, though {found.noise_doubt}"
     assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
-
-
-def test_several_coils_are_whitened_by_their_noise_readouts(small: Recipe) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=48, coils=2, noise=0.01))
-    mixing = np.array([[1.0, 0.0], [0.6j, 0.8]])
-    mixed = np.einsum("cd,sdyx->scyx", mixing, data.kspace).astype(np.complex64)
-    covariance = 1e-4 * (mixing @ mixing.conj().T)
-    scanned = replace(data, kspace=mixed, noise_variance=None, reference=None, coil_maps=None)
-    found = prepare(replace(scanned, noise_covariance=covariance), small)
-    assert found.noise_source == "from the noise readouts"
-    assert found.data.noise_variance == 1
-    whitened = np.tensordot(np.linalg.inv(np.linalg.cholesky(covariance)), mixed[0], 1)
-    power = [np.sum(np.abs(coils) ** 2, axis=0) for coils in (found.data.kspace[0], whitened)]
-    np.testing.assert_allclose(power[0], power[1], rtol=1e-4)  # any two whitenings differ by a unitary matrix
 
 
 def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with(small: Recipe) -> None:
@@ -248,18 +222,6 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
         with_given_maps(replace(data, kspace=data.kspace[:, :3]), MapsOfScan(tmp_path / "prescan.npz"), small)
 
 
-def test_maps_that_predict_badly_are_doubted(small: Recipe) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=32, coils=4))
-    wrong = data.kspace * np.exp(2j * np.pi * np.random.default_rng(0).random(data.kspace.shape))
-    few = np.abs(np.arange(32) - 16) < 6
-    scan = prepare(
-        replace(data, kspace=np.where(few[:, None], wrong, 0).astype(np.complex64), measured=few, coil_maps=None), small
-    )
-    assert "which is bad" in scan.maps_doubt and scan.maps_doubt in scan.maps_source
-    assert [any(word in cause for cause in causes_of_bad_maps(scan.data)) for word in ("moved", "axes")] == [True, True]
-    assert not any("odd" in cause for cause in causes_of_bad_maps(scan.data))
-
-
 def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: Path) -> None:
     recipe = simulating(small, matrix=32, coils=6)
     data = load_input("phantom:brain", recipe)
@@ -314,19 +276,6 @@ def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
     for one, other in zip(*images, strict=True):
         expected = one * size
         assert np.linalg.norm(other - expected) < 0.02 * np.linalg.norm(expected)
-
-
-@pytest.mark.parametrize("size", [1e-30, 1e30])
-def test_images_made_in_python_have_the_units_of_the_data(small: Recipe, size: float) -> None:
-    data = replace(load_input("phantom:brain", simulating(small, matrix=32)), reference=None, noise_variance=None)
-    images = []
-    for factor in (1.0, size):
-        scan = prepare(replace(data, kspace=(data.kspace * factor).astype(np.complex64)), small)
-        result = reconstruct(scan.slice_model(0, small), range(8, 24), "mean", small, np.random.default_rng(0))
-        model = mr_image_model((data.kspace[0, 0] * factor).astype(np.complex64), recipe=small)
-        images.append([one.astype(np.complex128) / factor for one in (result.image, map_estimate(model).image)])
-    for one, other in zip(*images, strict=True):
-        assert np.linalg.norm(other - one) < 0.02 * np.linalg.norm(one)
 
 
 @pytest.mark.parametrize(("side", "used"), [(10, 10), (32, 24)])

@@ -40,13 +40,6 @@ def test_there_are_exactly_as_many_as_the_acceleration_leaves(encoding: str, kin
     assert made.mask[middle].all()
 
 
-@pytest.mark.parametrize("kind", kinds_of_masks("radial"))
-def test_there_are_exactly_as_many_spokes_and_arms(kind: str) -> None:
-    for encoding in ("radial", "spiral"):
-        made, _ = drawn(kind, encoding, (32, 32), 4)
-        assert made.trajectory is not None and len(made.trajectory) == len(made.order) == 8
-
-
 @pytest.mark.parametrize(
     ("encoding", "kind"), [("lines", "vd-polynomial"), ("lines", "regular"), ("plane", "poisson-disc")]
 )

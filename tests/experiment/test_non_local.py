@@ -134,27 +134,6 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
         assert 0.9 < ratio < 1.1
 
 
-@pytest.mark.slow
-def test_the_control_beside_a_graph_is_unbiased_and_scatters_less(
-    small_model: Callable[..., GeneralizedLinearModel],
-) -> None:
-    posterior = DoubleLoop(Exact(), outer_iterations=4).infer(small_model(), np.random.default_rng(0))
-    analyses = [block.analysis for block in posterior.model.blocks]
-
-    def spread(estimator: VarianceEstimator) -> tuple[float, float]:
-        ratios = []
-        for seed in range(12):
-            found = estimator(posterior.precision, analyses, np.random.default_rng(seed), posterior.mean)
-            pairs = zip(found.values, posterior.marginals.values, strict=True)
-            ratios.append(np.concatenate([(one / exact).ravel() for one, exact in pairs]))
-        return float(np.mean(ratios)), float(np.median(np.std(ratios, axis=0)))
-
-    mean, scatter = spread(ControlVariate(8, 1e-3))
-    plain_mean, plain_scatter = spread(MonteCarlo(8, 1e-4))
-    assert abs(mean - 1) < 0.01 and abs(plain_mean - 1) < 0.01
-    assert scatter < 0.65 * plain_scatter
-
-
 def test_what_cannot_take_the_block_leaves_it_out_and_says_so() -> None:
     recipe = recipe_of(32).replacing("inference", variances="exact-columns")
     one = scan_of(recipe).slice_model(0, recipe)

@@ -1,13 +1,10 @@
 """[phase] in designs: the model by recipe, interrupted designs, and the model that the image is made with."""
 
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mri_design import (
-    Checkpoint,
     DesignOptions,
     DesignState,
     MRSlice,
@@ -15,7 +12,7 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.experiment.design import NO_OPTIONS, final_model, refinement
+from mri_design.experiment.design import NO_OPTIONS, refinement
 from mri_design.model.phase import PhasePrior
 from tests.phased_slices import smooth, textured
 
@@ -42,18 +39,3 @@ def test_designs_know_the_phase_where_the_recipe_says_so(phased: MRSlice, small:
     refined = aware(replace(phased, phase=PhasePrior(None, 3.0)), image)
     assert refined.phase is not None and refined.phase.phase is not None
     assert [recipe(small, m).phase.name for m in ("modulus", "aware")] == ["modulus", "phase-aware 3"]
-
-
-@pytest.mark.slow
-def test_a_design_under_a_phase_that_goes_on_from_a_checkpoint_goes_on_alike(
-    tmp_path: Path, phased: MRSlice, small: Recipe
-) -> None:
-    settings, kept = recipe(small, "aware"), DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"))
-    one = replace(phased, phase=settings.phase.prior())
-    whole = design(one, settings)
-    design(one, settings, 13, kept)
-    again = design(one, settings, options=kept)
-    assert again.trace.lines == whole.trace.lines
-    np.testing.assert_array_equal(again.warm[0].mean, whole.warm[0].mean)
-    model, warm = final_model(one, whole, settings)
-    assert model.phase is not None and model.phase.phase is not None and warm is not None

@@ -12,7 +12,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, line_residual
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
-from tests.design.plane.test_covering import told
+from tests.design.plane.test_blocks import told
 
 PLANE = PlaneReadouts((16, 16))
 

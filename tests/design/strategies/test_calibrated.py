@@ -84,16 +84,6 @@ def test_energies_are_means_over_the_spread_and_marginal_ones_over_the_weights_t
     np.testing.assert_allclose(start.marginal_energies(x), np.exp(weights @ x.T + noise).mean(axis=0), rtol=0.02)
 
 
-def test_doubt_counts_up_to_a_limit() -> None:
-    """Without one the edge of a large grid, of which nothing was learnt, would always come first."""
-    n = len(FEATURES)
-    start = ErrorModel(np.zeros(n), np.eye(n), 0.4)
-    x = np.zeros((3, n))
-    x[:, 0] = 0.5, 1.0, 30.0
-    doubts = np.array([0.25, LARGEST_DOUBT, LARGEST_DOUBT])
-    np.testing.assert_allclose(start.marginal_energies(x), start.energies(x) * np.exp(doubts / 2))
-
-
 def test_a_large_grid_with_a_wide_centre_goes_on_next_to_it() -> None:
     """Energies fall as those of heads do and are expected so; what is unknown is most at the edge, |k| = 512."""
     k = np.arange(1024) - 512
@@ -212,15 +202,6 @@ def test_shipped_models_are_sound(name: str) -> None:
     assert 0.1 < shipped.spread < 1
     conjugate = FEATURES.index("-k measured")
     assert shipped.mean[conjugate] < 0  # a line whose opposite was measured is partly known
-
-
-def test_several_coils_take_their_own_model(make_slice: SliceMaker) -> None:
-    lines = (8, 7, 9, 6, 10, 5, 11, 4)
-    one = make_slice(2)
-    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))
-    shipped = engine.run([one], engine.begin([one], lines), 10)
-    own = replace(engine, strategy=Calibrated(error_model=shipped_error_model("several coils")))
-    assert own.run([one], own.begin([one], lines), 10).trace.lines == shipped.trace.lines
 
 
 def test_models_that_do_not_fit_are_refused() -> None:

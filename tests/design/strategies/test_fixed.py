@@ -175,13 +175,6 @@ def test_the_comb_runs_through_the_whole_grid_and_the_rest_widens_the_centre(
     assert k.max() <= np.abs(np.array(missing) - n // 2).min()
 
 
-@pytest.mark.parametrize("target", [12, 16, 24, 40, 64])
-def test_without_a_spacing_the_comb_fits_the_lines(target: int) -> None:
-    lines = lines_of(RegularLines(), np.ones(64, dtype=bool), target, start=4)
-    assert np.diff(np.sort(lines)).max() <= np.ceil(64 / (target - 4)) + 1
-    assert len(set(lines)) == target
-
-
 EVERYTHING = np.ones(96, dtype=bool)
 FREE = np.setdiff1d(np.arange(96), centre_lines(EVERYTHING, 8))
 """Lines outside the start of even draws."""
@@ -236,18 +229,3 @@ def test_every_unit_of_mass_gets_its_line(draw: Draw) -> None:
         assert imbalance(drawn(rule, seed)) <= 2.0
     independent = [imbalance(drawn(VariableDensity(power=1.0), seed)) for seed in range(10)]
     assert np.median(independent) > 2.0
-
-
-def test_systematic_lines_lie_at_equal_distances_where_the_density_is_flat() -> None:
-    for seed in range(5):
-        lines = np.sort(drawn(VariableDensity(draw="systematic", power=0.0), seed))
-        outer = lines[lines < 40]
-        assert np.ptp(np.diff(outer)) <= 1
-
-
-def test_golden_draws_are_even_whenever_one_stops() -> None:
-    rule = VariableDensity(draw="golden", power=0.0)
-    lines = drawn(rule, 3, 60)
-    for count in (5, 8, 13, 21):
-        gaps = np.diff(np.sort(lines[:count]), append=min(lines[:count]) + 96)
-        assert gaps.max() <= 3 * 96 / count

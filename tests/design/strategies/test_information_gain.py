@@ -22,7 +22,6 @@ from mri_design.design.energies import gains_of_values, lines_of, rows_of
 from mri_design.design.strategies.greedy import (
     exact_gains,
     gain_from_overlaps,
-    gains_from_lanczos,
     line_overlaps,
 )
 from mri_design.krylov import lanczos
@@ -126,17 +125,6 @@ def test_the_rules_choose_a_line_near_the_best_and_sum_over_posteriors(
     both = rule.choose(DesignView(candidates, [posterior, posterior]), np.random.default_rng(0))
     assert both.scores is not None
     np.testing.assert_allclose(both.scores[left], 2 * choice.scores[left], rtol=0.25)
-
-
-def test_factors_of_the_inference_are_used_where_it_made_them(make_posterior: Maker) -> None:
-    posterior = make_posterior(1)
-    start = np.random.default_rng(8).standard_normal((16, 16)) + 0j
-    factors = lanczos(posterior.precision, start, 7)
-    carrying = replace(posterior, marginals=replace(posterior.marginals, factors=factors))
-    scores = gains_from_lanczos(carrying, np.random.default_rng(9), 100)[0]
-    np.testing.assert_array_equal(
-        scores, gain_from_overlaps(line_overlaps(factors, rows_of(posterior, LINES, range(16))))
-    )
 
 
 @pytest.mark.parametrize(

@@ -76,18 +76,6 @@ def test_either_side_of_k_space_has_its_own_places() -> None:
     assert not features[8][list(sided.values())].any()
 
 
-def test_lines_without_data_yet_count_for_the_geometry_alone() -> None:
-    heard = known([6, 7, 8, 9])
-    measured = heard.measured.copy()
-    measured[12] = True
-    pending = LineKnowledge(measured, heard.energies, heard.noise, heard.expected)
-    assert pending.unit == heard.unit
-    before, after = line_features(heard), line_features(pending)
-    name = "log measured energy near |k|"
-    np.testing.assert_array_equal(column(before, name), column(after, name))
-    assert column(after, "-k measured")[4] == 1 and column(before, "-k measured")[4] == 0
-
-
 def test_a_line_asked_for_again_is_remembered_and_anything_else_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[LineKnowledge] = []
     monkeypatch.setattr(module, "line_features", lambda *given: made.append(given[0]) or line_features(*given))

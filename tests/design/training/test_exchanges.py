@@ -119,12 +119,6 @@ def test_lines_that_cannot_be_measured_do_not_come_in(
     assert final.exchanges and there[[e.added for e in final.exchanges]].all()
 
 
-def test_an_interrupted_refinement_goes_on_the_same(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
-    seen: list[Refinement] = []
-    whole = refine(scans, begin_refinement(scans, POOR, evaluate), 6, evaluate, callback=seen.append)
-    assert refine(scans, seen[2], 6, evaluate) == whole
-
-
 def test_senseless_requests_are_refused(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
     with refused("lines to keep"):

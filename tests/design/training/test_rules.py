@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from mri_design import MRSlice, centre_lines, zero_filled
-from mri_design.design.constraints import LineConstraints
 from mri_design.design.training import (
     LBCS,
     OrderTraining,
@@ -18,7 +17,6 @@ from mri_design.design.training import (
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
 from mri_design.operators.base import Array
 from tests.refusals import refused
-from tests.slow_cases import slow_cases
 
 SliceMaker = Callable[..., MRSlice]
 START = centre_lines(np.ones(16, dtype=bool), 3)
@@ -97,13 +95,6 @@ def test_residuals_of_several_coils_add_up_to_the_image_s_error(make_slice: Slic
     assert outcome.residual.sum() == pytest.approx(relative, rel=1e-4)
 
 
-@pytest.mark.parametrize("subset", [*slow_cases({"candidates": 16}, {"scans": 3}), {"candidates": 99, "scans": 99}])
-def test_stochastic_lbcs_with_everything_in_its_subsets_is_lbcs(
-    scans: list[ReferenceSlice], subset: dict[str, int]
-) -> None:
-    assert learnt(scans, LBCS(**subset), seed=5).lines == learnt(scans, LBCS()).lines
-
-
 def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[ReferenceSlice]) -> None:
     tried: list[list[Trial]] = []
 
@@ -171,15 +162,3 @@ def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: lis
         ReferenceSlice("empty", scans[0].slice_model, np.zeros((16, 16), dtype=complex))
     with refused("candidates"):
         LBCS(candidates=0)
-
-
-@pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=6)])
-def test_constraints_are_obeyed(scans: list[ReferenceSlice], rule: TrainingRule) -> None:
-    asked = LineConstraints(forbidden=(6, 10), partial_fourier=0.75)
-    everything = np.ones(16, dtype=bool)
-    constrained = replace(training(scans, rule, 9), constraints=asked)
-    lines = train(constrained, begin_training(constrained, asked.start(everything, 3))).lines
-    assert asked.allowed(16)[list(lines)].all()
-    assert set(lines) != set(learnt(scans, rule, 9).lines)
-    with refused("number of lines"):
-        begin_training(replace(constrained, target=12), asked.start(everything, 3))

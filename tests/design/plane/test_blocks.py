@@ -1,17 +1,72 @@
-"""Samples chosen by all that they tell of others, and masks that begin with a Poisson disc."""
+"""Blocks of samples: thinned by what they tell of each other, or covering the error; masks that begin with a disc."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from mri_design import DesignEngine, DesignState, DoubleLoop
-from mri_design.design.blocks import REACH, covering
+from mri_design import DesignEngine, DesignState, DesignView, DoubleLoop, LineCandidates
+from mri_design.design.blocks import REACH, block_by_scores, covering, plane_of, thinned
 from mri_design.design.constraints import PlaneConstraints
 from mri_design.design.strategies.calibrated import CalibratedSamples
+from mri_design.design.strategy import NoUsableScoreError
 from mri_design.readouts import PlaneReadouts
 from mri_design.variances.control_variate import ControlVariate
-from tests.design.plane.conftest import plane_slice
+from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
+from tests.refusals import refused
+
+SMALL = PlaneReadouts((8, 6))
+
+
+def near(width: float) -> np.ndarray:
+    """|rho|^2 that falls with the distance."""
+    return np.exp(-np.sum(SMALL.frequencies**2, axis=1) / width**2).reshape(SMALL.grid)
+
+
+def brute_force(scores: np.ndarray, squared: np.ndarray, count: int) -> list[int]:
+    scores, chosen = scores.copy(), []
+    for _ in range(count):
+        best = int(np.nanargmax(scores))
+        chosen.append(best)
+        for other in range(SMALL.size):
+            distance = (np.array(divmod(other, 6)) - divmod(best, 6)) % SMALL.grid
+            place = tuple((distance + np.array(SMALL.grid) // 2) % SMALL.grid)
+            scores[other] *= 1 - squared[place]
+        scores[best] = np.nan
+    return chosen
+
+
+def test_thinning_is_what_it_says_one_sample_after_another() -> None:
+    scores = np.random.default_rng(0).exponential(size=SMALL.size)
+    assert thinned(scores, near(1.5), SMALL, 12) == brute_force(scores, near(1.5), 12)
+
+
+def test_a_block_is_new_and_its_first_choice_speaks_for_all(make_view) -> None:
+    acquired = measured_ids(16)
+    view = make_view((plane_posterior(),), acquired)
+    scores = np.random.default_rng(2).exponential(size=256)
+    block = block_by_scores(scores, view, 20)
+    lines = [choice.line for choice in block]
+    assert len(set(lines)) == 20 and not set(lines) & set(acquired)
+    assert block[0].scores is not None and all(choice.scores is None for choice in block[1:])
+    assert lines[0] == int(np.nanargmax(block[0].scores))
+
+
+def test_scores_that_are_all_nan_and_views_of_lines_are_refused(make_view) -> None:
+    view = make_view((plane_posterior(),), measured_ids(16))
+    with pytest.raises(NoUsableScoreError):
+        block_by_scores(np.full(256, np.nan), view, 3)
+    lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 4))
+    with refused("candidates"):
+        plane_of(lines)
+
+
+def test_lines_are_taken_by_their_scores_alone() -> None:
+    scores = np.arange(16.0)
+    scores[15], scores[3] = np.nan, 14.0
+    lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 5))
+    assert [choice.line for choice in block_by_scores(scores, lines, 4)] == [3, 14, 13, 12]
+
 
 PLANE = PlaneReadouts((16, 16))
 
@@ -64,15 +119,6 @@ def test_the_disc_comes_first_and_without_inference() -> None:
     apart = PLANE.frequencies[[step.line for step in disc]]
     nearest = np.hypot(*(apart[:, None] - apart[None]).transpose(2, 0, 1)) + 99 * np.eye(40)
     assert nearest.min() > 1  # neighbours would be next to each other by chance
-
-
-def test_a_design_that_goes_on_after_the_disc_is_the_same_design() -> None:
-    made, states = engine(CalibratedSamples(), shutter=True, calibration=4), list[DesignState]()
-    whole = designed(made, callback=states.append).trace
-    slices = [plane_slice(4), plane_slice(4, seed=1)]
-    for state in states[:2]:
-        assert made.run(slices, state, 80).trace.lines == whole.lines
-    assert np.all(PLANE.radius[list(whole.lines)] <= 1) and PLANE.mask(whole.lines)[6:10, 6:10].all()
 
 
 def test_one_coil_and_designs_that_may_end_early_look_before_every_block() -> None:

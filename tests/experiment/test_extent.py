@@ -1,24 +1,25 @@
+"""The extent of a design: centre lines for maps, starts, ends, orders."""
+
+from __future__ import annotations
+
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mri_design import (
-    Checkpoint,
-    DesignOptions,
     InputError,
-    MRSlice,
     Recipe,
     UntilError,
     UntilGain,
     UsageError,
     make_strategy,
-    run_design,
 )
 from mri_design.design.stopping import AnyOf
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.experiment.extent import (
+    calibration_for,
+    centre_for_maps,
     checked_end,
     expected_total,
     how_it_ended,
@@ -34,11 +35,53 @@ from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 from tests.refusals import refused
 
+
+@pytest.mark.parametrize(
+    ("count", "wanted"),
+    [(None, None), (64, None), (25, None), (24, 12), (21, 12), (16, 12), (13, 12), (12, 8), (9, 8), (8, 8)],
+)
+def test_lines_for_the_maps_are_fewer_where_the_usual_ones_would_be_the_whole_mask(
+    count: int | None, wanted: int | None
+) -> None:
+    assert calibration_for(Recipe(), count) == wanted
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted"), [(5000, None), (4608, None), (2048, 16), (768, 10), (300, 10), (200, 10), (128, 8), (90, 8)]
+)
+def test_the_square_of_a_plane_is_an_eighth_of_the_mask_and_at_least_ten_on_a_side_where_half_of_it_allows(
+    count: int, wanted: int | None
+) -> None:
+    assert calibration_for(Recipe().replacing("design", encoding="plane"), count) == wanted
+
+
+def test_what_was_asked_for_stays() -> None:
+    assert calibration_for(Recipe().replacing("design", start=20), 16) == 20
+    plane = Recipe().replacing("design", encoding="plane").replacing("constraints", calibration=30)
+    assert calibration_for(plane, 100) == 30
+    assert calibration_for(Recipe().replacing("design", encoding="radial"), 6) is None
+    asked = Recipe().replacing("design", encoding="plane").replacing("coils", calibration_lines=16)
+    assert calibration_for(asked, 700) is None
+    few = Recipe().replacing("coils", calibration_lines=10)
+    assert calibration_for(few, 13) is None and calibration_for(few, 10) == 8
+
+
+@pytest.mark.parametrize(
+    ("count", "designed", "drawn"), [(None, 8, 24), (64, 8, 24), (24, 8, 12), (23, 7, 12), (16, 5, 12), (12, 4, 8)]
+)
+def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
+    count: int | None, designed: int, drawn: int
+) -> None:
+    blind = make_strategy("vd-polynomial:3", "lines")
+    for name in ("calibrated", "information-gain"):
+        assert centre_for_maps(make_strategy(name, "lines"), Recipe(), count) == designed
+    assert centre_for_maps(blind, Recipe(), count) == drawn
+    for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", calibration_lines=10)):
+        assert centre_for_maps(make_strategy("calibrated", "lines"), asked, 64) == 10
+        assert centre_for_maps(blind, asked, 64) == 10
+
+
 GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
-
-
-class PlugPulledError(Exception):
-    """Somebody pulled the plug."""
 
 
 def test_rules_by_recipe() -> None:
@@ -131,29 +174,6 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
             start_lines(everything, GAIN, 32, forced, calibration)
     half = Recipe().replacing("constraints", partial_fourier=0.5)
     assert most_lines(everything, (32,), half, LineReadouts((64, 64))) == 32
-
-
-@pytest.mark.slow
-def test_a_resumed_design_stops_where_the_uninterrupted_one_does(tmp_path: Path, one: MRSlice, small: Recipe) -> None:
-    recipe = small.replacing("design", block=2).replacing("constraints", forbid="0,5", max_jump=7)
-    whole = run_design([one], GAIN, 12, recipe, seed=0, start=3)
-    errors = [s.predicted_error for s in whole.trace.steps if not s.choice.pending]
-    stop = UntilError(float(np.sort(errors)[1]))
-    alone = run_design([one], GAIN, 12, recipe, seed=0, start=3, options=DesignOptions(stop=stop)).trace
-    assert 3 < len(alone.lines) < 12
-
-    def pull(state: object) -> None:
-        raise PlugPulledError
-
-    kept = DesignOptions(stop=stop, checkpoint=Checkpoint(tmp_path / "c.npz", "me"))
-    with pytest.raises(PlugPulledError):
-        run_design([one], GAIN, 12, recipe, seed=0, start=3, options=replace(kept, callback=pull))
-    for _ in range(2):  # the checkpoint of a stopped design, too, ends where it did
-        again = run_design([one], GAIN, 12, recipe, seed=0, start=3, options=kept).trace
-        assert again.lines == alone.lines
-        assert again.declined is not None and alone.declined is not None
-        assert again.declined.line == alone.declined.line
-    assert not {0, 5} & set(alone.lines)
 
 
 def known(line: int, error: float, pending: int = 0) -> DesignStep:
