@@ -325,11 +325,6 @@ def heads_of(readouts: Readouts, protocol: Protocol) -> NDArray[Any]:
     return heads
 
 
-def noise_of(heads: NDArray[Any]) -> NDArray[np.intp]:
-    """Positions of the readouts that hold noise alone."""
-    return np.flatnonzero(has_flag(heads["flags"], _NOISE))
-
-
 def _directions(quaternions: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Directions of phase encoding, readout and slice of unit quaternions (readout, 4) whose real part comes first."""
     w, x, y, z = quaternions.T
@@ -366,54 +361,35 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     with path.open("rb") as stream:
         *earlier, last = find_measurements(path, stream, options.limits)
         protocol = read_protocol(last.field, last.text, options.limits)
-        acquisitions = _acquisitions(path, stream, (earlier, last), protocol, options.limits)
+        readouts = find_readouts(stream, last, options.limits)
+        heads, places = heads_of(readouts, protocol), readouts.places
+        channels = np.unique(heads["active_channels"])
+        for adjustment in reversed(earlier):  # without noise readouts, those of the nearest measurement before
+            if has_flag(heads["flags"], _NOISE).any():
+                break
+            others = find_readouts(stream, adjustment, options.limits)
+            theirs = heads_of(others, read_protocol(adjustment.field, adjustment.text, options.limits))
+            noise = has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
+            heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others.places[noise]])
+        acquisitions = TwixAcquisitions(
+            path, f"{path}: readouts", heads, stream, places, first=readouts.first, between=readouts.between
+        )
         if options.only_noise:
             yield NoiseSource(acquisitions, protocol.header.noise_bandwidth)
             return
-        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, protocol.header, options.counters)
-        _require_echoes(acquisitions, purposes.imaging, protocol)
+        purposes = sort_by_purpose(acquisitions.field, heads, protocol.header, options.counters)
+        images, columns = heads[purposes.imaging], protocol.header.encodings[0].encoded.matrix[0]
+        kept = images["number_of_samples"] - images["discard_pre"] - images["discard_post"]
+        unsaid = (images["center_sample"] == 0) & (kept < columns)
+        if unsaid.any():  # shorter than the grid, and without the place of the echo
+            at = int(np.argmax(unsaid))
+            raise InputError(
+                field=f"{acquisitions.field}[{purposes.imaging[at]}]: CenterCol",
+                got=f"0 for {kept[at]} of {columns} samples",
+                wanted="the sample at the centre of k-space",
+                cure="Convert the file to ISMRMRD, with the centre of every readout (center_sample).",
+            )
         yield CartesianSource(acquisitions, protocol.header, purposes, options)
-
-
-def _acquisitions(
-    path: Path,
-    stream: IO[bytes],
-    measurements: tuple[list[Measurement], Measurement],
-    protocol: Protocol,
-    limits: ReadLimits,
-) -> TwixAcquisitions:
-    """The readouts of the last measurement, and where it has no noise readouts, those of the nearest earlier one."""
-    earlier, last = measurements
-    readouts = find_readouts(stream, last, limits)
-    heads, places = heads_of(readouts, protocol), readouts.places
-    channels = np.unique(heads["active_channels"])
-    for adjustment in reversed(earlier):
-        if noise_of(heads).size:
-            break
-        others = find_readouts(stream, adjustment, limits)
-        their_protocol = read_protocol(adjustment.field, adjustment.text, limits)
-        their_heads = heads_of(others, their_protocol)
-        noise = noise_of(their_heads)
-        noise = noise[np.isin(their_heads["active_channels"][noise], channels)]
-        heads = np.concatenate([heads, their_heads[noise]])
-        places = np.concatenate([places, others.places[noise]])
-    return TwixAcquisitions(
-        path, f"{path}: readouts", heads, stream, places, first=readouts.first, between=readouts.between
-    )
-
-
-def _require_echoes(acquisitions: TwixAcquisitions, imaging: NDArray[np.intp], protocol: Protocol) -> None:
-    """Refuse readouts that are shorter than the grid and do not say where their echo is."""
-    heads, columns = acquisitions.heads[imaging], protocol.header.encodings[0].encoded.matrix[0]
-    kept = heads["number_of_samples"] - heads["discard_pre"] - heads["discard_post"]
-    unsaid: NDArray[Any] = (heads["center_sample"] == 0) & (kept < columns)
-    if unsaid.any():
-        raise InputError(
-            field=f"{acquisitions.field}[{int(imaging[int(np.argmax(unsaid))])}]: CenterCol",
-            got=f"0 for {int(kept[int(np.argmax(unsaid))])} of {columns} samples",
-            wanted="the sample at the centre of k-space",
-            cure="Convert the file to ISMRMRD, with the centre of every readout (center_sample).",
-        )
 
 
 _TRAJECTORIES = {1: "cartesian", 2: "radial", 4: "spiral", 8: "propeller (BLADE)"}
@@ -474,7 +450,26 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
         For sizes that are missing or make no sense, and measurements that are not lines of a grid, by name.
     """
     read = _Assignments(field, text, limits.max_side)
-    _refuse_other_kinds(read)
+    number = read.whole("sKSpace.ucTrajectory", 1)
+    kind = _TRAJECTORIES.get(number, f"number {number}")
+    if kind != "cartesian":
+        got, wanted = f"a {kind} trajectory", "Cartesian lines"
+        raise InputError(field=f"{field}: sKSpace.ucTrajectory", got=got, wanted=wanted, cure=_CONVERT)
+    if read.whole("sFastImaging.lEPIFactor", 1) > 1:
+        raise InputError(
+            field=f"{field}: sFastImaging.lEPIFactor",
+            got="echo-planar imaging (EPI), whose echoes need a phase correction that is not done here",
+            wanted="Cartesian lines",
+            cure="Correct and grid the echoes first, and write them as lines, for example of an ISMRMRD file.",
+        )
+    bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
+    if bands > 1:
+        raise InputError(
+            field=f"{field}: sSliceAcceleration.lMultiBandFactor",
+            got=f"{bands} slices measured at once",
+            wanted="one slice at a time",
+            cure="Separate the slices first, and write them to an ISMRMRD file.",
+        )
     volume = read.whole("sKSpace.ucDimension", 2) == _VOLUME
     lines = read.whole("sKSpace.lPhaseEncodingLines")
     partitions = read.whole("sKSpace.lPartitions") if volume else 1
@@ -499,7 +494,8 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     )
     fourier = read.nested("iNoOfFourierLines", lines), read.nested("iNoOfFourierPartitions", partitions)
     centre = [size // 2 - (size - round(count)) for size, count in zip((lines, partitions), fourier, strict=True)]
-    echo_times = _echo_times(read)
+    times, contrasts = read.series("alTE"), range(read.whole("lContrasts", 1, _MOST_CONTRASTS))
+    echo_times = tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
     source, wrong = SourceImage.of_raw_data(
         {
             "ProtocolName": read.quoted("tProtocolName"),
@@ -522,37 +518,6 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
         read.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000,
         "AdjCoilSens" in read.quoted("tProtocolName"),
     )
-
-
-def _echo_times(read: _Assignments) -> tuple[float, ...]:
-    """Milliseconds of every contrast that is measured; protocols keep times of others behind them."""
-    times = read.series("alTE")
-    contrasts = range(read.whole("lContrasts", 1, _MOST_CONTRASTS))
-    return tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
-
-
-def _refuse_other_kinds(read: _Assignments) -> None:
-    """Refuse what is measured in another way than line by line on a grid, one slice at a time."""
-    number = read.whole("sKSpace.ucTrajectory", 1)
-    kind = _TRAJECTORIES.get(number, f"number {number}")
-    if kind != "cartesian":
-        field = f"{read.field}: sKSpace.ucTrajectory"
-        raise InputError(field=field, got=f"a {kind} trajectory", wanted="Cartesian lines", cure=_CONVERT)
-    if read.whole("sFastImaging.lEPIFactor", 1) > 1:
-        raise InputError(
-            field=f"{read.field}: sFastImaging.lEPIFactor",
-            got="echo-planar imaging (EPI), whose echoes need a phase correction that is not done here",
-            wanted="Cartesian lines",
-            cure="Correct and grid the echoes first, and write them as lines, for example of an ISMRMRD file.",
-        )
-    bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
-    if bands > 1:
-        raise InputError(
-            field=f"{read.field}: sSliceAcceleration.lMultiBandFactor",
-            got=f"{bands} slices measured at once",
-            wanted="one slice at a time",
-            cure="Separate the slices first, and write them to an ISMRMRD file.",
-        )
 
 
 @dataclass(frozen=True)
