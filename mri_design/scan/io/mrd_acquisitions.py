@@ -283,76 +283,69 @@ def sort_by_purpose(
     InputError
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
-    chosen, notes, series = dict(counters or {}), dict[str, str](), dict[str, tuple[int, ...]]()
+    # First, what each readout is for.
+    notes, wanted = dict[str, str](), dict(counters or {})
     noise, calibration, imaging = by_flags(heads)
     skipped = int((~(noise | calibration | imaging)).sum())
     if skipped:
         notes["readouts_skipped"] = f"{skipped} of {len(heads)}: navigation, correction or dummies"
     if not imaging.any():
         raise InputError(field=field, got=f"no imaging readout among {len(heads)}", wanted="at least one")
-    # Calibration was perhaps scanned on its own, with counters of its own: what is missing there is no error.
-    there = {name: number for name, number in chosen.items() if (numbers_of(heads, name)[calibration] == number).any()}
-    calibration = _of_one_series(field, heads, calibration, there, COUNTERS, {}, {})
-    imaging = _of_one_series(field, heads, imaging, chosen, (ENCODING, *COUNTERS), notes, series)
-    imaging = _of_most_channels(heads, imaging, notes)
+    # Second, which series. Calibration was perhaps scanned on its own, with counters of its own: what is missing there
+    # is no error.
+    there = {name: number for name, number in wanted.items() if (numbers_of(heads, name)[calibration] == number).any()}
+    calibration, _ = _of_one_series(heads, calibration, there, COUNTERS)
+    imaging, present = _of_one_series(heads, imaging, wanted, (ENCODING, *COUNTERS))
+    for name, numbers in present.items():
+        number = wanted.get(name, int(numbers[0]))
+        if number not in numbers:
+            raise InputError(
+                field=f"{field}: {name}",
+                got=f"no image with number {number}",
+                wanted=f"a number that the file holds: {_listed(numbers)}",
+                cure=f"Change {option('encoding-space' if name == ENCODING else name)}; without it the first is read.",
+            )
+        if numbers.size > 1:
+            which = "the first" if number == numbers[0] else "one"
+            notes[name] = f"{number}, {which} of {numbers.size} ({_listed(numbers)}); {OTHERS_UNREAD}"
+    # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
+    channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
+    usual = int(channels[counts == counts.max()].max())
+    fewer = imaging & (heads["active_channels"] < usual)
+    if fewer.any():
+        notes["readouts_of_fewer_channels"] = (
+            f"{fewer.sum()} of {imaging.sum()} dropped: they have {_listed(channels[channels < usual])} where the "
+            f"others have {usual}"
+        )
+        imaging &= ~fewer
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
+    series = {name: tuple(map(int, numbers)) for name, numbers in present.items()}
     return Purposes(
         np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes, series
     )
 
 
+def _of_one_series(
+    heads: NDArray[Any], keep: NDArray[np.bool_], wanted: Mapping[str, int], names: Sequence[str]
+) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+    """Those of ``keep`` with the wanted numbers, and of the other counters with the first number that is left.
+
+    Beside them the numbers that there were of each counter, up to one that left none.
+    """
+    present = dict[str, NDArray[Any]]()
+    for name in (*wanted, *(name for name in names if name not in wanted)):
+        if not keep.any():
+            break
+        counter = numbers_of(heads, name)
+        present[name] = np.unique(counter[keep])
+        keep = keep & (counter == wanted.get(name, present[name][0]))
+    return keep, present
+
+
 def numbers_of(heads: Any, name: str) -> Any:
     """Numbers of acquisitions by a counter of their headers, or by their encoding space."""
     return heads["encoding_space_ref"] if name == ENCODING else heads["idx"][name]
-
-
-def _of_one_series(
-    field: str,
-    heads: NDArray[Any],
-    keep: NDArray[np.bool_],
-    chosen: Mapping[str, int],
-    names: Sequence[str],
-    notes: dict[str, str],
-    series: dict[str, tuple[int, ...]],
-) -> NDArray[np.bool_]:
-    """Those of ``keep`` with the chosen numbers, and of the other counters with the first number that is left."""
-    for name in (*chosen, *(name for name in names if name not in chosen)):
-        counter = numbers_of(heads, name)
-        present = np.unique(counter[keep])
-        if not present.size:
-            return keep
-        series[name] = tuple(map(int, present))
-        number = chosen.get(name, int(present[0]))
-        if number not in present:
-            raise InputError(
-                field=f"{field}: {name}",
-                got=f"no image with number {number}",
-                wanted=f"a number that the file holds: {_listed(present)}",
-                cure=f"Change {option('encoding-space' if name == ENCODING else name)}; without it the first is read.",
-            )
-        if present.size > 1:
-            which = "the first" if number == present[0] else "one"
-            notes[name] = f"{number}, {which} of {present.size} ({_listed(present)}); {OTHERS_UNREAD}"
-        keep = keep & (counter == number)
-    return keep
-
-
-def _of_most_channels(heads: NDArray[Any], imaging: NDArray[np.bool_], notes: dict[str, str]) -> NDArray[np.bool_]:
-    """Those of ``imaging`` without readouts of fewer channels than most have, as of a body coil.
-
-    Readouts of more channels stay, and are refused by number.
-    """
-    there, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
-    wanted = int(there[counts == counts.max()].max())
-    fewer = imaging & (heads["active_channels"] < wanted)
-    if not fewer.any():
-        return imaging
-    listed = _listed(there[there < wanted])
-    notes["readouts_of_fewer_channels"] = (
-        f"{int(fewer.sum())} of {int(imaging.sum())} dropped: they have {listed} where the others have {wanted}"
-    )
-    return imaging & ~fewer
 
 
 def _listed(numbers: NDArray[Any]) -> str:
