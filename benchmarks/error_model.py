@@ -40,8 +40,7 @@ from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.simulation.random_head import random_head
 from mri_design.scan.simulation.scanner import simulate_scan
-from mri_design.variances.control_variate import ControlVariate
-from mri_design.variances.monte_carlo import MonteCarlo
+from mri_design.variances.control_variate import ControlVariate, MonteCarlo
 
 Numbers = NDArray[np.float64]
 Table = tuple[Numbers, Numbers]

@@ -155,6 +155,6 @@ from .status import Convergence as Convergence
 from .status import Status as Status
 from .variances.columns import ExactByColumns as ExactByColumns
 from .variances.control_variate import ControlVariate as ControlVariate
+from .variances.control_variate import MonteCarlo as MonteCarlo
 from .variances.exact import Exact as Exact
 from .variances.lanczos import Lanczos as Lanczos
-from .variances.monte_carlo import MonteCarlo as MonteCarlo

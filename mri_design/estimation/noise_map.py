@@ -86,8 +86,9 @@ def least_squares_noise(
     require_random(rng)
     columns = model.measurement.column_gram()
     if columns is not None:
-        power = np.stack([_damped_noise(gram, damping) for gram in columns], axis=1)
-        return _map(model, power, 0)
+        inverses = (np.linalg.inv(gram + damping * np.eye(len(gram))) for gram in columns)
+        each = [np.diagonal(one).real - damping * np.sum(np.abs(one) ** 2, axis=1) for one in inverses]
+        return _map(model, np.stack(each, axis=1), 0)
     gram = model.measurement.gram
     power = _replicated(model, lambda u: gram(u) + damping * u, None, rng, replicas)
     return _map(model, power, replicas)
@@ -118,12 +119,6 @@ def posterior_noise(posterior: GaussianPosterior, rng: np.random.Generator, *, r
     precision = posterior.precision
     power = _replicated(posterior.model, precision, precision.preconditioner, rng, replicas)
     return _map(posterior.model, power, replicas)
-
-
-def _damped_noise(gram: Array, damping: float) -> Array:
-    """Diagonal of (G + d)^-1 - d (G + d)^-2 of one column, (ky,)."""
-    inverse = np.linalg.inv(gram + damping * np.eye(len(gram)))
-    return np.asarray(np.diagonal(inverse).real - damping * np.sum(np.abs(inverse) ** 2, axis=1))
 
 
 def _replicated(

@@ -328,7 +328,8 @@ class LaplaceFilter(LoopEngine[PassState]):
         """
         require_instance(FilterState, wanted="a FilterState", state=state)
         require_instance(Site, wanted="a site, as Poisson(3)", response=response)
-        direction = _query(x, state)
+        shape = state.mean.shape
+        direction = number_array("query", x, wanted=f"finite real {shape}", shape=shape, kind="real").astype(float)
         if "curvature" not in response.offers:  # what is claimed is not probed here: it costs more than all else
             raise refusal("response", response, "curvature", user="LaplaceFilter", offers=response.offers | {"line"})
         if np.size(response.start_variance) > 1:
@@ -485,11 +486,6 @@ def _curvature(D: float, site: Site) -> float:
     return max(D, 0.0)
 
 
-def _query(x: NDArray[np.floating], state: FilterState) -> Values:
-    shape = state.mean.shape
-    return number_array("query", x, wanted=f"finite real {shape}", shape=shape, kind="real").astype(float)
-
-
 Schedule = Literal["serial", "parallel"]
 
 
@@ -573,7 +569,7 @@ class MessageSweeps:
             _add(fresh, loaded, new)
             if not mode.convergence.converged and worst.converged:
                 worst = mode.convergence
-        self.total, self.theta = fresh, _solved(fresh)
+        self.total, self.theta = fresh, np.asarray(scipy.linalg.cho_solve(proper_factor(fresh[0]), fresh[1]))
         scale = max(float(np.linalg.norm(self.theta)), resolution(self.total[0]))
         pairs = zip(self.modes, self.coordinates, strict=True)
         self.means.append(self._image(self.theta))
@@ -589,26 +585,17 @@ class MessageSweeps:
         return as_image(float(np.sqrt(self.model.noise_variance)) * theta, self.model)
 
     def _cavities(self) -> DensePrecision | LowRankCovariance:
-        if 4 * self.most_rows <= len(self.theta) and _proper(self.total[0]):
-            return LowRankCovariance.of(*self.total)
+        if 4 * self.most_rows <= len(self.theta):
+            try:
+                return LowRankCovariance.of(*self.total)
+            except InputError:  # no proper distribution yet
+                pass
         return DensePrecision(self.total[0].copy(), self.total[1].copy())
 
 
 def _add(total: tuple[Array, Array], chunk: LoadedChunk, message: Message) -> None:
     total[0][square(chunk.coordinates)] += message.quadratic(chunk)
     total[1][chunk.coordinates] += message.linear(chunk)
-
-
-def _proper(P: Array) -> bool:
-    try:
-        proper_factor(P)
-    except InputError:
-        return False
-    return True
-
-
-def _solved(total: tuple[Array, Array]) -> Array:
-    return np.asarray(scipy.linalg.cho_solve(proper_factor(total[0]), total[1]))
 
 
 @dataclass(frozen=True, kw_only=True)

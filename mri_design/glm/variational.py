@@ -10,6 +10,7 @@ and needs nothing but a mean solve and marginal variances.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -26,8 +27,8 @@ from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.columns import ExactByColumns
+from mri_design.variances.control_variate import MonteCarlo
 from mri_design.variances.exact import Exact
-from mri_design.variances.monte_carlo import MonteCarlo
 
 
 @dataclass(frozen=True)
@@ -425,7 +426,10 @@ class VariationalGaussian(LoopEngine[UpdateState]):
 
     def step(self, state: UpdateState) -> UpdateState:
         model, sites = state.oracles.model, state.sites
-        trial = _tried(state.oracles, sites, state.step)
+        assert sites.wanted is not None
+        trial = None
+        with suppress(InputError):  # A has no inverse where site precisions are negative, or lost in rounding beside X
+            trial = state.oracles(sites.sites.towards(sites.wanted, state.step), sites.mean, sites.marginals)
         matvecs = state.matvecs + (0 if trial is None else _products(trial))
         new_phi = None if trial is None else _criterion(model, trial)
         kept = 0.0 if trial is None or trial.broken else _kept(state.phi, new_phi, sites, trial)
@@ -479,19 +483,6 @@ def _criterion(model: GeneralizedLinearModel, state: SiteState) -> float | None:
     """phi where z and log|A| are exact."""
     known = state.marginals.log_determinant
     return bound_criterion(model, state, known) if known is not None and state.marginals.kind == "exact" else None
-
-
-def _tried(oracles: GaussianOracles, state: SiteState, step: float) -> SiteState | None:
-    """The state a step ahead; None where A has no inverse there.
-
-    That is where site precisions are negative, or so small that rounding leaves nothing of them beside X: far sites ask
-    for next to none, and a shorter step keeps some.
-    """
-    assert state.wanted is not None
-    try:
-        return oracles(state.sites.towards(state.wanted, step), state.mean, state.marginals)
-    except InputError:
-        return None
 
 
 def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:

@@ -134,7 +134,8 @@ class LogDeterminant:
         size = precision.measurement.in_size
 
         def whitened(flat: Array) -> Array:
-            return _as_real(root(precision(root(_as_image(flat, like)))))
+            image = root(precision(root(flat.view(like.dtype).reshape(like.shape))))
+            return np.ascontiguousarray(image).view(like.real.dtype).ravel()
 
         values, moments, nodes, weights, drops = [], [], [], [], []
         for _ in range(self.probes):
@@ -207,11 +208,3 @@ def _polynomial_of_log(theta: Array, mass: Array, degree: int) -> Array:
     powers = np.stack([theta**k for k in range(degree + 1)], axis=1)
     root = np.sqrt(mass)
     return np.asarray(np.linalg.lstsq(powers * root[:, None], np.log(theta) * root, rcond=1e-10)[0][1:])
-
-
-def _as_image(flat: Array, like: Array) -> Array:
-    return flat.view(like.dtype).reshape(like.shape) if np.iscomplexobj(like) else flat.reshape(like.shape)
-
-
-def _as_real(image: Array) -> Array:
-    return np.ascontiguousarray(image).view(image.real.dtype).ravel()

@@ -31,7 +31,7 @@ import numpy as np
 
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.estimation.map_estimate import Automatic
-from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, Smoothed, require_solver
+from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, SitePenalty, Smoothed, require_solver
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
 from mri_design.inference.criterion import LogDeterminant, criterion_value, dual_arguments
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
@@ -42,7 +42,7 @@ from mri_design.potentials.base import MovingSite, SuperGaussian
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
-from mri_design.variances.monte_carlo import MonteCarlo
+from mri_design.variances.control_variate import MonteCarlo
 
 ITERATIONS = 100
 GRID = 48
@@ -133,16 +133,8 @@ def _bracket(site: SuperGaussian, slope: Array, count: int, x: Array) -> tuple[A
 Algorithm = Literal["second", "first", "hybrid"]
 
 
-class SiteBound(Protocol):
-    """psi of one block (see `SitePenalty`), and the point of g that its gamma belongs to."""
-
-    def value(self, x: Array) -> Array:
-        """psi(x), up to a constant."""
-        ...
-
-    def precision(self, x: Array) -> Array:
-        """pi = 1 / gamma = psi'(x)."""
-        ...
+class SiteBound(SitePenalty, Protocol):
+    """psi of one block, up to a constant, its slope pi = 1 / gamma, and the point of g that this gamma belongs to."""
 
     def dual_argument(self, x: Array) -> Array:
         """t >= 0 with h(gamma) = -(t pi' + 2 g(t)), pi' = -2 g'(t): where the site's own dual is attained."""

@@ -237,7 +237,8 @@ class GeneralizedLinearModel:
                 "a LinearOperator and an array",
                 "Without a Gaussian factor: GeneralizedLinearModel.of_sites(blocks).",
             )
-        object.__setattr__(self, "data", _floating(self.data))
+        data = number_array("data", self.data)
+        object.__setattr__(self, "data", data if data.dtype.kind in "fc" else data.astype(np.float64))
         if self.data.shape != self.measurement.out_shape:
             raise InputError("data", f"shape {self.data.shape}", f"{self.measurement.out_shape}")
         if not np.isfinite(self.data).all():
@@ -401,11 +402,6 @@ def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> 
     if not too_wide and squared_norm(data) <= _SINGLE_SIGNAL_TO_NOISE**2 * noise_variance * unknowns:
         return data
     return data.astype(np.result_type(data.dtype, np.float64))
-
-
-def _floating(data: Array) -> Array:
-    array = number_array("data", data)
-    return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
 def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

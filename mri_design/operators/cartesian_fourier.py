@@ -19,7 +19,7 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.errors import InputError, described, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.conventions import Chosen, chosen_numbers
-from mri_design.operators.elementary import Coils
+from mri_design.operators.elementary import Coils, coils_on
 
 FourierLibrary = Literal["scipy", "pyfftw"]
 Axes = tuple[int, ...]
@@ -183,14 +183,14 @@ class _CartesianEncoding(LinearOperator):
     """Samples of the centred FFT of every coil image: what lines and masks have in common."""
 
     def __init__(
-        self, sampling: LineSampling | SampleSelection, grid: Shape, maps: Array | None, library: FourierLibrary
+        self, sampling: LineSampling | SampleSelection, grid: Shape, coils: Coils | None, library: FourierLibrary
     ) -> None:
-        self._coils = None if maps is None else Coils(maps)
+        self._coils = coils
         self._fft = CentredFFT((grid[0], grid[1]), library)
         self._chosen = sampling
         super().__init__(grid, sampling.out_shape)
         self.grid = (grid[0], grid[1])
-        self.maps = maps
+        self.maps = None if coils is None else coils.maps
         self.library: FourierLibrary = library
 
     def _apply(self, u: Array) -> Array:
@@ -288,9 +288,9 @@ class CartesianLines(_CartesianEncoding):
     ) -> None:
         grid = require_grid("shape", shape, axes=2)
         shape = (grid[0], grid[1])
-        maps = _as_maps(maps)
-        self._sampling = LineSampling(lines, _coil_grid(shape, maps))
-        super().__init__(self._sampling, shape, maps, library)
+        coils = coils_on(shape, maps)
+        self._sampling = LineSampling(lines, (1, *shape) if coils is None else coils.out_shape)
+        super().__init__(self._sampling, shape, coils, library)
 
     @property
     def lines(self) -> Array:
@@ -411,9 +411,9 @@ class CartesianSamples(_CartesianEncoding):
 
     def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
         mask = number_array("sample mask", mask, wanted="bool (ky, kx)", shape=(None, None))
-        maps = _as_maps(maps)
         grid = (int(mask.shape[0]), int(mask.shape[1]))
-        super().__init__(SampleSelection(mask, _coil_grid(grid, maps)), grid, maps, library)
+        coils = coils_on(grid, maps)
+        super().__init__(SampleSelection(mask, (1, *grid) if coils is None else coils.out_shape), grid, coils, library)
         self.mask = mask
 
     @cached_property
@@ -449,8 +449,8 @@ class DirectFourier(LinearOperator):
         k = number_array("trajectory", trajectory, wanted=wanted, shape=(None, 2), kind="real")
         if not len(k) or not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
             raise InputError("trajectory", f"values up to {np.abs(k).max(initial=0):g}", wanted)
-        self._coils = None if maps is None else Coils(maps)
-        super().__init__((rows, columns), (_coil_grid((rows, columns), _as_maps(maps))[0], len(k)))
+        self._coils = coils_on((rows, columns), maps)
+        super().__init__((rows, columns), (1 if self._coils is None else len(self._coils.maps), len(k)))
         self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps
         self._waves = tuple(
             np.exp(-2j * np.pi / n * np.outer(column, np.arange(n) - n // 2)) / np.sqrt(n)
@@ -467,17 +467,6 @@ class DirectFourier(LinearOperator):
         coil_images = np.conj(along_y).T @ (v[..., None] * np.conj(along_x))
         image = coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
         return np.asarray(image, dtype=np.result_type(v, np.complex64))
-
-
-def _as_maps(maps: Array | None) -> Array | None:
-    return None if maps is None else number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
-
-
-def _coil_grid(shape: tuple[int, int], maps: Array | None) -> Shape:
-    """(coil, ky, kx) of the k-space that is sampled."""
-    if maps is not None and maps.shape[1:] != shape:
-        raise InputError("coil maps", f"shape {maps.shape}", f"(coil, {shape[0]}, {shape[1]})")
-    return (1 if maps is None else maps.shape[0], *shape)
 
 
 class _CartesianGram(LinearOperator):

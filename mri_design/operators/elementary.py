@@ -167,6 +167,20 @@ class Coils(LinearOperator):
         return np.einsum("cyx,...cyx->...yx", np.conj(self.maps), v)
 
 
+def coils_on(grid: tuple[int, int], maps: Array | None) -> Coils | None:
+    """Coils with maps on a grid; None for one coil that sees every pixel alike.
+
+    Raises
+    ------
+    InputError
+        As `Coils`, and for maps on another grid.
+    """
+    coils = None if maps is None else Coils(maps)
+    if coils is not None and coils.in_shape != grid:
+        raise InputError("coil maps", f"shape {coils.out_shape}", f"(coil, {grid[0]}, {grid[1]})")
+    return coils
+
+
 class CoilMixing(LinearOperator):
     """y -> M y along the first axis of the data, one matrix for all samples."""
 
@@ -260,40 +274,33 @@ class PhasedParts(LinearOperator):
                 f"shape {self.imaginary.shape}, or numbers that are not positive",
                 f"positive factors on coefficients {analysis.out_shape}",
             )
-        self._imaginary: dict[np.dtype[Any], Array] = {}
-        self._powers: dict[np.dtype[Any], Array] = {}
-        self._turns: dict[np.dtype[Any], tuple[Array, Array]] = {}
+        self._kept: dict[tuple[str, np.dtype[Any]], Array] = {}
 
     def turned_back(self, u: Array) -> Array:
         """e^{-i phi} u, in the precision of u."""
-        return self._turn(u)[1] * u
+        return self._in("back", np.result_type(u.dtype, np.complex64)) * u
 
     def turned(self, v: Array) -> Array:
         """e^{i phi} v, in the precision of v."""
-        return self._turn(v)[0] * v
+        return self._in("turn", np.result_type(v.dtype, np.complex64)) * v
 
-    def _turn(self, like: Array) -> tuple[Array, Array]:
-        dtype = np.result_type(like.dtype, np.complex64)
-        if dtype not in self._turns:
-            rotation = self.rotation.astype(dtype)
-            self._turns[dtype] = rotation, np.conj(rotation)
-        return self._turns[dtype]
+    def _in(self, what: str, dtype: np.dtype[Any]) -> Array:
+        """The phase (turn, back) or the factors of the imaginary parts (factors, squares) in some precision."""
+        if (what, dtype) not in self._kept:
+            values = self.rotation if what in ("turn", "back") else self.imaginary
+            values = (values**2 if what == "squares" else values).astype(dtype)
+            self._kept[what, dtype] = np.conj(values) if what == "back" else values
+        return self._kept[what, dtype]
 
     @cached_property
     def _emphasised(self) -> bool:
         """Whether imaginary parts are multiplied by anything but one."""
         return not bool((self.imaginary == 1).all())
 
-    def _factors(self, dtype: np.dtype[Any]) -> Array:
-        """Factors of the imaginary parts."""
-        if dtype not in self._imaginary:
-            self._imaginary[dtype] = self.imaginary.astype(dtype)
-        return self._imaginary[dtype]
-
     def _apply(self, u: Array) -> Array:
         parts = in_parts(self.analysis._apply(self.turned_back(u)))
         if self._emphasised:
-            np.multiply(parts[..., 1], self._factors(parts.dtype), out=parts[..., 1])
+            np.multiply(parts[..., 1], self._in("factors", parts.dtype), out=parts[..., 1])
         return parts
 
     def _adjoint(self, v: Array) -> Array:
@@ -301,12 +308,12 @@ class PhasedParts(LinearOperator):
         if self._emphasised:
             parts = np.empty_like(v)
             parts[..., 0] = v[..., 0]
-            np.multiply(v[..., 1], self._factors(v.dtype), out=parts[..., 1])
+            np.multiply(v[..., 1], self._in("factors", v.dtype), out=parts[..., 1])
         return self.turned(self.analysis._adjoint(from_parts(parts)))
 
     def weighted_adjoint(self, weights: Array, v: Array) -> Array:
         """Adjoint of weighted coefficients; factors of imaginary parts go to the weights, which are fewer."""
-        each = self._with_factors(weights, self._factors(weights.dtype))
+        each = self._with_factors(weights, self._in("factors", weights.dtype))
         return self.turned(self.analysis.adjoint(from_parts(each * self._checked(v, self.out_shape))))
 
     def part_weights(self, weights: Array) -> Array:
@@ -316,7 +323,7 @@ class PhasedParts(LinearOperator):
         pixel, the result has length one too. Part by part: numpy is slow along an axis of two.
         """
         given = np.asarray(weights)
-        return self._with_factors(given, self._squares(given.dtype))
+        return self._with_factors(given, self._in("squares", given.dtype))
 
     def _with_factors(self, weights: Array, factors: Array) -> Array:
         """Weights of both parts, those of the imaginary one multiplied by factors."""
@@ -329,19 +336,13 @@ class PhasedParts(LinearOperator):
         np.multiply(each[..., -1], factors, out=parts[..., 1])
         return parts
 
-    def _squares(self, dtype: np.dtype[Any]) -> Array:
-        """Squared factors of the imaginary parts."""
-        if dtype not in self._powers:
-            self._powers[dtype] = (self.imaginary**2).astype(dtype)
-        return self._powers[dtype]
-
     def squares_on_pixels(self, dtype: np.dtype[Any]) -> Array | None:
         """Squared factors of the imaginary parts as an image; None where those of a pixel differ."""
         if self.imaginary.ndim > len(self.in_shape) or len(self.in_shape) != 2:
             return None
         if self.analysis.out_shape[-2:] != self.in_shape:
             return None
-        return laid_out(self._squares(dtype), self.in_shape, np.empty(0, dtype=dtype))
+        return laid_out(self._in("squares", dtype), self.in_shape, np.empty(0, dtype=dtype))
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         of_parts = self.part_weights(np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape))

@@ -16,9 +16,9 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, number_array, require_counts, require_grid
+from mri_design.errors import InputError, require_counts, require_grid
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.elementary import Coils
+from mri_design.operators.elementary import coils_on
 from mri_design.operators.trajectory import checked_samples
 
 # Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
@@ -320,15 +320,11 @@ class NonUniformFourier(LinearOperator):
         rows, columns = require_grid("grid", grid, axes=2)
         self.trajectory = checked_samples(trajectory, (rows, columns))
         self.grid = (rows, columns)
-        maps = None if maps is None else number_array("coil maps", maps, wanted="finite numbers (coil, ky, kx)")
-        self._coils = None if maps is None else Coils(maps)
-        if maps is not None and maps.shape[1:] != self.grid:
-            wanted = f"(coil, {self.grid[0]}, {self.grid[1]})"
-            raise InputError("coil maps", f"shape {maps.shape}", wanted)
-        self.maps = maps
+        self._coils = coils_on(self.grid, maps)
+        self.maps = None if self._coils is None else self._coils.maps
         self._angles = 2 * np.pi * self.trajectory / self.grid
         self._scale = 1 / float(np.sqrt(np.prod(self.grid)))
-        super().__init__(self.grid, (1 if maps is None else len(maps), len(self.trajectory)))
+        super().__init__(self.grid, (1 if self.maps is None else len(self.maps), len(self.trajectory)))
 
     def _apply(self, u: Array) -> Array:
         coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)

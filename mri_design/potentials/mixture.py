@@ -57,8 +57,12 @@ class Tilted(SuperGaussian):
     def d2g(self, x: Values) -> Values:
         return self.potential.d2g(x)
 
+    @property
+    def _own_shift(self) -> Values:
+        return np.asarray(self.shift) - np.asarray(self.potential.shift)
+
     def dlog_t(self, s: Values) -> Values:
-        return self.potential.dlog_t(s) + (np.asarray(self.shift) - np.asarray(self.potential.shift))
+        return self.potential.dlog_t(s) + self._own_shift
 
     def d2log_t(self, s: Values) -> Values:
         return self.potential.d2log_t(s)
@@ -66,13 +70,11 @@ class Tilted(SuperGaussian):
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
         """E log t_0, by its closed form where it has one, plus b times the mean."""
         self._refuse_moduli(dimensions)
-        own = np.asarray(self.shift) - np.asarray(self.potential.shift)
-        even = self.potential.expected_log_t(mean, variance, dimensions)
+        own, even = self._own_shift, self.potential.expected_log_t(mean, variance, dimensions)
         return Expectation(even.value + own * mean, even.d_mean + own, even.d_variance)
 
     def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Tilted:
-        own = np.asarray(self.shift) - np.asarray(self.potential.shift)
-        return Tilted(represented(self.potential.at(place, shape)), np.broadcast_to(own, shape)[place])
+        return Tilted(represented(self.potential.at(place, shape)), np.broadcast_to(self._own_shift, shape)[place])
 
     @property
     def even(self) -> SuperGaussian:
@@ -84,8 +86,7 @@ class Tilted(SuperGaussian):
         return np.broadcast_to(even, np.broadcast_shapes(even.shape, np.shape(self.shift)))
 
     def rescaled(self, factor: ArrayLike) -> Tilted:
-        own = self.shift - np.asarray(self.potential.shift)
-        return Tilted(represented(self.potential.rescaled(factor)), own * np.asarray(factor))
+        return Tilted(represented(self.potential.rescaled(factor)), self._own_shift * np.asarray(factor))
 
 
 def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]:

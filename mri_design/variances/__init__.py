@@ -2,10 +2,9 @@
 
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.columns import ColumnControl, ExactByColumns
-from mri_design.variances.control_variate import CirculantControl, ControlVariate
+from mri_design.variances.control_variate import CirculantControl, ControlVariate, MonteCarlo
 from mri_design.variances.exact import Exact
 from mri_design.variances.lanczos import Lanczos
-from mri_design.variances.monte_carlo import MonteCarlo
 
 __all__ = [
     "CirculantControl",

@@ -8,7 +8,7 @@ Beside sites that know the image's phase there is a control of its own (`PhasedC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -25,9 +25,8 @@ from mri_design.operators.base import Array, FilterBand, LinearOperator, squared
 from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
-from mri_design.variances.base import RunningMean, mean_over_draws, not_positive_definite, starting_draws
+from mri_design.variances.base import RunningMean, SolvedDraws, mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.columns import ColumnControl
-from mri_design.variances.monte_carlo import SolvedDraws
 
 
 @dataclass(frozen=True)
@@ -468,6 +467,10 @@ class ControlVariate:
             else None,
         )
 
+    @property
+    def _tolerance_without_control(self) -> float:
+        return self.tolerance**2
+
     def _control(self, precision: PosteriorPrecision) -> Control | None:
         X, automatic = precision.measurement, self.control == "auto"
         if self.control in ("auto", "circulant"):
@@ -496,7 +499,7 @@ class ControlVariate:
         """A^-1 b, whose solver can go on; ``b`` is written to."""
         warm, spent = starting_draws(previous, b), 0
         if control is None or explained is None:
-            start, preconditioner, tolerance = warm, precision.preconditioner, self.tolerance**2
+            start, preconditioner, tolerance = warm, precision.preconditioner, self._tolerance_without_control
         else:
             nearer = warm is None or isinstance(control, ColumnControl)  # P b
             start, preconditioner = explained if nearer else warm, control.image
@@ -514,6 +517,47 @@ class ControlVariate:
         )
         convergence = solver.solve(tolerance, self.max_iterations)
         return replace(convergence, matvecs=convergence.matvecs + spent), solver
+
+
+@dataclass(frozen=True)
+class MonteCarlo(ControlVariate):
+    """z as the mean power of posterior samples, with relative standard error sqrt(2 / K), sqrt(1 / K) if complex.
+
+    Parameters
+    ----------
+    samples : int
+        K, at least 2; all are solved side by side.
+    tolerance, max_iterations : float, int
+        Of the conjugate gradients, see `krylov.conjugate_gradients`.
+    memory : float
+        MiB that the process should stay within: draws are solved some at a time where all of them together would take
+        more (`model.working_memory`).
+    with_bias : bool
+        Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
+
+    Raises
+    ------
+    InputError
+        For fewer than 2 samples or a senseless tolerance or limit; where A is found not to be positive definite.
+
+    Notes
+    -----
+    Papandreou & Yuille, NIPS 2010. ``std_error`` of the result is the standard error estimated from the K draws
+    themselves, and shrinks as there are more of them. ``bias`` does not: every solve stops at the tolerance, and z is
+    off by what all of them lack, mostly too low, in proportion to the tolerance. It is estimated from an eighth of the
+    draws (at least one), which are solved a little further (`SolvedDraws`); ``convergence.matvecs`` counts the products
+    that this takes. Where the iterations ended at their limit, ``convergence`` says so,
+    and the bias may be larger than stated. How the estimate compares to the truth is tabulated in
+    results/benchmarks/variances.md.
+    """
+
+    samples: int = 12
+    tolerance: float = 1e-2
+    control: ControlName = field(default="none", init=False)
+
+    @property
+    def _tolerance_without_control(self) -> float:
+        return self.tolerance
 
 
 @dataclass(frozen=True)

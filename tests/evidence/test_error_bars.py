@@ -21,7 +21,7 @@ from mri_design.evidence.error_bars import (
 from mri_design.evidence.held_back import HeldBack, held_back, hold_back
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
-from mri_design.variances.monte_carlo import MonteCarlo
+from mri_design.variances.control_variate import MonteCarlo
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})
 

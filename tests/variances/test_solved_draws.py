@@ -20,8 +20,7 @@ from mri_design import (
     Wavelet,
 )
 from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.base import VarianceEstimator
-from mri_design.variances.monte_carlo import SolvedDraws
+from mri_design.variances.base import SolvedDraws, VarianceEstimator
 from tests.variances.running import run, together
 
 SHAPE = (20, 20)
@@ -66,8 +65,7 @@ def exact_of(case_of) -> Callable[[str, int], np.ndarray]:
 def test_the_stated_bias_is_one_to_eight_times_the_true_one(name, case_of):
     """In root mean square, and above it for nearly every coefficient, against the same draws solved tightly."""
     estimator, prior, coils = CASES[name]
-    if isinstance(estimator, ControlVariate):
-        estimator = replace(estimator, extrapolated=False)
+    estimator = replace(estimator, extrapolated=False)
     case = case_of(prior, coils)
     many = replace(estimator, samples=128)
     loose, tight = (together(run(one, case, 9).values) for one in (many, replace(many, tolerance=1e-5)))
