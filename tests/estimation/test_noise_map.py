@@ -71,24 +71,6 @@ def test_images_of_noise_scatter_as_the_map_says() -> None:
     assert ratio.std() < 0.16  # 1 / sqrt(80) of images alone is .11
 
 
-@pytest.mark.thorough
-def test_images_of_noise_by_another_program_scatter_as_the_map_says() -> None:
-    """SigPy's SENSE reconstruction of every third line, whose g-factor is far from flat."""
-    from sigpy.mri.app import SenseRecon
-
-    rng, maps, lines = np.random.default_rng(4), unit_maps(5), np.arange(0, GRID[0], 3)
-    found = least_squares_noise(model_of(CartesianLines(lines, GRID, maps)), 1e-3, rng)
-    power, mask = np.zeros(GRID), np.zeros((1, *GRID))
-    mask[:, lines] = 1
-    for _ in range(60):
-        noise = rng.normal(scale=np.sqrt(VARIANCE), size=(2, *maps.shape))
-        samples = mask * (noise[0] + 1j * noise[1])
-        image = SenseRecon(samples, maps, lamda=1e-3, weights=mask, max_iter=60, show_pbar=False).run()
-        power += np.abs(image) ** 2 / 60
-    assert np.corrcoef(np.sqrt(power).ravel(), found.std.ravel())[0, 1] > 0.9
-    assert abs(np.mean(power / found.std**2) - 1) < 0.04
-
-
 def test_samples_of_a_plane_get_replicas_near_the_exact_map_of_the_same_lines() -> None:
     lines, maps = list(range(0, GRID[0], 2)), unit_maps(6)
     mask = np.zeros(GRID, dtype=bool)
@@ -118,8 +100,7 @@ def test_a_posterior_mean_has_less_noise_than_least_squares_and_that_of_dense_al
     assert np.mean(found.std) < np.mean(least_squares_noise(model, 1e-3, rng).std)
 
 
-def test_units_scale_the_noise_alone_and_words_say_how_it_was_found() -> None:
+def test_units_scale_the_noise_alone() -> None:
     made = NoiseMap(np.full(GRID, 0.5, np.float32), np.full(GRID, 1.25, np.float32), 64)
     twice = made.times(np.full(GRID, 2.0))
     assert twice.std[0, 0] == 1 and twice.g_factor[0, 0] == np.float32(1.25)
-    assert str(twice) == "g-factor 1.25 at half of the pixels, below 1.25 at 95 %, from 64 images of noise"

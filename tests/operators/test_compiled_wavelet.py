@@ -57,15 +57,6 @@ def test_the_same_coefficients_and_images_as_pywavelets(dtype, shape, name, leve
     np.testing.assert_allclose(W(u), coefficients, atol=ROUNDING[dtype] * np.abs(coefficients).max())
     np.testing.assert_allclose(W.adjoint(v), images, atol=ROUNDING[dtype] * np.abs(images).max())
 
-    weights = np.exp(noise(W.out_shape, "d", 3)).astype(u.real.dtype)
-    total = noise(u.shape, dtype, 4)
-    expected = back_by_pywavelets(weights * coefficients, name, levels)[..., : shape[0], : shape[1]]
-    scale = ROUNDING[dtype] * np.abs(expected).max()
-    np.testing.assert_allclose(W.weighted_gram(weights, u), expected, atol=scale)
-    before = total.copy()
-    W.add_weighted_gram(weights, u, total)
-    np.testing.assert_allclose(total, before + expected, atol=scale)
-
 
 def test_every_orthogonal_filter_is_known():
     u = noise((24, 16), "D", 5)
@@ -80,17 +71,3 @@ def test_whole_numbers_are_taken_in_double_precision():
     W = Wavelet((8, 8), "db2", 1, is_complex=False)
     np.testing.assert_allclose(W(u), by_pywavelets(u.astype(float), "db2", 1), atol=1e-12)
     np.testing.assert_allclose(W.adjoint(W(u)), u, atol=1e-9)
-
-
-def test_weights_of_each_image_of_a_batch():
-    W, u = Wavelet((12, 10), "db2", 1), noise((2, 12, 10), "D", 6)
-    weights = np.exp(noise((2, 12, 10), "d", 7))
-    each = np.stack([W.weighted_gram(w, one) for w, one in zip(weights, u, strict=True)])
-    np.testing.assert_allclose(W.weighted_gram(weights, u), each, atol=1e-12)
-
-
-def test_the_same_bits_alone_and_in_a_batch():
-    W, u = Wavelet((40, 36), "db4", 2), noise((4, 40, 36), "F", 8)
-    weights = np.exp(noise(W.out_shape, "f", 9))
-    together = W.weighted_gram(weights, u)
-    assert all((W.weighted_gram(weights, one) == image).all() for one, image in zip(u, together, strict=True))

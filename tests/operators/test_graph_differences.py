@@ -44,22 +44,6 @@ def test_rows_are_those_of_the_textbook(shape):
     np.testing.assert_array_equal(GraphDifferences(neighbours(shape)).to_dense(), textbook(shape))
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("batch", [(), (1,), (3,), (2, 5), (9,)], ids=str)
-@pytest.mark.parametrize("grouped", [False, True])
-def test_weighted_gram(dtype, shape, batch, grouped):
-    case = Case(shape, dtype, batch)
-    u, total = case.numbers(shape, 1), case.numbers(shape, 3)
-    weights = np.random.default_rng(4).uniform(0.1, 2, (1 if grouped else 4, *shape)).astype(u.real.dtype)
-    B, before = textbook(shape), total.copy()
-    gram = B.T @ (np.broadcast_to(weights, (4, *shape)).reshape(-1, 1) * B)
-    expected = (u.reshape(-1, B.shape[1]) @ gram.T).reshape(u.shape)
-    case.operator.add_weighted_gram(weights, u, total)
-    np.testing.assert_allclose(total, before + expected, atol=ROUNDING[dtype])
-    np.testing.assert_allclose(case.operator.weighted_gram(weights, u), expected, atol=ROUNDING[dtype])
-
-
 @pytest.mark.parametrize("dtype", "FD")
 @pytest.mark.parametrize("batch", [(), (1,), (3,), (9,)], ids=str)
 def test_parts_may_have_weights_of_their_own(dtype, batch):
@@ -71,15 +55,6 @@ def test_parts_may_have_weights_of_their_own(dtype, batch):
         real = GraphDifferences(neighbours((9, 8)), is_complex=False)
         expected = real.weighted_gram(weights[..., part], np.ascontiguousarray(of_u))
         np.testing.assert_allclose(of_total, expected, atol=ROUNDING[dtype])
-
-
-def test_sums_have_the_same_bits_every_time():
-    case = Case((33, 31), "F", (5,))
-    u, weights = case.numbers((33, 31), 1), np.random.default_rng(4).uniform(0.1, 2, (4, 33, 31)).astype("f")
-    first, second = (case.operator.weighted_gram(weights, u) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    v = case.numbers((4, 33, 31), 5)
-    np.testing.assert_array_equal(case.operator.adjoint(v), case.operator.adjoint(v))
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (8, 5)], ids=str)

@@ -1,7 +1,5 @@
 """Samples at any points of k-space: what they are, their Gram operators and circulants, and what is refused."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -89,9 +87,3 @@ def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram(rand
     drawn = X.adjoint(noise).reshape(8000, -1)
     covariance, gram = drawn.T @ drawn.conj() / 16000, X.gram.to_dense()
     assert np.linalg.norm(covariance - gram) < 0.04 * np.linalg.norm(gram)
-
-
-def test_it_travels_to_other_processes():
-    X, u = NonUniformFourier(points((8, 6)), (8, 6)), images((8, 6))
-    expected = X.gram(u)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(X)).gram(u), expected)
