@@ -76,7 +76,21 @@ class LineCandidates:
         self._refuse_disobedience(allowed)
         available = self.constraints.most_lines(self.measurable, self.acquired)
         if not len(self.acquired) <= self.target <= available:
-            raise self._unreachable(available, bool((allowed != self.measurable).any()))
+            kind, cure = "with data", "Ask for fewer lines, or start with fewer."
+            if (allowed != self.measurable).any():
+                kind = "with data that the constraints allow"
+            if self.constraints.max_jump is not None:
+                kind = f"within jumps of {self.constraints.max_jump}"
+                cure = (
+                    "Ask for fewer lines, allow larger jumps, or start with fewer centre lines than a jump spans: a "
+                    "wider block closes the way to its other side."
+                )
+            raise InputError(
+                field="number of lines",
+                got=str(self.target),
+                wanted=f"{len(self.acquired)} (start lines) to {available} (lines {kind})",
+                cure=cure,
+            )
         left = allowed.copy()
         left[list(self.acquired)] = False
         if self.constraints.max_jump is not None:
@@ -84,23 +98,6 @@ class LineCandidates:
             left = open_moves(here, left, self.constraints.max_jump, self.target - len(self.acquired))
         object.__setattr__(self, "allowed", allowed)
         object.__setattr__(self, "remaining", left)
-
-    def _unreachable(self, available: int, fewer: bool) -> InputError:
-        kind, cure = "with data", "Ask for fewer lines, or start with fewer."
-        if fewer:
-            kind = "with data that the constraints allow"
-        if self.constraints.max_jump is not None:
-            kind = f"within jumps of {self.constraints.max_jump}"
-            cure = (
-                "Ask for fewer lines, allow larger jumps, or start with fewer centre lines than a jump spans: a wider "
-                "block closes the way to its other side."
-            )
-        return InputError(
-            field="number of lines",
-            got=str(self.target),
-            wanted=f"{len(self.acquired)} (start lines) to {available} (lines {kind})",
-            cure=cure,
-        )
 
     def _refuse_disobedience(self, allowed: NDArray[np.bool_]) -> None:
         """Refuse acquired lines that break the constraints."""

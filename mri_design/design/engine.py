@@ -334,7 +334,13 @@ class DesignEngine:
         if self._in_blocks(candidates):
             view, left = DesignView(candidates, known, state.trace.steps), candidates.target - len(candidates.acquired)
             count = unseen or (min(self.block, left) if self.strategy.needs_posterior else left)
-            return self._block(slices, view, count, state.trace, inferred, began), inferred
+            strategy, rng = cast(ChoosesBlocks, self.strategy), self._rng(len(view.steps), len(slices))
+            for each in strategy.choose_block(view, rng, count):  # whose cost is that of the first
+                choice = self._counted(each, state.trace)
+                seconds = 0.0 if steps else time.perf_counter() - began
+                cost = StepCost(converged, 0 if steps else matvecs, seconds)
+                steps.append(decided(slices, inferred, choice, steps, cost, together=True))
+            return steps, inferred
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 seeds = [(self.seed, i) for i in range(len(known))]
@@ -349,25 +355,6 @@ class DesignEngine:
             candidates = candidates.after(choice.line)
             began = time.perf_counter()
         return steps, inferred
-
-    def _block(
-        self,
-        slices: Sequence[MRSlice],
-        view: DesignView,
-        count: int,
-        trace: DesignTrace,
-        inferred: Inferred,
-        began: float,
-    ) -> list[DesignStep]:
-        """A block that is chosen from one look; what it took is the cost of its first decision."""
-        strategy = cast(ChoosesBlocks, self.strategy)
-        choices = strategy.choose_block(view, self._rng(len(view.steps), len(slices)), count)
-        steps: list[DesignStep] = []
-        for choice in (self._counted(each, trace) for each in choices):
-            seconds = 0.0 if steps else time.perf_counter() - began
-            cost = StepCost(inferred.converged, 0 if steps else inferred.matvecs, seconds)
-            steps.append(decided(slices, inferred, choice, steps, cost, together=True))
-        return steps
 
     def _counted(self, choice: object, trace: DesignTrace) -> Choice:
         """The choice, whose forecast knows how many predictions had been held against what was measured.

@@ -275,11 +275,6 @@ def found_energies(mr_slice: MRSlice, image: Array, lines: Sequence[int]) -> NDA
     return mr_slice.candidates.energies(found, lines)
 
 
-def innovations(slices: Sequence[MRSlice], means: Sequence[Array], lines: Sequence[int]) -> NDArray[np.float64]:
-    """`innovation` of every one of ``lines``, summed over slices, (lines,): one transform for all of them."""
-    return np.asarray(sum(found_energies(s, mean, lines) for s, mean in zip(slices, means, strict=True)))
-
-
 def most_information(energy: float, noise: float, values: int) -> float:
     """Nats of information that a line of complex values can hold at most.
 
@@ -354,7 +349,10 @@ def measured(
         As there.
     """
     means, lines = inferred.means, [step.line for step in steps]
-    energies = innovations(slices, means, lines).tolist() if together and means else []
+    energies: list[float] = []
+    if together and means:  # by one transform for all of them
+        of_slices = (found_energies(s, mean, lines) for s, mean in zip(slices, means, strict=True))
+        energies = np.asarray(sum(of_slices)).tolist()
     known: list[DesignStep] = []
     for number, step in enumerate(steps):
         forecast = steps[0].forecast if together else step.forecast

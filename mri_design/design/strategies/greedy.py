@@ -73,7 +73,20 @@ def information_gain(
     For all lines of a scan at once `gains_and_energies` and `gain_from_overlaps` are far cheaper.
     """
     require_posterior(posterior)
-    rows = _candidate_rows(posterior, candidate)
+    rows, measured = candidate, posterior.model.measurement
+    if isinstance(rows, LinearOperator):
+        got, wanted = (f"{'complex' if x.in_complex else 'real'} {x.in_shape}" for x in (rows, measured))
+        if got != wanted:
+            raise InputError(field="candidate", got=f"rows on unknowns that are {got}", wanted=f"{wanted}, the image's")
+    elif isinstance(rows, bool) or not isinstance(rows, Integral):
+        raise InputError(
+            field="candidate",
+            got=described(rows),
+            wanted="the number of a line, or its rows as a LinearOperator",
+            cure="Make an operator of an array of rows: Dense(rows).",
+        )
+    else:
+        rows = rows_of(posterior, lines_of(posterior), [int(rows)])
     count = int(np.prod(rows.out_shape))
     unit = np.eye(count).reshape(count, *rows.out_shape)
     twice = rows.complex_linear and posterior.precision.complex_linear and rows.out_complex
@@ -93,23 +106,6 @@ def information_gain(
         return 2 * float(np.linalg.slogdet(np.eye(count) + images)[1])
     real = np.concatenate([images.real, images.imag], axis=1) if rows.out_complex else images.real
     return float(np.linalg.slogdet(np.eye(len(real)) + real)[1])
-
-
-def _candidate_rows(posterior: GaussianPosterior, candidate: int | LinearOperator) -> LinearOperator:
-    measured = posterior.model.measurement
-    if isinstance(candidate, LinearOperator):
-        got, wanted = (f"{'complex' if x.in_complex else 'real'} {x.in_shape}" for x in (candidate, measured))
-        if got != wanted:
-            raise InputError(field="candidate", got=f"rows on unknowns that are {got}", wanted=f"{wanted}, the image's")
-        return candidate
-    if isinstance(candidate, bool) or not isinstance(candidate, Integral):
-        raise InputError(
-            field="candidate",
-            got=described(candidate),
-            wanted="the number of a line, or its rows as a LinearOperator",
-            cure="Make an operator of an array of rows: Dense(rows).",
-        )
-    return rows_of(posterior, lines_of(posterior), [int(candidate)])
 
 
 def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
