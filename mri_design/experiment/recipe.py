@@ -413,7 +413,7 @@ class CompanionRecipe(Settings):
 
 VARIANCES = {
     "control-variate": Shipped("variances.control_variate", "ControlVariate"),
-    "perturb-and-solve": Shipped("variances.monte_carlo", "MonteCarlo"),
+    "perturb-and-solve": Shipped("variances.control_variate", "MonteCarlo"),
     "lanczos": Shipped("variances.lanczos", "Lanczos"),
     "exact-columns": Shipped("variances.columns", "ExactByColumns"),
     "exact": Shipped("variances.exact", "Exact"),
