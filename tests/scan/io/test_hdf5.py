@@ -162,54 +162,20 @@ SECRET = b"the secret of another file, long enough to fill a small k-space. " * 
 SHAPE = (1, 1, 16, 16)
 
 
-def external_storage(file: h5py.File, secret: Path) -> None:
-    file.create_dataset("kspace", SHAPE, "c8", external=[(str(secret), 0, 2048)])
-
-
-def external_link(file: h5py.File, secret: Path) -> None:
+def other_file(secret: Path) -> str:
     with h5py.File(secret.with_suffix(".h5"), "w") as other:
         other["kspace"] = np.frombuffer(SECRET[:2048], np.complex64).reshape(SHAPE)
-    file["kspace"] = h5py.ExternalLink(str(secret.with_suffix(".h5")), "kspace")
+    return str(secret.with_suffix(".h5"))
 
 
 def virtual_dataset(file: h5py.File, secret: Path) -> None:
-    with h5py.File(secret.with_suffix(".h5"), "w") as other:
-        other["kspace"] = np.frombuffer(SECRET[:2048], np.complex64).reshape(SHAPE)
     layout = h5py.VirtualLayout(SHAPE, "c8")
-    layout[:] = h5py.VirtualSource(str(secret.with_suffix(".h5")), "kspace", SHAPE)
+    layout[:] = h5py.VirtualSource(other_file(secret), "kspace", SHAPE)
     file.create_virtual_dataset("kspace", layout)
 
 
-def soft_link(file: h5py.File, secret: Path) -> None:
-    file["real"] = np.ones(SHAPE, np.complex64)
-    file["kspace"] = h5py.SoftLink("/real")
-
-
-def link_loop(file: h5py.File, secret: Path) -> None:
-    file["kspace"] = h5py.SoftLink("/kspace")
-
-
-def group_loop(file: h5py.File, secret: Path) -> None:
-    file["kspace"] = file["/"]
-
-
 def external_raw_data(file: h5py.File, secret: Path) -> None:
-    file.create_group("dataset")
-    file["dataset/data"] = np.ones(3)
-    file["dataset/xml"] = h5py.ExternalLink(str(secret), "xml")
-
-
-def huge_shape(file: h5py.File, secret: Path) -> None:
-    file.create_dataset("kspace", (2**20, 2**12, 2**12, 64), "c8", chunks=(1, 1, 64, 64))
-
-
-def huge_chunk(file: h5py.File, secret: Path) -> None:
-    chunk = (1, 1, 2**15, 2**14)
-    file.create_dataset("kspace", SHAPE, "c8", chunks=chunk, maxshape=(None,) * 4)
-
-
-def unwritten(file: h5py.File, secret: Path) -> None:
-    file.create_dataset("kspace", (64, 16, 256, 256), "c8", chunks=(1, 1, 256, 256))
+    file["dataset/data"], file["dataset/xml"] = np.ones(3), h5py.ExternalLink(str(secret), "xml")
 
 
 def gzip_bomb(file: h5py.File, secret: Path) -> None:
@@ -227,55 +193,47 @@ def foreign_filter(file: h5py.File, secret: Path) -> None:
     h5py.h5d.create(file.id, b"kspace", h5py.h5t.py_create(np.dtype("c8")), space, creation)
 
 
-def references(file: h5py.File, secret: Path) -> None:
-    file.create_dataset("kspace", SHAPE, h5py.ref_dtype)
+def declared(shape: tuple[int, ...] = SHAPE, dtype: Any = "c8", **more: Any) -> Callable[[h5py.File, Path], Any]:
+    """A dataset of which nothing is written."""
+    return lambda file, secret: file.create_dataset("kspace", shape, dtype, **more)
 
 
-def vlen_elements(file: h5py.File, secret: Path) -> None:
-    file.create_dataset("kspace", SHAPE, h5py.vlen_dtype(np.float32))
+def holding(make: Callable[[h5py.File, Path], Any]) -> Callable[[h5py.File, Path], Any]:
+    """What is there under the name of k-space."""
+    return lambda file, secret: file.__setitem__("kspace", make(file, secret))
 
 
-def empty_dataset(file: h5py.File, secret: Path) -> None:
-    file["kspace"] = h5py.Empty("c8")
-
-
-def no_rows(file: h5py.File, secret: Path) -> None:
-    file.create_dataset("kspace", (1, 1, 0, 16), "c8")
-
-
-def many_names(file: h5py.File, secret: Path) -> None:
-    for number in range(1100):
-        file.create_group(str(number))
-
-
-HOSTILE: dict[Callable[[h5py.File, Path], None], str] = {
-    external_storage: ": kspace",
-    external_link: ": kspace",
-    virtual_dataset: ": kspace",
-    soft_link: ": kspace",
-    link_loop: ": kspace",
-    group_loop: "",
-    external_raw_data: ": dataset/xml",
-    huge_shape: ": kspace: shape",
-    huge_chunk: ": kspace",
-    unwritten: ": kspace",
-    gzip_bomb: ": kspace",
-    foreign_filter: ": kspace",
-    references: ": kspace",
-    vlen_elements: ": kspace",
-    empty_dataset: ": kspace",
-    no_rows: ": kspace: shape",
-    many_names: "",
+HOSTILE: dict[str, tuple[Callable[[h5py.File, Path], Any], str]] = {
+    "external_storage": (
+        lambda file, secret: file.create_dataset("kspace", SHAPE, "c8", external=[(str(secret), 0, 2048)]),
+        ": kspace",
+    ),
+    "external_link": (holding(lambda file, secret: h5py.ExternalLink(other_file(secret), "kspace")), ": kspace"),
+    "virtual_dataset": (virtual_dataset, ": kspace"),
+    "soft_link": (holding(lambda file, secret: h5py.SoftLink("/real")), ": kspace"),
+    "link_loop": (holding(lambda file, secret: h5py.SoftLink("/kspace")), ": kspace"),
+    "group_loop": (holding(lambda file, secret: file["/"]), ""),
+    "external_raw_data": (external_raw_data, ": dataset/xml"),
+    "huge_shape": (declared((2**20, 2**12, 2**12, 64), chunks=(1, 1, 64, 64)), ": kspace: shape"),
+    "huge_chunk": (declared(chunks=(1, 1, 2**15, 2**14), maxshape=(None,) * 4), ": kspace"),
+    "unwritten": (declared((64, 16, 256, 256), chunks=(1, 1, 256, 256)), ": kspace"),
+    "gzip_bomb": (gzip_bomb, ": kspace"),
+    "foreign_filter": (foreign_filter, ": kspace"),
+    "references": (declared(dtype=h5py.ref_dtype), ": kspace"),
+    "vlen_elements": (declared(dtype=h5py.vlen_dtype(np.float32)), ": kspace"),
+    "empty_dataset": (holding(lambda file, secret: h5py.Empty("c8")), ": kspace"),
+    "no_rows": (declared((1, 1, 0, 16)), ": kspace: shape"),
+    "many_names": (lambda file, secret: [file.create_group(str(number)) for number in range(1100)], ""),
 }
-"""How files lie, and the field that is refused."""
+"""What a file holds, and the field that is refused."""
 
 
 @pytest.mark.slow
 def test_hostile_files_are_refused_by_name_within_a_second(tmp_path: Path, read_in_child: Callable[..., list]) -> None:
     secret, fields = tmp_path / "secret.bin", {}
     secret.write_bytes(SECRET)
-    for make, field in HOSTILE.items():
-        path = tmp_path / f"{make.__name__}.h5"
+    for name, (make, field) in HOSTILE.items():
+        path = tmp_path / f"{name}.h5"
         with h5py.File(path, "w") as file:
             make(file, secret)
         fields[path] = f"{path}{field}"

@@ -485,17 +485,3 @@ def test_bounds_are_settings(tmp_path: Path, scan: np.ndarray, stored: str, boun
 def test_a_bound_that_is_no_positive_number_is_refused(number: object) -> None:
     with refused("ReadLimits.max_bytes"):
         ReadLimits(max_bytes=number)  # type: ignore[arg-type]
-
-
-def test_damaged_samples_never_end_in_anything_but_an_error(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    original = archived(tmp_path, save=np.savez_compressed, kspace=GOOD).read_bytes()
-    for _ in range(80):
-        damaged = bytearray(original)
-        damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
-        (tmp_path / "flip.npz").write_bytes(damaged)
-        try:
-            scan = read(tmp_path / "flip.npz")
-        except InputError:
-            continue
-        np.testing.assert_array_equal(scan.kspace, 1)  # type: ignore[union-attr]
