@@ -31,7 +31,7 @@ class Kind:
         k-space, 2 pi where it begins there; 0 of others.
     shot : callable, optional
         Of families of shots: (settings, side of the grid, shots of the design) -> one shot at angle 0, see
-        `experiment.trajectories.shots.register_trajectory`.
+        `experiment.shots.register_trajectory`.
     """
 
     unit: str
