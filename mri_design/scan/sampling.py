@@ -143,12 +143,10 @@ def require_whole_lines(name: str, sampling: Sampling) -> None:
         With what is missing.
     """
     if not sampling.whole_lines:
-        raise InputError(
-            name,
-            f"{sampling.percentage} of the grid's samples: {sampling.missing_samples}",
-            "all readout samples in every measured line, since lines are chosen and replayed whole",
-            "Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has.",
-        )
+        got = f"{sampling.percentage} of the grid's samples: {sampling.missing_samples}"
+        wanted = "all readout samples in every measured line, since lines are chosen and replayed whole"
+        cure = "Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has."
+        raise InputError(name, got, wanted, cure)
 
 
 def _alike(measured: NDArray[np.bool_]) -> bool:
@@ -270,12 +268,8 @@ def require_finite(name: str, samples: NDArray[Any]) -> None:
     finite = np.isfinite(samples)
     if not finite.all():
         first = tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), samples.shape))
-        raise InputError(
-            name,
-            f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}",
-            "finite samples",
-            "Repair or remove the samples before loading.",
-        )
+        got = f"{int(finite.size - finite.sum())} NaN or infinite values, the first at index {first}"
+        raise InputError(name, got, "finite samples", "Repair or remove the samples before loading.")
 
 
 def refused_samples(kspace: NDArray[Any]) -> str:
@@ -311,13 +305,9 @@ def require_dynamic_range(kspace: NDArray[Any], name: str = "kspace") -> None:
     """
     found = _beyond_receivers(kspace)
     if found:
-        raise InputError(
-            name,
-            f"samples {found}",
-            "the dynamic range of a receiver: the samples of a 24-bit receiver, even summed over a million "
-            "averages, stay within 1e10 times their median",
-            _CURE,
-        )
+        wanted = "the dynamic range of a receiver: the samples of a 24-bit receiver, even summed over a million "
+        wanted += "averages, stay within 1e10 times their median"
+        raise InputError(name, f"samples {found}", wanted, _CURE)
 
 
 def _beyond_receivers(kspace: NDArray[Any]) -> str:
@@ -526,12 +516,9 @@ def measured_lines(
     if declared is not None:
         contradicted = np.flatnonzero(measured & ~declared)
         if contradicted.size:
-            raise InputError(
-                field,
-                f"line {int(contradicted[0])} marked as not measured, holding samples ({contradicted.size} such lines)",
-                "zeros in every line that was not measured",
-                "Correct the list of lines, or set those samples to zero.",
-            )
+            got = f"line {contradicted[0]} marked as not measured, holding samples ({contradicted.size} such lines)"
+            cure = "Correct the list of lines, or set those samples to zero."
+            raise InputError(field, got, "zeros in every line that was not measured", cure)
     kspace[:, :, ~measured] = 0
     return measured
 

@@ -38,9 +38,8 @@ def require_folder_of(path: Path) -> None:
     missing = next(part for part in (*reversed(folder.parents), folder) if not part.is_dir())
     near, cure = "", f"Correct the name, or make the folder: mkdir -p {shlex.quote(str(path.parent))}"
     if missing.exists():
-        raise InputError(
-            "out", f"{path}, where {missing} is no folder", "a name in a folder", f"Give another {option('out')}."
-        )
+        got = f"{path}, where {missing} is no folder"
+        raise InputError("out", got, "a name in a folder", f"Give another {option('out')}.")
     with suppress(OSError):
         near = did_you_mean(missing.name, [other.name for other in missing.parent.iterdir() if other.is_dir()])
     got = f"{path}, and there is no folder {missing}"
@@ -187,12 +186,8 @@ def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     if path.name in ("", ".", "..") or path.is_symlink():
-        raise InputError(
-            str(path),
-            "a symbolic link" if path.is_symlink() else "a folder",
-            "the name of a file",
-            "Name the file itself.",
-        )
+        got = "a symbolic link" if path.is_symlink() else "a folder"
+        raise InputError(str(path), got, "the name of a file", "Name the file itself.")
     temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     try:
         # "x" refuses to follow or reuse anything that already stands at the temporary's name.

@@ -250,12 +250,9 @@ def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
         held = [bool(tile.any()) for tile in _tiles(file.pixel_array, across**2, *(side // across for side in shape))]
         count = max((place + 1 for place, one in enumerate(held) if one), default=0)
     if count < 1 or any(side % across for side in shape):
-        raise InputError(
-            "ImageType",
-            f"a mosaic of {count or 'an unknown number of'} slices in {shape[0]} x {shape[1]} pixels",
-            "how many slices there are, (0019,100A), in tiles of one size",
-            "Write it as NIfTI first: dcm2niix FOLDER.",
-        )
+        got = f"a mosaic of {count or 'an unknown number of'} slices in {shape[0]} x {shape[1]} pixels"
+        wanted = "how many slices there are, (0019,100A), in tiles of one size"
+        raise InputError("ImageType", got, wanted, "Write it as NIfTI first: dcm2niix FOLDER.")
     return count, across
 
 

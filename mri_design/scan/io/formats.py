@@ -168,12 +168,9 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
         yield IsolatedSource(path, options)
         return
     if options.dims is not None and not reader.arrays:
-        raise InputError(
-            "dims",
-            f"{','.join(options.dims)} for {path.name}, whose format names its own axes",
-            "an array: NumPy, BART, MATLAB or other HDF5",
-            f"Leave out {option('dims')}, or dims under [input] in the recipe.",
-        )
+        got = f"{','.join(options.dims)} for {path.name}, whose format names its own axes"
+        cure = f"Leave out {option('dims')}, or dims under [input] in the recipe."
+        raise InputError("dims", got, "an array: NumPy, BART, MATLAB or other HDF5", cure)
     if not reader.series:
         require_counters(path, options.counters)
     if reader is BART:
@@ -185,12 +182,9 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
     """Refuse anything but samples along a trajectory where somebody asked for the matrix of their image."""
     if matrix is not None and not isinstance(held, TrajectoryData):
-        raise InputError(
-            "matrix",
-            f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own",
-            "samples along a trajectory, in NumPy or BART files",
-            f"Leave out {option('matrix')}, or matrix under [input] in the recipe.",
-        )
+        got = f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own"
+        cure = f"Leave out {option('matrix')}, or matrix under [input] in the recipe."
+        raise InputError("matrix", got, "samples along a trajectory, in NumPy or BART files", cure)
     return held
 
 

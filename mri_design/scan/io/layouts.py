@@ -85,9 +85,8 @@ def joined(
             return stored, dims, ""
         if way not in (PAIR, IN_TURN, IN_HALVES) or stored.dtype.kind not in "iuf":
             wanted = f"{PAIR}, {IN_TURN} (in turn) or {IN_HALVES} (in halves), of an array of real numbers"
-            raise InputError(
-                "dims", f"{way} of {stored.dtype}", wanted, "Complex numbers need no name for their parts."
-            )
+            cure = "Complex numbers need no name for their parts."
+            raise InputError("dims", f"{way} of {stored.dtype}", wanted, cure)
         rest = ["coil" if name in (IN_TURN, IN_HALVES) else name for name in dims if name != PAIR]
         return _paired(field, stored, dims.index(way), way), tuple(rest), ""
     if not looks_signed(stored) or (stored.ndim < 3 and len(gathering(stored)) < 2):
@@ -400,12 +399,9 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
             f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
         )
     if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
-        raise InputError(
-            "dims",
-            f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis",
-            "a volume's axes alone: coil, ky, kz and kx in any order",
-            "Give one repetition of one volume, and name its readout k0 or kx.",
-        )
+        got = f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis"
+        cure = "Give one repetition of one volume, and name its readout k0 or kx."
+        raise InputError("dims", got, "a volume's axes alone: coil, ky, kz and kx in any order", cure)
     if phase_encode_axis is not None:
         axis = phase_encode_axis
         position = axis if isinstance(axis, int) else (names.index(axis) if axis in names else len(names))

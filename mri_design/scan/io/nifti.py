@@ -65,12 +65,9 @@ def refuse_pair(path: Path) -> None:
     with path.with_suffix(".hdr").open("rb") as stream:
         first = stream.read(4)
     if any(int.from_bytes(first, order) in _HEADER_SIZES for order in ("little", "big")):
-        raise InputError(
-            str(path),
-            "a NIfTI or Analyze image in two files, .hdr and .img",
-            "one file, .nii or .nii.gz",
-            f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`.",
-        )
+        got = "a NIfTI or Analyze image in two files, .hdr and .img"
+        cure = f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`."
+        raise InputError(str(path), got, "one file, .nii or .nii.gz", cure)
 
 
 def opened(path: Path, options: ReadOptions) -> ImageStack:

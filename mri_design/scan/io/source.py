@@ -132,12 +132,9 @@ def require_counters(
         held = (series or {}).get(name, ())
         if number not in (held or (0,)):
             others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
-            raise InputError(
-                f"{path}: {name}",
-                f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind"),
-                f"0 to {len(held) - 1}" if held else "0, or none",
-                f"Change {option('encoding-space' if name == ENCODING else name)}, or leave it out.{others}",
-            )
+            got = f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind")
+            cure = f"Change {option('encoding-space' if name == ENCODING else name)}, or leave it out.{others}"
+            raise InputError(f"{path}: {name}", got, f"0 to {len(held) - 1}" if held else "0, or none", cure)
 
 
 @dataclass(frozen=True)
@@ -355,16 +352,14 @@ class CentredSource(Source):
 
     def load(self) -> Content:
         """All samples."""
-        held = self.source.load()
-        return with_its_centre(held, self.centre) if isinstance(held, KSpaceData) else self._elsewhere(held)
+        return self._placed(self.source.load())
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one; all are moved as the middle one of those that hold signal shows it."""
         with self.source.slice_reader() as slices:
             if slices.whole is not None:
-                held = slices.whole
-                whole = with_its_centre(held, self.centre) if isinstance(held, KSpaceData) else self._elsewhere(held)
+                whole = self._placed(slices.whole)
                 yield SliceReader(whole.n_slices, whole.select_slice, whole, slices.series)
                 return
             found = list[Centre]()
@@ -397,13 +392,13 @@ class CentredSource(Source):
     def _elsewhere(self, held: Held) -> Held:
         """What is no k-space on a grid, refused where somebody says where its centre is."""
         if self.centre is not None:
-            raise InputError(
-                "centre",
-                "given for samples along a trajectory, or for images",
-                "k-space on a grid",
-                f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too.",
-            )
+            cure = f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too."
+            got = "given for samples along a trajectory, or for images"
+            raise InputError("centre", got, "k-space on a grid", cure)
         return held
+
+    def _placed(self, held: Content) -> Content:
+        return with_its_centre(held, self.centre) if isinstance(held, KSpaceData) else self._elsewhere(held)
 
 
 @dataclass(frozen=True)
