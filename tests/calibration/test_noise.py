@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, estimate_noise_variance, load_phantom, load_scan, prepare
+from mri_design import KSpaceData, Recipe, estimate_noise_variance, load_phantom, prepare
 from mri_design.calibration.noise import (
     BESIDE,
     ENDS,
@@ -19,6 +19,7 @@ from mri_design.calibration.noise import (
     SIGNAL_OUTSIDE,
     correlated_by_signal,
 )
+from mri_design.experiment.inputs import load_scan
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.calibration import NOISE_FROM, measure_noise, with_volume_noise
 from mri_design.scan.io.formats import read

@@ -6,7 +6,8 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, read
+from mri_design import KSpaceData
+from mri_design.scan.io.formats import read
 from tests.cli.folders import Designed, Run
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, load_input, load_phantom, prepare
+from mri_design import Recipe, load_phantom, prepare
 from mri_design.evaluation.tables import read_csv_texts
+from mri_design.experiment.inputs import load_input
 from mri_design.operators.conventions import to_image
 from tests.cli.folders import Run, settings
 

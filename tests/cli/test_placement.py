@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from mri_design import KSpaceData, read
+from mri_design import KSpaceData
+from mri_design.scan.io.formats import read
 from tests.cli.folders import Run, settings
 from tests.scan.io.twix_file import Measurement, write_twix
 

@@ -14,6 +14,7 @@ import mri_design as md
 from mri_design import InputError
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.inputs import with_noise_samples
+from mri_design.scan.io.formats import read
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.test_ismrmrd import SECOND
 
@@ -82,7 +83,7 @@ def test_noise_samples_are_the_noise_of_the_run(run: Call, raw: Path, noise: Pat
     assert run(*words, "--out", folder, "--method", "zero-filled", "--no-report").exit_code == 0
     settings = json.loads((folder / "manifest.json").read_text())["settings"]
     assert settings["noise"]["samples"].startswith("noise.npy ")
-    data = md.read(raw, duplicates="first")
+    data = read(raw, duplicates="first")
     assert isinstance(data, md.KSpaceData)
     found = prepare(with_noise_samples(data, noise))
     assert found.data.noise_variance == 1 and "noise.npy" in found.noise_source

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import load_input, load_recipe, prepare
+from mri_design import load_recipe, prepare
 from mri_design.evidence.draws import (
     BRIGHTNESS,
     KNOWN,
@@ -20,6 +20,7 @@ from mri_design.evidence.draws import (
     with_spectrum_of_errors,
 )
 from mri_design.evidence.held_back import hold_back
+from mri_design.experiment.inputs import load_input
 from mri_design.operators.conventions import to_image, to_kspace
 
 SIDE, NOISE = 32, 1e-4

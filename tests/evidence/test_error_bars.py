@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import PreparedScan, Recipe, load_input, load_recipe, prepare, reconstruct
+from mri_design import PreparedScan, Recipe, load_recipe, prepare, reconstruct
 from mri_design.evidence.error_bars import (
     BOUNDS,
     ErrorEvidence,
@@ -19,6 +19,7 @@ from mri_design.evidence.error_bars import (
     std_factor,
 )
 from mri_design.evidence.held_back import HeldBack, held_back, hold_back
+from mri_design.experiment.inputs import load_input
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.variances.control_variate import MonteCarlo

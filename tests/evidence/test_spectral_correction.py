@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import MRSlice, Recipe, load_input, prepare, reconstruct
+from mri_design import MRSlice, Recipe, prepare, reconstruct
 from mri_design.evidence.held_back import HeldBack, hold_back
 from mri_design.evidence.spectral_correction import (
     KX_EDGES,
@@ -17,6 +17,7 @@ from mri_design.evidence.spectral_correction import (
     shipped_spectral_correction,
     strength,
 )
+from mri_design.experiment.inputs import load_input
 from tests.refusals import refused
 
 RECIPE = Recipe().replacing("simulation", matrix=48).replacing("phase", model="modulus")

@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, MRSlice, Recipe, load_input, prepare
+from mri_design import KSpaceData, MRSlice, Recipe, prepare
+from mri_design.experiment.inputs import load_input
 from tests.read_here import read_here
 
 __all__ = ["read_here"]

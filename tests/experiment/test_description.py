@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, TrajectoryData, load_input
+from mri_design import KSpaceData, Recipe, TrajectoryData
 from mri_design.experiment import calibration
 from mri_design.experiment.description import describe_samples, describe_scan, measured_how
+from mri_design.experiment.inputs import load_input
 from mri_design.scan.data import ScanSummary
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.sampling import Sampling

@@ -13,7 +13,6 @@ from mri_design import (
     InputError,
     MRSlice,
     Recipe,
-    load_input,
     make_strategy,
     prepare,
     run_design,
@@ -21,6 +20,7 @@ from mri_design import (
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.experiment.design import NO_OPTIONS, design_inference
 from mri_design.experiment.extent import start_count
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.stored_designs import load_state
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused

@@ -6,7 +6,8 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design import InputError, load_input, load_recipe
+from mri_design import InputError, load_recipe
+from mri_design.experiment.inputs import load_input
 from tests.refusals import refused
 
 HEADER = b"""<?xml version="1.0"?>

@@ -7,16 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    KSpaceData,
-    Recipe,
-    TrajectoryData,
-    load_input,
-    load_phantom,
-    prepare,
-    prepare_samples,
-    reconstruct,
-)
+from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, prepare_samples, reconstruct
+from mri_design.experiment.inputs import load_input
 from mri_design.operators.conventions import to_image
 from tests.shared_scans import shared_scan
 

@@ -5,17 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import (
-    InputError,
-    KSpaceData,
-    Recipe,
-    load_input,
-    load_phantom,
-    prepare,
-    reconstruct,
-)
+from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
 from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps
-from mri_design.experiment.inputs import with_given_maps
+from mri_design.experiment.inputs import load_input, with_given_maps
 from mri_design.experiment.sources import MapsOfScan
 from mri_design.operators.conventions import to_image
 from mri_design.scan import calibration

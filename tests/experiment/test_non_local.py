@@ -18,12 +18,12 @@ from mri_design import (
     PreparedScan,
     Recipe,
     Reconstruction,
-    load_input,
     prepare,
     reconstruct,
 )
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evidence.non_local import is_non_local, mean_stages
+from mri_design.experiment.inputs import load_input
 from mri_design.model.mr_image import non_locally_refined
 from mri_design.model.phase import PhasePrior
 from mri_design.variances.base import VarianceEstimator

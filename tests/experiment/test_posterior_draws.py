@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from mri_design import MRSlice, Recipe, UsageError, load_input, load_recipe, prepare, reconstruct
+from mri_design import MRSlice, Recipe, UsageError, load_recipe, prepare, reconstruct
 from mri_design.evidence.draws import posterior_deviations, scaled_deviations
+from mri_design.experiment.inputs import load_input
 from mri_design.experiment.reconstruction import InferenceOptions, check_draws, check_size_of_draws
 from tests.refusals import refused
 

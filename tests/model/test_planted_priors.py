@@ -12,13 +12,13 @@ from mri_design import (
     Generic,
     LinearOperator,
     Recipe,
-    load_input,
     load_recipe,
     prepare,
     reconstruct,
     register_block,
     register_site,
 )
+from mri_design.experiment.inputs import load_input
 from mri_design.priors import BLOCKS, SITES
 
 RECIPE = """

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.experiment.inputs import load_input
 from mri_design.operators.conventions import chosen_flags, chosen_numbers
 from tests.refusals import refused
 
@@ -13,7 +14,7 @@ MASK = np.isin(np.arange(16), CHOSEN)
 
 @pytest.fixture(scope="module")
 def head() -> md.MRSlice:
-    return md.prepare(md.load_input("phantom:brain", md.Recipe.of({"simulation": {"matrix": 16}}))).slice_model()
+    return md.prepare(load_input("phantom:brain", md.Recipe.of({"simulation": {"matrix": 16}}))).slice_model()
 
 
 def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.MRSlice) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom, read
+from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom
 from mri_design.experiment.sources import SliceChoice
 from mri_design.operators.conventions import to_kspace
 from mri_design.runs.convert import convert_file
@@ -22,6 +22,7 @@ from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import write_json, write_npy, write_npz
 from mri_design.scan.io.bart import read_pair
 from mri_design.scan.io.companions import with_maps
+from mri_design.scan.io.formats import read
 from mri_design.scan.writing.images import nifti_bytes
 
 nibabel = pytest.importorskip("nibabel")

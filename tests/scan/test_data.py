@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, TrajectoryData, read
+from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from mri_design.scan.data import ScanSummary, left_out, left_out_text, middle_slice
+from mri_design.scan.io.formats import read
 from mri_design.scan.sampling import Sampling
 from tests.refusals import refused
 

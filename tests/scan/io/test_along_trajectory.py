@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import TrajectoryData, read
+from mri_design import TrajectoryData
 from mri_design.scan.io.companions import with_maps
+from mri_design.scan.io.formats import read
 from tests.scan.io.reading import refused
 
 RNG = np.random.default_rng(0)

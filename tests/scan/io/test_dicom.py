@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, ReadLimits, read
+from mri_design import ImageStack, ReadLimits
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.formats import read
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes
 from tests.scan.io.reading import refused
 

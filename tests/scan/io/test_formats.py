@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design import read
 from mri_design.scan.io import source
-from mri_design.scan.io.formats import summary
+from mri_design.scan.io.formats import read, summary
 from mri_design.scan.io.safe import check_declared_shape
 from mri_design.scan.io.source import SlicedSource
 from mri_design.scan.sampling import Sampling, measured_lines
@@ -127,11 +126,11 @@ def toy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Path) -> None:
-    assert md.read(toy).n_slices == summary(toy).n_slices == 2 and md.load(toy).data.name == "head"
+    assert read(toy).n_slices == summary(toy).n_slices == 2 and md.load(toy).data.name == "head"
     with refused("head.toy: shape"):  # the file is named for the reader
-        md.read(toy, limits=md.ReadLimits(max_bytes=64))
+        read(toy, limits=md.ReadLimits(max_bytes=64))
     with refused("contrast"):
-        md.read(toy, counters={"contrast": 1})
+        read(toy, counters={"contrast": 1})
     told = called(["info", toy])
     assert told.exit_code == 0 and "32 phase-encode lines" in told.output
     words: list[Any] = [
@@ -156,6 +155,6 @@ def test_a_reader_that_reads_nothing_is_refused(tmp_path: Path) -> None:
     try:
         (tmp_path / "x.odd").write_bytes(b"ODD1")
         with refused("reader of odd files"):
-            md.read(tmp_path / "x.odd")
+            read(tmp_path / "x.odd")
     finally:
         source.REGISTERED.pop(0)

@@ -12,13 +12,13 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, ReadLimits, read
+from mri_design import KSpaceData, ReadLimits
 from mri_design.calibration.noise import REPEATS
 from mri_design.scan.calibration import measure_noise
 from mri_design.scan.data import ScanSummary, left_out_text
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import mrd_acquisitions as acquisitions
-from mri_design.scan.io.formats import opened, summary
+from mri_design.scan.io.formats import opened, read, summary
 from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.scan.io.source import ReadOptions

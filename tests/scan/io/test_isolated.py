@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ReadLimits, read
+from mri_design import ReadLimits
 from mri_design.scan.io import isolated
+from mri_design.scan.io.formats import read
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.source import ReadOptions
 from tests.command_line import called

@@ -11,7 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, read
+from mri_design import ImageStack, KSpaceData
+from mri_design.scan.io.formats import read
 from mri_design.scan.simulation.phantoms import load_phantom
 from tests.scan.io.reading import read_here, refused
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, ReadLimits, read
+from mri_design import ImageStack, ReadLimits
 from mri_design.errors import MissingPackageError
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
+from mri_design.scan.io.formats import read
 from mri_design.scan.writing.images import nifti_bytes
 from tests.scan.io.reading import refused
 

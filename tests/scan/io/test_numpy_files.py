@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData, ReadLimits, read
-from mri_design.scan.io.formats import summary
+from mri_design import ImageStack, InputError, KSpaceData, ReadLimits
+from mri_design.scan.io.formats import read, summary
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from tests.scan.io.reading import assert_told, refused
 

@@ -15,8 +15,8 @@ from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 from mri_design import InputError, ReadLimits
-from mri_design import read as read_file
 from mri_design.scan.data import part_of_scan
+from mri_design.scan.io.formats import read as read_file
 from mri_design.scan.streaming import mrd
 from mri_design.scan.streaming.mrd import (
     ACQUISITION_HEADER,

@@ -6,8 +6,9 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, read
+from mri_design import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.formats import read
 from mri_design.scan.writing.mrd import mrd_scan_bytes, mrd_skeleton_bytes
 from tests.refusals import refused
 
