@@ -93,7 +93,7 @@ class InferenceRequest:
     noise : tuple of int
         Seed of the variances.
     map_lines : int, optional
-        Coil maps that are not known are those of the first so many lines (`design.map_renewal`); by default of all.
+        Coil maps that are not known are those of the first so many lines (`map_lines`); by default of all.
     """
 
     lines: tuple[int, ...]

@@ -119,7 +119,7 @@ class ProtocolRequest(StudyRequest):
     against : sequence of str
         Strategies to compare with on the test scans; densities are tuned on the training scans.
     swaps : int
-        Exchanges of lines to try at the end (`design.training.exchanges.refine`).
+        Exchanges of lines to try at the end (`design.training.refine`).
     seeds : int
         Draws of random competitors.
     strategy : str

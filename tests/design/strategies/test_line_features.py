@@ -43,14 +43,6 @@ def test_every_feature_by_hand() -> None:
     assert column(features, "-k measured")[0] == 0  # the Nyquist line is its own opposite
 
 
-def test_energies_are_relative_to_the_centre_of_the_image() -> None:
-    lines = [5, 6, 7, 8, 9, 10, 13]
-    np.testing.assert_allclose(line_features(known(lines)), line_features(known(lines, 1e6)), rtol=1e-10)
-    doubled = column(line_features(known(lines, expected=2 * np.ones(N))), "log expected energy of the error")
-    single = column(line_features(known(lines)), "log expected energy of the error")
-    np.testing.assert_allclose(doubled - single, np.log(2))
-
-
 def test_a_mirrored_mask_has_mirrored_features() -> None:
     """Apart from the grid's ends: with an even number of lines -8 has no opposite."""
     lines = [6, 7, 8, 10, 11]
