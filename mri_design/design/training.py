@@ -98,14 +98,15 @@ class TrainedDesign:
         """How many were measured at each row of ``profile``."""
         return self.counts or range(self.n_start, len(self.lines) + 1)
 
-    def require_grid(self, shape: tuple[int, ...]) -> None:
-        """Refuse a scan with other candidates: (ky,) lines, or (ky, kz) samples.
+    def require_grid(self, shape: int | tuple[int, ...]) -> None:
+        """Refuse a scan with other candidates: ky lines, (ky,) as well, or (ky, kz) samples.
 
         Raises
         ------
         InputError
             Naming both.
         """
+        shape = (shape,) if isinstance(shape, int) else shape
         if shape != self.shape:
             learnt, there = (
                 f"{of[0]} phase-encode lines" if len(of) == 1 else f"a plane of {of[0]} x {of[1]}"
@@ -119,7 +120,20 @@ class TrainedDesign:
                 cure=f"Take {option('encoding', 'plane')}." if self.counts and len(shape) == 1 else cure,
             )
 
-    def residuals(self, n_acquired: int) -> NDArray[np.float64]:
+    def residuals(self, history: Sequence[tuple[int, ...]]) -> list[NDArray[np.float64]]:
+        """Errors of the training scans on every line over their images' energy, (ky,), at each moment of a design.
+
+        Scans of one kind have their energy in the same places, so their errors lie in the same places too: this is side
+        information for another scan (`Calibrated`). The order of lines is not used.
+
+        Parameters
+        ----------
+        history : sequence of tuples of int
+            The lines measured at each moment, of which the number counts.
+        """
+        return [self.residual(len(lines)) for lines in history]
+
+    def residual(self, n_acquired: int) -> NDArray[np.float64]:
         """Residual of every line, were it not measured, when ``n_acquired`` are, (ky,); of samples (ky * kz,).
 
         A line that training had measured by then has the residual that it had before, but no more than the largest

@@ -331,13 +331,13 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
     family, setting = split_name(name)
     if reads_file(name):
         from mri_design.design.strategies.calibrated import Calibrated
-        from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
+        from mri_design.design.strategies.trained import TrainedOrder
         from mri_design.experiment.stored_designs import load_trained
 
         design = load_trained(Path(setting or ""))
         if family in FROM_FILES:
             return TrainedOrder(design=design, name=strategy_label(name))
-        return Calibrated(side_information=TrainingScans(design=design), name=strategy_label(name))
+        return Calibrated(side_information=design, name=strategy_label(name))
     made = STRATEGIES[_chosen_as(encoding)][family].make()
     return replace(made, **fields, name=name) if fields else made  # type: ignore[type-var]
 

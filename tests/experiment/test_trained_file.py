@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, InputError, make_strategy
-from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
+from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.training import TrainedDesign
 from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.experiment.strategies import is_random, strategy_files, strategy_label
@@ -111,8 +111,8 @@ def test_it_is_a_strategy_by_name(file: Path) -> None:
     assert not is_random(f"trained:{file}")
     assert strategy_files([f"trained:{file}", "random", f"calibrated:{file}"]) == [str(file)]
     informed = make_strategy(f"calibrated:{file}")
-    assert isinstance(informed, Calibrated) and isinstance(informed.side_information, TrainingScans)
-    assert informed.name == "calibrated:order.npz" and informed.side_information.design.lines == trained.design.lines
+    assert isinstance(informed, Calibrated) and isinstance(informed.side_information, TrainedDesign)
+    assert informed.name == "calibrated:order.npz" and informed.side_information.lines == trained.design.lines
     assert not is_random("calibrated") and not is_random(f"calibrated:{file}")
     assert strategy_files(["calibrated", f"calibrated:{file}"]) == [str(file)]
     assert strategy_label(f"trained:{file}") == "trained:order.npz"

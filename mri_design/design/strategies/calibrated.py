@@ -152,7 +152,7 @@ class Calibrated(ChoosesByScore):
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; empty scores every line
         by its own energy.
     side_information : SideInformation, optional
-        An `EarlierScan` of the same object, or `TrainingScans` of others.
+        An `EarlierScan` of the same object, or a `TrainedDesign` of others.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class Calibrated(ChoosesByScore):
             wanted = "an ErrorModel, or None for the shipped one"
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
         if self.side_information is not None:
-            wanted = "an EarlierScan, TrainingScans, or None"
+            wanted = "an EarlierScan, a TrainedDesign, or None"
             require_instance(SideInformation, wanted=wanted, side_information=self.side_information)
         require_weights(self.neighbours)
 

@@ -52,7 +52,8 @@ class TrainedOrder(ChoosesBlocks):
     needs_posterior: bool = False
 
     def __post_init__(self) -> None:
-        _require_trained(self.design)
+        wanted = "a TrainedDesign, as load_trained reads it from a file"
+        require_instance(TrainedDesign, wanted=wanted, design=self.design)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """The number of candidates around DC that training began with."""
@@ -67,45 +68,6 @@ class TrainedOrder(ChoosesBlocks):
         left[chosen] = False
         more = np.argsort(-np.where(left, self.design.profile[-1], -np.inf), kind="stable")[: count - len(chosen)]
         return [Choice(line) for line in (*chosen, *more.tolist())]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingScans:
-    """Side information: the errors that reconstructions of the training scans had when as many lines were measured.
-
-    Scans of one kind have their energy in the same places, so their errors lie in the same places too. Training
-    measured other lines than the design does; a line that it had measured by then counts with the error before that
-    (`TrainedDesign.residuals`).
-
-    Parameters
-    ----------
-    design : TrainedDesign
-        What training wrote; its order of lines is not used.
-
-    Raises
-    ------
-    InputError
-        For anything but a `TrainedDesign`.
-    """
-
-    design: TrainedDesign
-
-    def __post_init__(self) -> None:
-        _require_trained(self.design)
-
-    def require_grid(self, n_lines: int) -> None:
-        """Refuse a scan with another number of lines.
-
-        Raises
-        ------
-        InputError
-            Naming both.
-        """
-        self.design.require_grid((n_lines,))
-
-    def residuals(self, history: Sequence[tuple[int, ...]]) -> list[Numbers]:
-        """Mean energy of the training scans' errors on every line over their images' energy, (ky,), at each moment."""
-        return [self.design.residuals(len(lines)) for lines in history]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +165,3 @@ class TrainingResidual(ChoosesByScore):
         pairs = zip(scans, images, strict=True)
         residual = np.mean([line_residual(scan.slice_model, image, scan.reference) for scan, image in pairs], axis=0)
         return Scores(unmeasured_around(residual, view.candidates, self.neighbours, self.reach))
-
-
-def _require_trained(design: object) -> None:
-    require_instance(TrainedDesign, wanted="a TrainedDesign, as load_trained reads it from a file", design=design)

@@ -18,7 +18,7 @@ from mri_design.design.strategies.fixed import (
 )
 from mri_design.design.strategies.greedy import ExpectedError
 from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
-from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual, TrainingScans
+from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual
 from mri_design.design.training import TrainedDesign
 from mri_design.experiment.strategies import STRATEGIES
 from tests.refusals import refused
@@ -47,7 +47,6 @@ def test_settings_are_keywords(kind: type) -> None:
         (Calibrated, {"side_information": "order.npz"}, "side_information"),
         *((Calibrated, {"neighbours": (wrong,)}, "neighbours: weight at distance 1") for wrong in (1.5, -0.1, np.nan)),
         (Calibrated, {"neighbours": (True, 0.5)}, "neighbours: weight at distance 1"),
-        (TrainingScans, {"design": "order.npz"}, "design"),
         (ExpectedError, {"draws": 0}, "draws"),
         (InformationGain, {"draws": 0}, "draws"),
         (LanczosInformationGain, {"steps": 0}, "steps"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, DesignView, LineCandidates
-from mri_design.design.strategies.trained import TrainedOrder, TrainingScans
+from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.training import TrainedDesign
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused
@@ -49,14 +49,14 @@ def test_lines_without_data_are_passed_over_and_the_last_residual_goes_on(
 def test_a_line_that_training_took_stays_as_important_as_the_most_important_one_left(learnt: TrainedDesign) -> None:
     for acquired in range(3, 8):
         row = acquired - 3
-        values = learnt.residuals(acquired)
+        values = learnt.residual(acquired)
         left = [line for line in range(16) if line not in ORDER[:acquired]]
         np.testing.assert_array_equal(values[left], learnt.profile[row, left])
         assert values.max() == values[left].max()
         for before, line in enumerate(ORDER[3:acquired]):
             assert values[line] == min(values[left].max(), learnt.profile[before, line])
-    np.testing.assert_array_equal(learnt.residuals(1), learnt.residuals(3))
-    np.testing.assert_array_equal(learnt.residuals(99), learnt.residuals(7))
+    np.testing.assert_array_equal(learnt.residual(1), learnt.residual(3))
+    np.testing.assert_array_equal(learnt.residual(99), learnt.residual(7))
 
 
 def test_another_grid_is_refused(learnt: TrainedDesign) -> None:
@@ -87,9 +87,8 @@ def test_parts_that_disagree_are_refused(learnt: TrainedDesign, field: str, chan
 
 
 def test_training_scans_say_what_training_missed_when_as_many_lines_were_measured(learnt: TrainedDesign) -> None:
-    scans = TrainingScans(design=learnt)
-    first, later = scans.residuals([ORDER[:3], (*ORDER[:3], 14, 15)])
-    np.testing.assert_array_equal(first, learnt.residuals(3))
-    np.testing.assert_array_equal(later, learnt.residuals(5))
+    first, later = learnt.residuals([ORDER[:3], (*ORDER[:3], 14, 15)])
+    np.testing.assert_array_equal(first, learnt.residual(3))
+    np.testing.assert_array_equal(later, learnt.residual(5))
     with refused("trained design"):
-        Calibrated(side_information=scans).default_start(LineReadouts((64, 64)), 24)
+        Calibrated(side_information=learnt).default_start(LineReadouts((64, 64)), 24)

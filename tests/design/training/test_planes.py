@@ -106,7 +106,7 @@ def test_another_plane_and_lines_are_refused() -> None:
 def test_a_sample_that_training_took_counts_with_its_residual_before(rng: np.random.Generator) -> None:
     design = learnt()
     for acquired, row in ((5, 0), (20, 0), (35, 0), (36, 1), (51, 1), (60, 3), (99, 3)):
-        values = design.residuals(acquired)
+        values = design.residual(acquired)
         measured = design.lines[: design.counts[row]]
         left = np.setdiff1d(np.arange(256), measured)
         np.testing.assert_array_equal(values[left], design.profile[row, left])
