@@ -1,4 +1,4 @@
-"""NIfTI files open in nibabel with the values, sizes and place that were given."""
+"""NIfTI files open in nibabel with values, sizes and place that were given; BART's pairs are those of its manual."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.images import nifti_bytes
+from mri_design.scan.writing.images import cfl_bytes, nifti_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5)).astype(np.float32)
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
@@ -34,3 +34,20 @@ def test_slices_follow_one_another() -> None:
     read = nibabel.Nifti1Image.from_bytes(nifti_bytes(stack, PLACED, "x", compressed=False))
     np.testing.assert_array_equal(np.asarray(read.dataobj).T, stack)
     assert read.header.get_zooms() == (2.0, 1.5, 5.0)
+
+
+def test_samples_lie_in_fortran_order_behind_sixteen_dimensions() -> None:
+    rng = np.random.default_rng(0)
+    array = rng.standard_normal((3, 5, 2)) + 1j * rng.standard_normal((3, 5, 2))
+    header, samples = cfl_bytes(array)
+    lines = header.decode().splitlines()
+    assert lines[0] == "# Dimensions"
+    dims = [int(word) for word in lines[1].split()]
+    assert dims == [3, 5, 2, *[1] * 13]
+    read = np.frombuffer(samples, dtype="<c8").reshape(dims, order="F").squeeze()
+    np.testing.assert_array_equal(read, array.astype(np.complex64))
+
+
+def test_flags_become_ones_and_zeros() -> None:
+    _, samples = cfl_bytes(np.broadcast_to(np.array([True, False, True]), (2, 3)))
+    np.testing.assert_array_equal(np.frombuffer(samples, dtype="<c8"), [1, 1, 0, 0, 1, 1])
