@@ -1,1 +1,5 @@
 """Coil sensitivities from k-space samples: arrays in, arrays out."""
+
+from mri_design.fronts import front
+
+__getattr__, __dir__, __all__ = front(__name__, __file__)

@@ -1,1 +1,5 @@
 """Phantoms, random heads and a simulated scanner."""
+
+from mri_design.fronts import front
+
+__getattr__, __dir__, __all__ = front(__name__, __file__)

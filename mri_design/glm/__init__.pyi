@@ -1,0 +1,31 @@
+"""Active learning: which label to ask for next, and which measurement to make where it can be designed freely."""
+
+from .decoupled import Anchor as Anchor
+from .decoupled import DecoupledDual as DecoupledDual
+from .decoupled import conjugate as conjugate
+from .decoupled import slope_range as slope_range
+from .dense import DualState as DualState
+from .dense import PriorAndSites as PriorAndSites
+from .free_encoding import CovarianceRoot as CovarianceRoot
+from .free_encoding import water_filling as water_filling
+from .infomax import FeasibleQueries as FeasibleQueries
+from .infomax import expected_gain as expected_gain
+from .infomax import maximise_in_ball as maximise_in_ball
+from .infomax import minimise_in_ball as minimise_in_ball
+from .labels import PoolMarginals as PoolMarginals
+from .labels import bald as bald
+from .labels import information_gain_of_labels as information_gain_of_labels
+from .labels import label_probability as label_probability
+from .labels import site_width as site_width
+from .labels import uncertainty as uncertainty
+from .messages import DensePrecision as DensePrecision
+from .messages import LowRankCovariance as LowRankCovariance
+from .messages import Message as Message
+from .messages import coefficients_of_sites as coefficients_of_sites
+from .messages import load_chunk as load_chunk
+from .messages import minimise_in_box as minimise_in_box
+from .messages import partition_sites as partition_sites
+from .references import CholeskyGaussian as CholeskyGaussian
+from .references import OpperArchambeau as OpperArchambeau
+from .references import exact_criterion as exact_criterion
+from .references import minimise_exact_criterion as minimise_exact_criterion

@@ -1,0 +1,32 @@
+"""Sites t(s): factors of prior and likelihood, each a function of one coefficient or of a few."""
+
+from .base import Expectation as Expectation
+from .base import MovingSite as MovingSite
+from .base import Role as Role
+from .base import Site as Site
+from .base import SuperGaussian as SuperGaussian
+from .base import label_signs as label_signs
+from .base import line_expectation as line_expectation
+from .base import radial_expectation as radial_expectation
+from .likelihoods import BernoulliResponse as BernoulliResponse
+from .likelihoods import GaussianResponse as GaussianResponse
+from .likelihoods import Hinge as Hinge
+from .likelihoods import Logistic as Logistic
+from .likelihoods import Poisson as Poisson
+from .likelihoods import PoissonResponse as PoissonResponse
+from .likelihoods import ResponseFamily as ResponseFamily
+from .mixture import PositiveMixture as PositiveMixture
+from .mixture import ShiftedMixture as ShiftedMixture
+from .mixture import Tilted as Tilted
+from .priors import TINY as TINY
+from .priors import ExponentialPower as ExponentialPower
+from .priors import Gaussian as Gaussian
+from .priors import Generic as Generic
+from .priors import Laplace as Laplace
+from .priors import Sech2 as Sech2
+from .priors import StudentT as StudentT
+from .requirements import ENGINES as ENGINES
+from .requirements import departure_from_super_gaussian as departure_from_super_gaussian
+from .requirements import refusal as refusal
+from .requirements import represented as represented
+from .requirements import require_offers as require_offers

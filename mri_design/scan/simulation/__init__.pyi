@@ -1,0 +1,28 @@
+"""Phantoms, random heads and a simulated scanner."""
+
+from .ellipses import EllipsePhantom as EllipsePhantom
+from .ellipses import EllipsoidPhantom as EllipsoidPhantom
+from .fields import TrigonometricSeries as TrigonometricSeries
+from .fields import checked_shape as checked_shape
+from .fields import coil_series as coil_series
+from .fields import phase_series as phase_series
+from .fields import pixel_positions as pixel_positions
+from .fields import root_sum_of_squares as root_sum_of_squares
+from .fields import rough_phase as rough_phase
+from .fields import simulate_coil_maps as simulate_coil_maps
+from .fields import smooth_phase as smooth_phase
+from .phantoms import load_phantom as load_phantom
+from .phantoms import load_phantom_shots as load_phantom_shots
+from .phantoms import phantom_header as phantom_header
+from .phantoms import phantom_kind as phantom_kind
+from .phantoms import phantom_names as phantom_names
+from .phantoms import phantom_path as phantom_path
+from .phantoms import phantoms_folder as phantoms_folder
+from .phantoms import read_ellipse_table as read_ellipse_table
+from .phantoms import read_ellipsoid_table as read_ellipsoid_table
+from .phantoms import read_shipped as read_shipped
+from .scanner import EllipsePhase as EllipsePhase
+from .scanner import fit_to_matrix as fit_to_matrix
+from .scanner import fitted_geometry as fitted_geometry
+from .scanner import simulate_ellipse_scan as simulate_ellipse_scan
+from .scanner import simulate_scan as simulate_scan
