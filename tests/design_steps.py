@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from mri_design import Choice
-from mri_design.design.trace import DesignStep
+from mri_design.design import DesignStep
 
 
 def design_step(line: int, **values: Any) -> DesignStep:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mri_design import MRSlice
-from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.operators import CentredFFT
 
 SD = 0.005
 """Standard deviation of the noise."""

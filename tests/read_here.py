@@ -14,9 +14,8 @@ from unittest import mock
 
 import pytest
 
-from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
-from mri_design.scan.io import formats
-from mri_design.scan.io.source import NoiseReadouts, ReadOptions, SliceReader, Source
+from mri_design.scan import KSpaceData, ScanSummary, TrajectoryData
+from mri_design.scan.io import NoiseReadouts, ReadOptions, SliceReader, Source, formats
 
 
 @dataclass(frozen=True)

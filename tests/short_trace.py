@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design import DesignStep, DesignTrace
 from tests.design_steps import design_step
 
 NOISE = 0.5  # per real component

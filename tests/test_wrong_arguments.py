@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design.constraints import LineConstraints
-from mri_design.inference.criterion import LogDeterminant
+from mri_design.design import LineConstraints
+from mri_design.inference import LogDeterminant
 from tests.refusals import refused
 
 X = md.Dense(np.random.default_rng(5).standard_normal((6, 4)))

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.sparsity import SparsityBlock
-from mri_design.scan.simulation.phantoms import load_phantom
+from mri_design.model import MRSlice, SparsityBlock
+from mri_design.scan.simulation import load_phantom
 
 Image = NDArray[Any]
 PRIOR = (SparsityBlock("pixels", 100.0, tau_limit=0.4), SparsityBlock("differences", 10.0))

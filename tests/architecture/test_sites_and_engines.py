@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
-from mri_design.potentials.requirements import ENGINES
+from mri_design.potentials import ENGINES
 
 NAMED = ("DecoupledGaussian", "DoubleLoop", "LaplaceFilter", "LaplacePropagation", "VariationalGaussian")
 PACKAGE = Path(__file__).parents[2] / "mri_design"

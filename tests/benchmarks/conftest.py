@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mri_design.evaluation.tables import read_csv_texts
+from mri_design.evaluation import read_csv_texts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 Tables = dict[str, list[dict[str, str]]]

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from mri_design import load_recipe
-from mri_design.evidence.error_bars import features, shipped_squared_error_model
-from mri_design.sequences.orders import LineOrder
+from mri_design.evidence import features, shipped_squared_error_model
+from mri_design.sequences import LineOrder, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import SequenceSettings, load_scanner
 from tests.benchmarks.conftest import BENCHMARKS, Tables
 
 Module = Callable[[str], ModuleType]

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from mri_design import NonUniformFourier, TrajectoryData
-from mri_design.calibration.centre import dense_centre
-from mri_design.calibration.noise import rim_noise
-from mri_design.operators.conventions import to_kspace
-from mri_design.scan.calibration import gridded_centre
+from mri_design.calibration import dense_centre, rim_noise
+from mri_design.operators import to_kspace
+from mri_design.scan import gridded_centre
 from tests.refusals import refused
 
 N = 32

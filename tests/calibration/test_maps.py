@@ -12,14 +12,12 @@ import pytest
 from sigpy.mri.app import EspiritCalib
 
 from mri_design import KSpaceData, coil_combined, estimate_coil_maps, load_phantom
+from mri_design.calibration import central, joint_estimate, maps_from_lines, maps_on_grid
 from mri_design.calibration import espirit as module
-from mri_design.calibration.centre import central
 from mri_design.calibration.espirit import espirit
-from mri_design.calibration.maps import maps_from_lines, maps_on_grid
-from mri_design.calibration.nlinv import joint_estimate
-from mri_design.experiment.inputs import load_input
-from mri_design.operators.conventions import to_image
-from mri_design.scan.calibration import calibration_lines, explained_by_maps
+from mri_design.experiment import load_input
+from mri_design.operators import to_image
+from mri_design.scan import calibration_lines, explained_by_maps
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import cg
 
-from mri_design.calibration.nlinv import _Problem, joint_estimate
-from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.scan.simulation.fields import simulate_coil_maps
-from mri_design.scan.simulation.phantoms import load_phantom
+from mri_design.calibration import joint_estimate
+from mri_design.calibration.nlinv import _Problem
+from mri_design.operators import to_image, to_kspace
+from mri_design.scan.simulation import load_phantom, simulate_coil_maps
 
 SIDE, COILS = 10, 2
 

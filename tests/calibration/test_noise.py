@@ -10,20 +10,12 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, estimate_noise_variance, load_phantom, prepare
-from mri_design.calibration.noise import (
-    BESIDE,
-    ENDS,
-    IMAGE_AIR,
-    OBJECT_BESIDE,
-    REPEATS,
-    SIGNAL_OUTSIDE,
-    correlated_by_signal,
-)
-from mri_design.experiment.inputs import load_scan
-from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.scan.calibration import NOISE_FROM, measure_noise, with_volume_noise
-from mri_design.scan.io.formats import read
-from mri_design.scan.sampling import readout_positions
+from mri_design.calibration import correlated_by_signal
+from mri_design.calibration.noise import BESIDE, ENDS, IMAGE_AIR, OBJECT_BESIDE, REPEATS, SIGNAL_OUTSIDE
+from mri_design.experiment import load_scan
+from mri_design.operators import to_image, to_kspace
+from mri_design.scan import NOISE_FROM, measure_noise, readout_positions, with_volume_noise
+from mri_design.scan.io import read
 from tests.refusals import refused
 
 

@@ -17,10 +17,9 @@ from mri_design import (
     prewhiten,
     reconstruct,
 )
-from mri_design.calibration.espirit import coil_directions
-from mri_design.calibration.whitening import compression
-from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.scan.calibration import COMPRESSED
+from mri_design.calibration import coil_directions, compression
+from mri_design.operators import to_image, to_kspace
+from mri_design.scan import COMPRESSED
 from tests.refusals import refused
 
 MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])

@@ -10,7 +10,7 @@ from typing import Any
 
 from typer.testing import Result
 
-from mri_design.evaluation.tables import read_csv_texts as rows
+from mri_design.evaluation import read_csv_texts as rows
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]

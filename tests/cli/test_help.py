@@ -13,15 +13,15 @@ from mri_design import strategy_names
 from mri_design.cli import files, flags, sequence_flags, study
 from mri_design.cli.main import EXAMPLES
 from mri_design.design.echo_trains import ORDERS
-from mri_design.experiment.recipe import DesignRecipe, ReconstructionRecipe
+from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
-from mri_design.experiment.strategies import TRAINING_RULES
 from mri_design.kinds import designed_kinds
 from mri_design.runs.convert import ENDINGS as CONVERTED
 from mri_design.runs.export import ENDINGS
 from mri_design.runs.train import RULES
-from mri_design.scan.simulation.phantoms import phantom_names
-from mri_design.sequences.scanner import KINDS, shipped_scanners
+from mri_design.scan.simulation import phantom_names
+from mri_design.sequences import shipped_scanners
+from mri_design.sequences.scanner import KINDS
 from tests.cli.conftest import REPOSITORY
 from tests.cli.folders import Run
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.run_status import ProgressFile, run_statuses
+from mri_design.evaluation import ProgressFile, RunFolder, run_statuses
 from tests.cli.folders import Designed, Run, files, manifest
 from tests.interruptions import interrupted
 

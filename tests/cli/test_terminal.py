@@ -7,7 +7,7 @@ import pytest
 
 from mri_design.cli import start
 from mri_design.cli.terminal import exit_code, progress
-from mri_design.evaluation.run_status import ProgressFile
+from mri_design.evaluation import ProgressFile
 from mri_design.runs.run import Progress
 
 

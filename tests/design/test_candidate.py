@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, LineCandidates, MriDesignError, centre_lines
-from mri_design.design.slices import map_lines
-from mri_design.design.strategy import NoUsableScoreError, best_line
+from mri_design.design import NoUsableScoreError, best_line, map_lines
 from tests.refusals import refused
 
 ALL = np.ones(10, dtype=bool)

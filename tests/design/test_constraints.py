@@ -13,15 +13,17 @@ from mri_design import (
     LineCandidates,
     VariableDensity,
 )
-from mri_design.design.constraints import LineConstraints, longest_walk, open_moves
-from mri_design.design.strategies.fixed import (
+from mri_design.design import (
     Equispaced,
     GoldenRatio,
+    LineConstraints,
     LowPass,
     RandomLines,
     RegularLines,
+    Strategy,
+    longest_walk,
+    open_moves,
 )
-from mri_design.design.strategy import Strategy
 from tests.design.conftest import SliceMaker
 from tests.refusals import refused
 

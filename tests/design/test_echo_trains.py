@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.design.echo_trains import ORDERS, acquisition_order
+from mri_design.design import acquisition_order
+from mri_design.design.echo_trains import ORDERS
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 

@@ -20,21 +20,20 @@ from mri_design import (
     cartesian,
     information_gain,
 )
-from mri_design.design.energies import (
+from mri_design.design import (
     controlled_variances,
-    energies,
+    exact_gains,
     expected_energies,
     gains_and_energies,
     regressed_variances,
     residual_energies,
     with_unseen_candidates,
 )
-from mri_design.design.strategies.greedy import exact_gains
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.elementary import PhasedParts
-from mri_design.operators.trajectory import radial_spokes
+from mri_design.design.energies import energies
+from mri_design.model import PosteriorPrecision
+from mri_design.operators import PhasedParts, radial_spokes
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.variances.control_variate import CirculantControl, PhasedControl
+from mri_design.variances import CirculantControl, PhasedControl
 from tests.design.conftest import SliceMaker
 from tests.design.plane.conftest import plane_posterior
 from tests.refusals import refused

@@ -23,10 +23,18 @@ from mri_design import (
     MRSlice,
     centre_lines,
 )
-from mri_design.design.energies import KeptPosteriors, gains_and_energies, generators, of_each
-from mri_design.design.slices import Found, InferenceRequest, Keeper, KeptSlice
-from mri_design.design.strategies.fixed import RandomLines
-from mri_design.design.strategies.greedy import ExpectedError
+from mri_design.design import (
+    ExpectedError,
+    Found,
+    InferenceRequest,
+    Keeper,
+    KeptPosteriors,
+    KeptSlice,
+    RandomLines,
+    gains_and_energies,
+    generators,
+    of_each,
+)
 from mri_design.readouts import Readouts
 from tests.refusals import refused
 from tests.slow_cases import slow_case

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, DesignEngine, DesignState, DoubleLoop, MonteCarlo, MRSlice
-from mri_design.design.strategies.fixed import RandomLines
-from mri_design.design.strategy import Strategy
-from mri_design.design.trace import DesignStep
+from mri_design.design import DesignStep, RandomLines, Strategy
 
 SliceMaker = Callable[..., MRSlice]
 START = (8, 7, 9, 6)

@@ -17,14 +17,17 @@ from mri_design import (
     UntilGain,
     centre_lines,
 )
-from mri_design.design.constraints import LineConstraints
-from mri_design.design.engine import DesignState
-from mri_design.design.slices import infer_slice
-from mri_design.design.stopping import AnyOf, NamedRule
-from mri_design.design.strategies.fixed import LowPass
-from mri_design.design.strategies.greedy import ExpectedError
-from mri_design.design.trace import DesignStep
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.design import (
+    AnyOf,
+    DesignState,
+    DesignStep,
+    ExpectedError,
+    LineConstraints,
+    LowPass,
+    NamedRule,
+    infer_slice,
+)
+from mri_design.model import PosteriorPrecision
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed, design_step
 from tests.refusals import refused

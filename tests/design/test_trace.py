@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 from mri_design import Choice, DesignEngine, DoubleLoop, Exact, Forecast, InformationGain, MRSlice, information_gain
-from mri_design.design.slices import most_information
-from mri_design.design.strategies.greedy import ExpectedError
-from mri_design.design.strategy import Strategy
-from mri_design.design.trace import DesignStep, DesignTrace, LineOutcome, StepCost, columns, relative_error
+from mri_design.design import (
+    DesignStep,
+    DesignTrace,
+    ExpectedError,
+    LineOutcome,
+    StepCost,
+    Strategy,
+    columns,
+    most_information,
+)
+from mri_design.design.trace import relative_error
 from tests.design_steps import changed, design_step
 from tests.slow_cases import slow_case
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mri_design import GeneralizedLinearModel, PenalisedProblem
-from mri_design.operators.base import Array
+from mri_design.operators import Array
 
 
 def problem_of(model: GeneralizedLinearModel, z: float = 0.3) -> PenalisedProblem:

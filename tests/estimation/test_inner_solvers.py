@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import ADMM, IRLS, LBFGS, Automatic, Laplace, Status, StudentT, cartesian
-from mri_design.estimation.admm import linear_step
+from mri_design.estimation import linear_step
 from tests.estimation.problems import problem_of, value_at
 from tests.slow_cases import slow_case
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import PenalisedProblem
-from mri_design.estimation.penalised import Line, powers_along
+from mri_design.estimation import Line, powers_along
 from mri_design.operators.kernels.pointwise import laplace_along
 
 

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-from mri_design.estimation.map_estimate import least_squares
-from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior, Variances
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples
-from mri_design.operators.elementary import Identity
-from mri_design.potentials.priors import Laplace
-from mri_design.scan.simulation.fields import simulate_coil_maps
+from mri_design.estimation import NoiseMap, least_squares, least_squares_noise, posterior_noise
+from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
+from mri_design.operators import CartesianLines, CartesianSamples, Identity
+from mri_design.potentials import Laplace
+from mri_design.scan.simulation import simulate_coil_maps
 from mri_design.status import Convergence, Status
 
 GRID, VARIANCE = (24, 16), 0.25

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Gaussian, Identity, Laplace, SiteBlock, StudentT, Tilted
-from mri_design.estimation.admm import odd_part, rounded_threshold, shrinkage, shrunken_moduli
-from mri_design.estimation.penalised import Smoothed
+from mri_design.estimation import Smoothed, odd_part, rounded_threshold, shrinkage, shrunken_moduli
 
 SIGMA2 = 0.04
 N = 7

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import MRSlice, Recipe, load_phantom, prepare
-from mri_design.design.trials import ReferenceSlice
+from mri_design.design import ReferenceSlice
 from tests.phased_slices import smooth, textured
 
 TINY = Recipe.of(

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from mri_design import InputError, KSpaceData, coil_combined, load_phantom, measure
-from mri_design.evaluation.metrics import (
+from mri_design.evaluation import (
     error_beyond_noise,
     looks_folded,
     object_mask,
@@ -18,7 +18,7 @@ from mri_design.evaluation.metrics import (
     reference_noise,
     relative_l2,
 )
-from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.operators import CentredFFT
 
 METRICS = [relative_l2, measure]
 

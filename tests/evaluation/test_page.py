@@ -15,10 +15,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.evaluation import plots
-from mri_design.evaluation.manifest import Manifest
-from mri_design.evaluation.page import (
-    MOST_NUMBERS,
+from mri_design.evaluation import (
     ExploredImage,
     ExploredSlice,
     ExploredStep,
@@ -26,18 +23,21 @@ from mri_design.evaluation.page import (
     FirstScreen,
     KeyNumbers,
     Links,
+    Manifest,
     Paragraph,
     ReportFigure,
     ReportTable,
-    ScaleBar,
     Section,
     SideBySide,
     SliceExplorer,
     StepExplorer,
     files_section,
+    plots,
+    pointed_curves,
     write_report,
 )
-from mri_design.evaluation.pictures import COLOURS, PALETTE, pointed_curves
+from mri_design.evaluation.page import MOST_NUMBERS, ScaleBar
+from mri_design.evaluation.pictures import COLOURS, PALETTE
 from mri_design.evaluation.plots.style import empty_figure
 
 HOSTILE = "<script>alert(1)</script>\"' onload=x {{ 7*7 }} {% raw %} &amp;"

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.evaluation import plots
-from mri_design.evaluation.page import (
+from mri_design.evaluation import (
     ExploredImage,
     ExploredStep,
     ReportFigure,
     ReportTable,
     Section,
     StepExplorer,
+    plots,
+    pointed_curves,
     write_report,
 )
-from mri_design.evaluation.pictures import pointed_curves
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

@@ -9,26 +9,23 @@ import pytest
 from scipy.stats import rankdata
 
 from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, MRSlice, Recipe
-from mri_design.design.strategies.fixed import RandomLines
-from mri_design.design.trace import DesignTrace
-from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.predictions import (
+from mri_design.design import DesignTrace, RandomLines, ReferenceSlice
+from mri_design.evaluation import (
     WINDOW,
     ExpectedInformation,
     PredictionCheck,
     Replay,
-    _ranks,
     actual_energies,
     check_counts,
     check_predictions,
+    csv_text,
     expected_information,
     how_often_right,
     innovations,
     truth_or_none,
 )
-from mri_design.evaluation.tables import csv_text
-from mri_design.model.mr_image import phase_refined
-from mri_design.model.phase import PhasePrior
+from mri_design.evaluation.predictions import _ranks
+from mri_design.model import PhasePrior, phase_refined
 from tests.design_steps import changed, design_step
 from tests.short_trace import SHARE, TRACE, step
 from tests.slow_cases import slow_case

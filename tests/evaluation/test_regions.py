@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.evaluation.regions import differences, named_regions, region_means
+from mri_design.evaluation import differences, named_regions, region_means
 
 SIDE, COUNT = 12, 2000
 LABELS = np.zeros((2, SIDE, SIDE), dtype=int)

@@ -19,11 +19,20 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design import InputError, Status, UsageError
-from mri_design.evaluation import run_status
-from mri_design.evaluation.manifest import InputFile, Manifest, manifest_text
+from mri_design.evaluation import (
+    CHECKPOINT,
+    PROGRESS,
+    FolderLock,
+    InputFile,
+    Manifest,
+    ProgressFile,
+    RunFolder,
+    RunProgress,
+    manifest_text,
+    run_status,
+    run_statuses,
+)
 from mri_design.evaluation.plots.style import empty_figure
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, FolderLock, ProgressFile, RunProgress, run_statuses
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import anything again
 OWN = {".lock", ".mri-design.json"}

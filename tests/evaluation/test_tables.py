@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.evaluation.tables import (
+from mri_design.evaluation import (
     csv_text,
     is_numeric,
     markdown_text,

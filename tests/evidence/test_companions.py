@@ -6,28 +6,23 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from mri_design.evidence import companions
-from mri_design.evidence.companions import (
+from mri_design.evidence import (
     CompanionChoice,
     CompanionPrior,
+    RigidMotion,
     choose_companions,
+    companions,
     expected_image,
+    hold_back,
     matched,
     renew_companions,
 )
-from mri_design.evidence.held_back import hold_back
-from mri_design.evidence.registration import RigidMotion
-from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import reconstruct
-from mri_design.experiment.shots import shot_slice
-from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.companion import Companion, ExpectedImage
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.sparsity import SparsityBlock
-from mri_design.operators.sparsity import FiniteDifferences
-from mri_design.operators.trajectory import radial_spokes
+from mri_design.experiment import Recipe, load_recipe, reconstruct, shot_slice
+from mri_design.inference import DoubleLoop
+from mri_design.model import Companion, ExpectedImage, MRSlice, SparsityBlock
+from mri_design.operators import FiniteDifferences, radial_spokes
 from mri_design.readouts import PlaneReadouts, ShotReadouts
-from mri_design.variances.exact import Exact
+from mri_design.variances import Exact
 from tests.two_contrasts import FIRST, OTHER, PRIOR, head, scanned, slice_of, some_lines
 
 TRUTH, T1 = head(FIRST), head(OTHER)

@@ -6,22 +6,10 @@ import numpy as np
 import pytest
 
 from mri_design import load_recipe, prepare
-from mri_design.evidence.draws import (
-    BRIGHTNESS,
-    KNOWN,
-    MIDDLES,
-    OFFSETS,
-    SLOPES,
-    USUAL,
-    error_ratios,
-    found_ratios,
-    radii,
-    with_brightness,
-    with_spectrum_of_errors,
-)
-from mri_design.evidence.held_back import hold_back
-from mri_design.experiment.inputs import load_input
-from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.evidence import error_ratios, found_ratios, hold_back, radii, with_brightness, with_spectrum_of_errors
+from mri_design.evidence.draws import BRIGHTNESS, KNOWN, MIDDLES, OFFSETS, SLOPES, USUAL
+from mri_design.experiment import load_input
+from mri_design.operators import to_image, to_kspace
 
 SIDE, NOISE = 32, 1e-4
 

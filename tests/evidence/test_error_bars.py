@@ -6,23 +6,25 @@ import numpy as np
 import pytest
 
 from mri_design import PreparedScan, Recipe, load_recipe, prepare, reconstruct
-from mri_design.evidence.error_bars import (
-    BOUNDS,
+from mri_design.evidence import (
     ErrorEvidence,
+    HeldBack,
     ImagesAlike,
     Innovations,
     PredictedError,
     energy_missing,
+    hold_back,
     predicted_error,
     shaped_std,
     shipped_squared_error_model,
     std_factor,
 )
-from mri_design.evidence.held_back import HeldBack, held_back, hold_back
-from mri_design.experiment.inputs import load_input
-from mri_design.operators.base import Array
+from mri_design.evidence.error_bars import BOUNDS
+from mri_design.evidence.held_back import held_back
+from mri_design.experiment import load_input
+from mri_design.operators import Array
 from mri_design.readouts import Readouts
-from mri_design.variances.control_variate import MonteCarlo
+from mri_design.variances import MonteCarlo
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})
 

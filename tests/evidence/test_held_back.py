@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from mri_design import DoubleLoop, MRSlice, Recipe, load_recipe, prepare, radial_spokes, reconstruct, turned
-from mri_design.design.slices import found_energies, innovation
-from mri_design.evidence import phase
-from mri_design.evidence.held_back import best_model, held_back, hold_back
-from mri_design.evidence.phase import PhaseChoice, choose_phase
-from mri_design.experiment.inputs import load_input
-from mri_design.operators.base import Array
+from mri_design.design import found_energies, innovation
+from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back, phase
+from mri_design.evidence.held_back import held_back
+from mri_design.experiment import load_input
+from mri_design.operators import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from tests.refusals import refused
 

@@ -6,7 +6,8 @@ from skimage.metrics import normalized_mutual_information
 from skimage.transform import AffineTransform, warp
 
 from mri_design import InputError
-from mri_design.evidence.registration import BINS, RigidMotion, alikeness, register
+from mri_design.evidence import RigidMotion, alikeness, register
+from mri_design.evidence.registration import BINS
 
 
 def head(contrast: tuple[float, ...], shape: tuple[int, int] = (64, 60)) -> np.ndarray:

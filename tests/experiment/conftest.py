@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, MRSlice, Recipe, prepare
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment import load_input
 from tests.read_here import read_here
 
 __all__ = ["read_here"]

@@ -17,9 +17,10 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.design.trace import DesignTrace
-from mri_design.experiment.stored_designs import FORMAT, load_state, save_state
-from mri_design.scan.io.atomic import write_npz
+from mri_design.design import DesignTrace
+from mri_design.experiment import load_state, save_state
+from mri_design.experiment.stored_designs import FORMAT
+from mri_design.scan.io import write_npz
 from tests.design_steps import design_step
 from tests.refusals import refused
 

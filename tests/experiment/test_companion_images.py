@@ -5,13 +5,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.ndimage import affine_transform
 
-from mri_design.evidence.companions import CompanionPrior, Offered, choose_companions
-from mri_design.experiment.companion_images import CompanionImages, companion_file
-from mri_design.experiment.recipe import load_recipe
-from mri_design.model.companion import Companion
-from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.images import nifti_bytes
+from mri_design.evidence import CompanionPrior, Offered, choose_companions
+from mri_design.experiment import CompanionImages, companion_file, load_recipe
+from mri_design.model import Companion
+from mri_design.scan import ImageStack, KSpaceData, SliceGeometry
+from mri_design.scan.writing import nifti_bytes
 from tests.refusals import refused
 from tests.two_contrasts import FIRST, head, scanned, slice_of
 

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData
-from mri_design.experiment import calibration
-from mri_design.experiment.description import describe_samples, describe_scan, measured_how
-from mri_design.experiment.inputs import load_input
-from mri_design.scan.data import ScanSummary
-from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.sampling import Sampling
+from mri_design.experiment import calibration, describe_samples, describe_scan, load_input, measured_how
+from mri_design.scan import Sampling, ScanSummary, SliceGeometry, SourceImage
 
 ESPIRIT = Recipe().replacing("coils", maps="espirit")
 OBLIQUE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, 0.8, 0.6), (1.0, 0.0, 0.0), (0.0, -0.6, 0.8))

@@ -17,11 +17,9 @@ from mri_design import (
     prepare,
     run_design,
 )
+from mri_design.experiment import design_inference, load_input, load_state, start_count
 from mri_design.experiment import stored_designs as checkpoint
-from mri_design.experiment.design import NO_OPTIONS, design_inference
-from mri_design.experiment.extent import start_count
-from mri_design.experiment.inputs import load_input
-from mri_design.experiment.stored_designs import load_state
+from mri_design.experiment.design import NO_OPTIONS
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 

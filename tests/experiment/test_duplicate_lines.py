@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, load_recipe
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment import load_input
 from tests.refusals import refused
 
 HEADER = b"""<?xml version="1.0"?>

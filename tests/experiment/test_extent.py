@@ -15,9 +15,8 @@ from mri_design import (
     UsageError,
     make_strategy,
 )
-from mri_design.design.stopping import AnyOf
-from mri_design.design.trace import DesignStep, DesignTrace
-from mri_design.experiment.extent import (
+from mri_design.design import AnyOf, DesignStep, DesignTrace
+from mri_design.experiment import (
     calibration_for,
     centre_for_maps,
     checked_end,

@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, UntilError, load_phantom
-from mri_design.design.engine import DesignState
-from mri_design.experiment.calibration import prepare
-from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.image_error import MOST_SLICES, ImageErrors
-from mri_design.experiment.inputs import load_input, with_noise_samples
-from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.reconstruction import image_rng, reconstruct
-from mri_design.experiment.stored_designs import Checkpoint
-from mri_design.model.mr_image import MRSlice
+from mri_design.design import DesignState
+from mri_design.experiment import (
+    MOST_SLICES,
+    Checkpoint,
+    DesignOptions,
+    ImageErrors,
+    image_rng,
+    load_input,
+    load_recipe,
+    prepare,
+    reconstruct,
+    run_design,
+    with_noise_samples,
+)
+from mri_design.model import MRSlice
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, prepare_samples, reconstruct
-from mri_design.experiment.inputs import load_input
-from mri_design.operators.conventions import to_image
+from mri_design.experiment import load_input
+from mri_design.operators import to_image
 from tests.shared_scans import shared_scan
 
 RECIPE = Recipe()

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
-from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED, causes_of_bad_maps
-from mri_design.experiment.inputs import load_input, with_given_maps
-from mri_design.experiment.sources import MapsOfScan
-from mri_design.operators.conventions import to_image
-from mri_design.scan import calibration
-from mri_design.scan.calibration import explained_by_maps, measure_noise
+from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_input, with_given_maps
+from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED
+from mri_design.operators import to_image
+from mri_design.scan import calibration, explained_by_maps, measure_noise
 from tests.refusals import refused
 
 ScanMaker = Callable[..., KSpaceData]

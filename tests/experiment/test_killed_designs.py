@@ -11,7 +11,7 @@ import pytest
 
 from mri_design import Checkpoint, DesignOptions, MRSlice, Recipe, make_strategy, run_design
 from mri_design.experiment import stored_designs as checkpoint
-from mri_design.scan.io.atomic import remove_stale_temporaries
+from mri_design.scan.io import remove_stale_temporaries
 
 KILLS, LINES, START = 8, 14, 4
 

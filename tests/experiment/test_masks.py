@@ -12,9 +12,8 @@ import pytest
 
 from mri_design import Recipe, load_phantom, make_strategy, prepare, run_design
 from mri_design.errors import MissingPackageError, UsageError
-from mri_design.experiment.extent import readouts_wanted
-from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
-from mri_design.experiment.strategies import STRATEGIES, kinds_of_masks, strategy_names
+from mri_design.experiment import DrawnMask, draw_mask, kinds_of_masks, named_kind, readouts_wanted, strategy_names
+from mri_design.experiment.strategies import STRATEGIES
 from mri_design.readouts import PlaneReadouts
 from tests.refusals import refused
 

@@ -21,12 +21,11 @@ from mri_design import (
     prepare,
     reconstruct,
 )
-from mri_design.evaluation.metrics import relative_l2
-from mri_design.evidence.non_local import is_non_local, mean_stages
-from mri_design.experiment.inputs import load_input
-from mri_design.model.mr_image import non_locally_refined
-from mri_design.model.phase import PhasePrior
-from mri_design.variances.base import VarianceEstimator
+from mri_design.evaluation import relative_l2
+from mri_design.evidence import is_non_local, mean_stages
+from mri_design.experiment import load_input
+from mri_design.model import PhasePrior, non_locally_refined
+from mri_design.variances import VarianceEstimator
 
 LINES = sorted({*range(20, 29), *range(1, 48, 5)})
 

@@ -12,8 +12,9 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.experiment.design import NO_OPTIONS, refinement
-from mri_design.model.phase import PhasePrior
+from mri_design.experiment import refinement
+from mri_design.experiment.design import NO_OPTIONS
+from mri_design.model import PhasePrior
 from tests.phased_slices import smooth, textured
 
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design import MRSlice, Recipe, load_recipe, mr_image_model
-from mri_design.evidence.held_back import hold_back
-from mri_design.evidence.phase import PhaseChoice, choose_phase
-from mri_design.operators.elementary import PhasedParts
+from mri_design.evidence import PhaseChoice, choose_phase, hold_back
+from mri_design.operators import PhasedParts
 from tests.phased_slices import smooth, textured
 
 N = (32, 20)

@@ -5,9 +5,8 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from mri_design import MRSlice, Recipe, UsageError, load_recipe, prepare, reconstruct
-from mri_design.evidence.draws import posterior_deviations, scaled_deviations
-from mri_design.experiment.inputs import load_input
-from mri_design.experiment.reconstruction import InferenceOptions, check_draws, check_size_of_draws
+from mri_design.evidence import posterior_deviations, scaled_deviations
+from mri_design.experiment import InferenceOptions, check_draws, check_size_of_draws, load_input
 from tests.refusals import refused
 
 LINES = range(0, 16, 2)

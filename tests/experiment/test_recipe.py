@@ -19,7 +19,7 @@ from mri_design import (
     load_recipe,
     make_strategy,
 )
-from mri_design.experiment.recipe import shipped_recipes
+from mri_design.experiment import shipped_recipes
 from tests.refusals import refused
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.experiment.region_masks import RegionMask, region_labels
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.experiment import RegionMask, region_labels
+from mri_design.scan import SliceGeometry
 from tests.refusals import refused
 
 HERE = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import UsageError
-from mri_design.experiment.sources import MapsOfScan, SliceChoice, scan_sources, source_files
+from mri_design.experiment import MapsOfScan, SliceChoice, scan_sources, source_files
 from tests.refusals import refused
 
 

@@ -16,8 +16,8 @@ from mri_design import (
     strategy_names,
 )
 from mri_design.errors import UnknownNameError
+from mri_design.experiment import explained, is_random, tuned_powers, with_power
 from mri_design.experiment import strategies as registry
-from mri_design.experiment.strategies import explained, is_random, tuned_powers, with_power
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.protocol import ProtocolRequest

@@ -7,8 +7,9 @@ import pytest
 import pywt
 
 from mri_design import Recipe, load_phantom, prepare, reconstruct
-from mri_design.experiment.textbook import ITERATIONS, TEXTBOOK, textbook
-from mri_design.model.mr_image import MRSlice
+from mri_design.experiment import TEXTBOOK
+from mri_design.experiment.textbook import ITERATIONS, textbook
+from mri_design.model import MRSlice
 from tests.refusals import refused
 
 GRID = (32, 24)

@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, InputError, make_strategy
-from mri_design.design.strategies.trained import TrainedOrder
-from mri_design.design.training import TrainedDesign
-from mri_design.experiment.stored_designs import load_trained, save_trained
-from mri_design.experiment.strategies import is_random, strategy_files, strategy_label
+from mri_design.design import TrainedDesign, TrainedOrder
+from mri_design.experiment import is_random, load_trained, save_trained, strategy_files, strategy_label
 from tests.refusals import refused
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, load_phantom, prepare, reconstruct
-from mri_design.evidence.phase import is_one_sided
-from mri_design.experiment.calibration import only_measured
-from mri_design.experiment.reconstruction import Method
+from mri_design.evidence import is_one_sided
+from mri_design.experiment import Method, only_measured
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 

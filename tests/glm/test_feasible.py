@@ -5,7 +5,7 @@ import pytest
 import scipy.optimize
 
 from mri_design import FilterState
-from mri_design.glm.infomax import FeasibleQueries, maximise_in_ball, minimise_in_ball
+from mri_design.glm import FeasibleQueries, maximise_in_ball, minimise_in_ball
 from tests.slow_cases import slow_case
 
 

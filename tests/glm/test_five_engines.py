@@ -7,7 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design import Dense
-from mri_design.glm.references import CholeskyGaussian, OpperArchambeau
+from mri_design.glm import CholeskyGaussian, OpperArchambeau
 
 ENGINES = [
     md.DoubleLoop(md.Exact(), inner=md.IRLS(tolerance=1e-20), outer_iterations=5, tolerance=1e-8),

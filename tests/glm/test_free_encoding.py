@@ -5,8 +5,8 @@ import pytest
 import scipy.optimize
 
 from mri_design import best_free_encoding
-from mri_design.design.strategies.greedy import exact_gains
-from mri_design.glm.free_encoding import water_filling
+from mri_design.design import exact_gains
+from mri_design.glm import water_filling
 from mri_design.readouts import LineReadouts
 
 

@@ -9,8 +9,7 @@ import scipy.stats
 
 import mri_design as md
 from mri_design import Dense, Gaussian, Hinge
-from mri_design.glm.messages import minimise_in_box
-from mri_design.glm.references import CholeskyGaussian
+from mri_design.glm import CholeskyGaussian, minimise_in_box
 from tests.refusals import refused
 
 SEED = 3

@@ -12,7 +12,7 @@ from mri_design import (
     LaplaceFilter,
     PoissonResponse,
 )
-from mri_design.glm.infomax import expected_gain
+from mri_design.glm import expected_gain
 from tests.slow_cases import slow_case
 
 FAMILIES = [PoissonResponse(), BernoulliResponse(), GaussianResponse(0.5)]

@@ -7,7 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design import Dense, Logistic, Sech2, WarmStart
-from mri_design.glm.messages import (
+from mri_design.glm import (
     DensePrecision,
     LowRankCovariance,
     Message,

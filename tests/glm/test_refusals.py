@@ -17,9 +17,8 @@ from mri_design import (
     PoissonResponse,
     SiteBlock,
 )
-from mri_design.glm.infomax import expected_gain
-from mri_design.operators.cartesian_fourier import DirectFourier
-from mri_design.operators.dense import SparseMatrix
+from mri_design.glm import expected_gain
+from mri_design.operators import DirectFourier, SparseMatrix
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)

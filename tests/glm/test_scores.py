@@ -9,13 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, expit
 
 from mri_design import Laplace, Logistic
-from mri_design.glm.labels import (
-    bald,
-    information_gain_of_labels,
-    label_probability,
-    site_width,
-    uncertainty,
-)
+from mri_design.glm import bald, information_gain_of_labels, label_probability, site_width, uncertainty
 
 CASES = [(0.0, 0.3), (1.2, 0.05), (-2.0, 4.0), (0.7, 8.9), (0.7, 9.1), (15.0, 400.0), (-30.0, 1e4), (0.4, 0.0)]
 

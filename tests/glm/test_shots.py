@@ -21,11 +21,10 @@ from mri_design import (
     shot_gain,
     turned,
 )
-from mri_design.glm.free_encoding import CovarianceRoot
+from mri_design.glm import CovarianceRoot
 from mri_design.krylov import lanczos
-from mri_design.operators.cartesian_fourier import DirectFourier
-from mri_design.operators.elementary import PhasedParts
-from mri_design.scan.trajectories import spiral_curve
+from mri_design.operators import DirectFourier, PhasedParts
+from mri_design.scan import spiral_curve
 
 N = 12
 SPOKE = radial_spokes(N, [0.0])[0]

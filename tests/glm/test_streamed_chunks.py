@@ -9,7 +9,7 @@ import pytest
 
 import mri_design as md
 from mri_design import Dense, Gaussian, Logistic
-from mri_design.operators.dense import RowsOnDisk
+from mri_design.operators import RowsOnDisk
 
 Q, N, CHUNK = 20_000, 40, 500
 

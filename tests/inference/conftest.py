@@ -23,7 +23,7 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import SuperGaussian
+from mri_design.potentials import SuperGaussian
 
 
 def charbonnier(scale: float) -> SuperGaussian:

@@ -15,7 +15,7 @@ from mri_design import (
     MonteCarlo,
     ShiftedMixture,
 )
-from mri_design.glm.references import exact_criterion, minimise_exact_criterion
+from mri_design.glm import exact_criterion, minimise_exact_criterion
 from tests.refusals import refused
 
 # Every site and model with one algorithm at least, and every algorithm on models of every kind.

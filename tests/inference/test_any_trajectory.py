@@ -21,7 +21,7 @@ from mri_design import (
     NonUniformFourier,
     SiteBlock,
 )
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision
 
 pytest.importorskip("finufft")
 N = 12

@@ -15,8 +15,8 @@ from mri_design import (
     SiteBlock,
     StudentT,
 )
-from mri_design.inference.double_loop import dual_argument_of, first_class, hybrid, site_bounds
-from mri_design.potentials.base import SuperGaussian
+from mri_design.inference import dual_argument_of, first_class, hybrid, site_bounds
+from mri_design.potentials import SuperGaussian
 from tests.slow_cases import slow_case
 
 SITES = {

@@ -32,7 +32,7 @@ from mri_design import (
     log_evidence,
     with_noise_covariance,
 )
-from mri_design.inference.evidence import prior_log_normaliser, site_groups
+from mri_design.inference import prior_log_normaliser, site_groups
 from tests.refusals import refused
 
 

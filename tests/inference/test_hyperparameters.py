@@ -24,7 +24,7 @@ from mri_design import (
     cartesian,
     learn_hyperparameters,
 )
-from mri_design.inference.evidence import PriorEvidence, site_groups
+from mri_design.inference import PriorEvidence, site_groups
 
 ENGINE = DoubleLoop(Exact(), IRLS(tolerance=1e-8, solver_tolerance=1e-4, max_iterations=100), 10, 1e-4)
 

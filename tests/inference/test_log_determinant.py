@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import Identity, Laplace, SiteBlock, cartesian
-from mri_design.inference.criterion import LogDeterminant
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.inference import LogDeterminant
+from mri_design.model import PosteriorPrecision
 from tests.slow_cases import slow_case
 
 

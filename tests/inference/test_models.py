@@ -24,7 +24,7 @@ from mri_design import (
     learn_hyperparameters,
     log_evidence,
 )
-from mri_design.glm.references import exact_criterion
+from mri_design.glm import exact_criterion
 from tests.refusals import refused
 
 

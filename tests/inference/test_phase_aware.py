@@ -14,9 +14,8 @@ from mri_design import (
     MRSlice,
     WarmStart,
 )
-from mri_design.model.mr_image import phase_refined
-from mri_design.model.phase import PhaseMap, PhasePrior
-from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.model import PhaseMap, PhasePrior, phase_refined
+from mri_design.operators import CentredFFT
 from tests.refusals import refused
 
 N = (24, 20)

@@ -23,10 +23,9 @@ from mri_design import (
     cartesian,
     learn_hyperparameters,
 )
-from mri_design.inference.base import WarmStart, cold_start
-from mri_design.inference.criterion import LogDeterminant
+from mri_design.inference import LogDeterminant, WarmStart, cold_start
 from mri_design.krylov import conjugate_gradients
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision
 from tests.refusals import refused
 from tests.unfit_sites import Honest, Quartic
 

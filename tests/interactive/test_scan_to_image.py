@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.evaluation.tables import read_csv_texts
+from mri_design.evaluation import read_csv_texts
 from tests.command_line import called
 from tests.interactive.conftest import RECIPE
 from tests.undrawn import undrawn

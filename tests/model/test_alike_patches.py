@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mri_design.model.companion import AlikePatches, companion_patches, find_alike, unit_modulus
+from mri_design.model import AlikePatches, companion_patches, find_alike, unit_modulus
 
 
 def stripes(shape: tuple[int, int], period: int = 4) -> np.ndarray:

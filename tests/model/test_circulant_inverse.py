@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import FiniteDifferences, Gaussian, Identity, SiteBlock, cartesian
 from mri_design.krylov import conjugate_gradients
-from mri_design.model.precision import PosteriorPrecision, circulant_inverse
+from mri_design.model import PosteriorPrecision, circulant_inverse
 
 
 def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:

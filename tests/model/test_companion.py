@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.companion import companion_patches, unit_modulus
-from mri_design.model.mr_image import MRSlice
-from mri_design.model.sparsity import LEAST_DIFFERENCE, SparsityBlock
-from mri_design.variances.exact import Exact
+from mri_design.inference import DoubleLoop
+from mri_design.model import MRSlice, SparsityBlock, companion_patches, unit_modulus
+from mri_design.model.sparsity import LEAST_DIFFERENCE
+from mri_design.variances import Exact
 
 BLOCK = SparsityBlock("companion", 0.8, isotropic=True, tau_limit=0.03)
 

@@ -14,8 +14,8 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.generalized_linear import require_determined
-from mri_design.operators.elementary import Diagonal, PhasedParts, RealImage
+from mri_design.model import require_determined
+from mri_design.operators import Diagonal, PhasedParts, RealImage
 from tests.refusals import refused
 
 SHAPE = (6, 4)

@@ -5,8 +5,8 @@ import pytest
 
 from mri_design import FiniteDifferences, Identity, Laplace, SiteBlock, cartesian
 from mri_design.krylov import conjugate_gradients
-from mri_design.model.precision import PosteriorPrecision, phased_preconditioner
-from mri_design.operators.elementary import PhasedParts
+from mri_design.model import PosteriorPrecision, phased_preconditioner
+from mri_design.operators import PhasedParts
 
 SHAPE = (32, 32)
 LINES = [0, 5, 11, *range(13, 20), 23, 28]

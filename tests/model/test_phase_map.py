@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mri_design.model.phase import estimate_phase
-from mri_design.scan.simulation.fields import smooth_phase
+from mri_design.model import estimate_phase
+from mri_design.scan.simulation import smooth_phase
 
 N = (64, 48)
 

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, MRSlice, SparsityBlock
-from mri_design.model.mr_image import phase_refined, phase_variants
-from mri_design.model.phase import PhaseMap, PhasePrior
-from mri_design.model.precision import PhasedCirculantInverse, PosteriorPrecision, mirrored
+from mri_design.model import (
+    PhasedCirculantInverse,
+    PhaseMap,
+    PhasePrior,
+    PosteriorPrecision,
+    mirrored,
+    phase_refined,
+    phase_variants,
+)
 from mri_design.model.sparsity import DEFAULT_PRIOR
-from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.operators import CentredFFT
 from tests.refusals import refused
 
 N = (16, 12)

@@ -18,7 +18,7 @@ from mri_design import (
     register_block,
     register_site,
 )
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment import load_input
 from mri_design.priors import BLOCKS, SITES
 
 RECIPE = """

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Laplace, LinearOperator, SiteBlock, Wavelet
-from mri_design.model.precision import pooled_products
-from mri_design.operators.elementary import PhasedParts
-from mri_design.operators.sparsity import GraphDifferences
+from mri_design.model import pooled_products
+from mri_design.operators import GraphDifferences, PhasedParts
 
 N = (9, 13)
 GRAPH = GraphDifferences(np.random.default_rng(0).integers(N[0] * N[1], size=(3, *N)))

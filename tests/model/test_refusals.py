@@ -21,9 +21,8 @@ from mri_design import (
     register_site,
     with_noise_covariance,
 )
-from mri_design.model.companion import AlikePatches, companion_patches, find_alike
-from mri_design.model.phase import PhaseMap, PhasePrior, estimate_phase
-from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.model import AlikePatches, PhaseMap, PhasePrior, companion_patches, estimate_phase, find_alike
+from mri_design.operators import CentredFFT
 from mri_design.priors import BLOCKS
 from tests.refusals import refused
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Wavelet
+from mri_design.model import add_weighted_grams
 from mri_design.model import precision as module
-from mri_design.model.precision import add_weighted_grams
-from mri_design.operators.elementary import PhasedParts
-from mri_design.operators.sparsity import GraphDifferences
+from mri_design.operators import GraphDifferences, PhasedParts
 
 
 def noise(shape, dtype, seed):

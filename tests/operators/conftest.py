@@ -16,10 +16,17 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.operators.base import ScalarOperator
-from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, LineSampling
-from mri_design.operators.elementary import Coils, Diagonal, RealAndImaginary, RealImage
-from mri_design.operators.sparsity import GraphDifferences
+from mri_design.operators import (
+    CartesianSamples,
+    CentredFFT,
+    Coils,
+    Diagonal,
+    GraphDifferences,
+    LineSampling,
+    RealAndImaginary,
+    RealImage,
+    ScalarOperator,
+)
 from tests.operators.noise import noise
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]

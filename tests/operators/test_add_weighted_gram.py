@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
-from mri_design.operators.base import ScalarOperator
-from mri_design.operators.elementary import RealAndImaginary
-from mri_design.operators.sparsity import GraphDifferences
+from mri_design.operators import GraphDifferences, RealAndImaginary, ScalarOperator
 from tests.operators.noise import noise
 
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}

@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse.linalg
 
 from mri_design import FiniteDifferences, Identity, LinearOperator
-from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.elementary import Diagonal, RealAndImaginary, RealImage
+from mri_design.operators import CentredFFT, Diagonal, RealAndImaginary, RealImage
 from tests.refusals import refused
 
 PRECISIONS = (np.float32, np.float64)

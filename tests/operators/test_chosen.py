@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.experiment.inputs import load_input
-from mri_design.operators.conventions import chosen_flags, chosen_numbers
+from mri_design.experiment import load_input
+from mri_design.operators import chosen_flags, chosen_numbers
 from tests.refusals import refused
 
 CHOSEN = [3, 6, 7, 8, 9, 12]

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Dense, FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
-from mri_design.operators.base import ScalarOperator
-from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.elementary import Coils, Diagonal, RealImage
-from mri_design.operators.sparsity import GraphDifferences
+from mri_design.operators import CentredFFT, Coils, Diagonal, GraphDifferences, RealImage, ScalarOperator
 
 SHAPES = [(8, 8), (9, 7), (6, 4)]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import NonUniformFourier
-from mri_design.operators.nonuniform import density_weights
+from mri_design.operators import density_weights
 
 pytest.importorskip("finufft")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.cartesian_fourier import CentredFFT, DirectFourier
+from mri_design.operators import CentredFFT, DirectFourier
 
 
 def coils(count, shape, rng):

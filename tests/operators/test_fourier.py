@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.cartesian_fourier import CentredFFT, transform
+from mri_design.operators import CentredFFT, transform
 
 SIZES = [(4, 4), (5, 4), (4, 7), (9, 5), (1, 6)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Wavelet
-from mri_design.operators.sparsity import GraphDifferences
+from mri_design.operators import GraphDifferences
 from tests.operators.noise import noise
 
 SHAPES = [(1, 1), (3, 5), (9, 8), (17, 12)]

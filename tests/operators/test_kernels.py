@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.operators.base import squared_modulus
+from mri_design.operators import squared_modulus
 from mri_design.operators.kernels.copies import pulled, relax, relax_coils, renew_coils, seen_by_coils, split
 from mri_design.operators.kernels.draws import mean_squares
 from tests.operators.noise import noise

@@ -5,7 +5,7 @@ import pytest
 import scipy.fft
 
 from mri_design import cartesian
-from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT
+from mri_design.operators import CartesianSamples, CentredFFT
 
 
 def test_lines_come_in_acquisition_order_from_the_centred_spectrum():

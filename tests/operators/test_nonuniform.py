@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import NonUniformFourier
-from mri_design.operators.cartesian_fourier import CartesianSamples
+from mri_design.operators import CartesianSamples
 
 pytest.importorskip("finufft")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, Wavelet
-from mri_design.operators.elementary import PhasedParts, RealAndImaginary
+from mri_design.operators import PhasedParts, RealAndImaginary
 from tests.operators.noise import noise
 
 KINDS = {

@@ -7,12 +7,23 @@ import pytest
 import scipy.sparse
 
 from mri_design import Dense, FiniteDifferences, Identity, NonUniformFourier, Wavelet, cartesian, turned
-from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, DirectFourier, LineSampling, transform
-from mri_design.operators.dense import RowsOnDisk, SparseMatrix
-from mri_design.operators.elementary import Coils, Diagonal, PhasedParts, RealAndImaginary, RealImage
-from mri_design.operators.nonuniform import density_weights
-from mri_design.operators.sparsity import GraphDifferences
-from mri_design.operators.trajectory import checked_trajectory
+from mri_design.operators import (
+    CartesianSamples,
+    CentredFFT,
+    Coils,
+    Diagonal,
+    DirectFourier,
+    GraphDifferences,
+    LineSampling,
+    PhasedParts,
+    RealAndImaginary,
+    RealImage,
+    RowsOnDisk,
+    SparseMatrix,
+    checked_trajectory,
+    density_weights,
+    transform,
+)
 from mri_design.readouts import PlaneReadouts, ShotReadouts, readouts_named
 from tests.refusals import refused
 

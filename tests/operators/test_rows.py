@@ -7,8 +7,7 @@ import scipy.sparse
 
 import mri_design as md
 from mri_design import Dense, Wavelet, cartesian
-from mri_design.operators.dense import RowsOnDisk, SparseMatrix, real_rows
-from mri_design.operators.elementary import RealAndImaginary
+from mri_design.operators import RealAndImaginary, RowsOnDisk, SparseMatrix, real_rows
 
 
 def test_rows_are_those_of_the_dense_matrix() -> None:

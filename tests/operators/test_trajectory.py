@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import equispaced_angles, radial_spokes
-from mri_design.operators.trajectory import checked_trajectory, look_of_trajectory
+from mri_design.operators import checked_trajectory, look_of_trajectory
 from tests.refusals import refused
 
 SHAPE = (64, 64)

@@ -19,7 +19,7 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import SuperGaussian, line_expectation, radial_expectation
+from mri_design.potentials import SuperGaussian, line_expectation, radial_expectation
 
 LINE = [
     Gaussian(1.7),

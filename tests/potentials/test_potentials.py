@@ -19,7 +19,7 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import SuperGaussian
+from mri_design.potentials import SuperGaussian
 
 SITES: dict[str, Callable[[], SuperGaussian]] = {
     "Laplace": lambda: Laplace(20.0),

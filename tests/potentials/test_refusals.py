@@ -21,8 +21,8 @@ from mri_design import (
     StudentT,
     Tilted,
 )
-from mri_design.potentials.base import SMOOTH, SuperGaussian
-from mri_design.potentials.requirements import departure_from_super_gaussian, represented, require_offers
+from mri_design.potentials import SuperGaussian, departure_from_super_gaussian, represented, require_offers
+from mri_design.potentials.base import SMOOTH
 from tests.refusals import refused
 from tests.unfit_sites import Quartic
 

@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageError, load_phantom
-from mri_design.experiment.sources import SliceChoice
-from mri_design.operators.conventions import to_kspace
+from mri_design.experiment import SliceChoice
+from mri_design.operators import to_kspace
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.stored_run import MadeFiles, write_made_files
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.atomic import write_json, write_npy, write_npz
-from mri_design.scan.io.bart import read_pair
-from mri_design.scan.io.companions import with_maps
-from mri_design.scan.io.formats import read
-from mri_design.scan.writing.images import nifti_bytes
+from mri_design.scan import SliceGeometry
+from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz
+from mri_design.scan.writing import nifti_bytes
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")

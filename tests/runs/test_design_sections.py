@@ -19,12 +19,10 @@ from mri_design import (
     radial_spokes,
     turned,
 )
-from mri_design.design.trace import DesignTrace
-from mri_design.evaluation.page import ReportTable
-from mri_design.evaluation.predictions import PredictionCheck, account_of
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.extent import in_acquisition_order
-from mri_design.operators.conventions import to_kspace
+from mri_design.design import DesignTrace
+from mri_design.evaluation import PredictionCheck, ReportTable, RunFolder, account_of
+from mri_design.experiment import in_acquisition_order
+from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design_sections import save_acquisition, save_design, score_rows, step_explorer, step_rows
 from mri_design.runs.scan_facts import KnownScan, NamedImage

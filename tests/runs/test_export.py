@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
-from mri_design.evaluation.tables import write_csv
+from mri_design.evaluation import write_csv
 from mri_design.runs.export import ENDINGS, ExportRequest, SequenceRequest, export_run
 from mri_design.runs.stored_run import read_run, write_made_files
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import summary
-from mri_design.sequences.scanner import load_scanner
+from mri_design.scan import SliceGeometry
+from mri_design.scan.io import summary
+from mri_design.sequences import load_scanner
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")

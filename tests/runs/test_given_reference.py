@@ -7,8 +7,8 @@ import pytest
 
 from mri_design import ImageStack, InputError, measure
 from mri_design.runs.given_reference import GivenReference, GivenReferences
-from mri_design.scan.io.companions import read_images
-from mri_design.scan.writing.images import nifti_bytes
+from mri_design.scan.io import read_images
+from mri_design.scan.writing import nifti_bytes
 
 
 @pytest.fixture

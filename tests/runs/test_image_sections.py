@@ -25,8 +25,8 @@ from mri_design import (
     reconstruct,
     turned,
 )
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.operators.nonuniform import density_weights
+from mri_design.evaluation import RunFolder
+from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import (
@@ -38,7 +38,7 @@ from mri_design.runs.image_sections import (
 )
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError
-from mri_design.scan.trajectories import compensated_spread, spiral_curve
+from mri_design.scan import compensated_spread, spiral_curve
 
 DONE, STOPPED = (
     Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, Recipe, UsageError
-from mri_design.design.training import TrainedDesign
-from mri_design.experiment.stored_designs import save_trained
+from mri_design.design import TrainedDesign
+from mri_design.experiment import save_trained
 from mri_design.runs.info import describe_folder, describe_images, describe_input, describe_sequence, is_sequence
 from mri_design.runs.stored_run import read_run
-from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.sequences.orders import LineOrder
+from mri_design.scan import SliceGeometry, SourceImage
+from mri_design.sequences import LineOrder, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import SequenceSettings, load_scanner
 
 PLACE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "head", {"file": "head.nii"}, PLACE)

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, load_phantom
-from mri_design.calibration.maps import maps_from_lines
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.sources import ScanSource, SliceChoice
+from mri_design.calibration import maps_from_lines
+from mri_design.evaluation import RunFolder, read_csv_texts
+from mri_design.experiment import ScanSource, SliceChoice
 from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 from mri_design.runs.run import Progress, Run
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, Recipe, UsageError, measure, reconstruct
-from mri_design.design.trials import ReferenceSlice
+from mri_design.design import ReferenceSlice
 from mri_design.experiment import textbook
 from mri_design.runs import methods as methods_module
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights

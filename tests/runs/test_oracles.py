@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, Recipe, reconstruct, run_design
-from mri_design.design.training import TrainedDesign
-from mri_design.design.trials import ReferenceSlice
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.stored_designs import save_trained
+from mri_design.design import ReferenceSlice, TrainedDesign
+from mri_design.evaluation import RunFolder
+from mri_design.experiment import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.run import Record, Run

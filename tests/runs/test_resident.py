@@ -24,9 +24,8 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.design.energies import expected_energies
-from mri_design.design.slices import KeptSlice
-from mri_design.experiment.stored_designs import load_state
+from mri_design.design import KeptSlice, expected_energies
+from mri_design.experiment import load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
 from mri_design.runs.resident import ResidentSlices, keeper_of

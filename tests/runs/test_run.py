@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mri_design import Recipe, UsageError
-from mri_design.evaluation.page import FirstScreen, Paragraph, Section
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation import FirstScreen, Paragraph, RunFolder, Section
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.recon.report import report_reconstruction

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, Recipe, UsageError, make_strategy, measure, reconstruct, run_design
-from mri_design.design.trials import ReferenceSlice
+from mri_design.design import ReferenceSlice
 from mri_design.experiment import strategies as strategy_names
 from mri_design.readouts import LineReadouts
 from mri_design.runs import study as study_module

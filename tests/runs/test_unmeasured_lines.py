@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
-from mri_design.evaluation.predictions import Replay, SliceMeans
-from mri_design.experiment.design import DesignOptions, design_inference
-from mri_design.experiment.extent import design_seed
-from mri_design.experiment.sources import ScanSource, SliceChoice
+from mri_design.evaluation import Replay, SliceMeans
+from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_inference, design_seed
 from mri_design.interactive.running import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within

@@ -9,9 +9,8 @@ import pytest
 
 from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.readouts import LineReadouts, PlaneReadouts
-from mri_design.scan.data import ScanSummary, left_out, left_out_text, middle_slice
-from mri_design.scan.io.formats import read
-from mri_design.scan.sampling import Sampling
+from mri_design.scan import Sampling, ScanSummary, left_out, left_out_text, middle_slice
+from mri_design.scan.io import read
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)

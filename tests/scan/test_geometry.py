@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.scan.geometry import SliceGeometry, SourceImage, around
+from mri_design.scan import SliceGeometry, SourceImage, around
 from tests.refusals import refused
 
 AXIAL = ((10.0, 20.0, 30.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

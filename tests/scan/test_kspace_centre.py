@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.scan.io.formats import opened
-from mri_design.scan.kspace_centre import CENTRE, GIVEN_CENTRE, LINES_OF_NOISE, find_centre, with_its_centre
+from mri_design.operators import to_image, to_kspace
+from mri_design.scan import CENTRE, GIVEN_CENTRE, find_centre, with_its_centre
+from mri_design.scan.io import opened
+from mri_design.scan.kspace_centre import LINES_OF_NOISE
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.reading import read_here, refused, summary_here
 

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData, prepare, prepare_samples
-from mri_design.calibration.centre import measured_samples
-from mri_design.experiment.description import describe_samples, describe_scan
-from mri_design.experiment.inputs import load_input
-from mri_design.scan.data import ScanSummary
-from mri_design.scan.sampling import (
+from mri_design.calibration import measured_samples
+from mri_design.experiment import describe_samples, describe_scan, load_input
+from mri_design.scan import (
     Sampling,
+    ScanSummary,
     gapless_run,
     index_runs,
     line_pattern,

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.sequences.orders import LineOrder
+from mri_design.sequences import LineOrder, Scanner, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 
 ORDER = LineOrder(((8, 3, 12), (9, 0), (15, 7, 1)), 16)
 GRE = SequenceSettings(

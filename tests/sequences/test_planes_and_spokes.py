@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 
 from mri_design import golden_angles, radial_spokes
-from mri_design.scan.trajectories import spiral_curve
-from mri_design.sequences.orders import Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.scan import spiral_curve
+from mri_design.sequences import (
+    Order,
+    PlaneOrder,
+    Scanner,
+    SequenceError,
+    SequenceSettings,
+    SpiralOrder,
+    SpokeOrder,
+    load_scanner,
+    verify,
+)
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
-from mri_design.sequences.verification import SequenceError, verify
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, TSE, played
 

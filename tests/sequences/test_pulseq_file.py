@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.sequences.orders import LineOrder
+from mri_design.sequences import LineOrder, Scanner, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, ORDER, TSE, played
 

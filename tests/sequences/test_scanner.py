@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mri_design.errors import UnknownNameError
-from mri_design.sequences.orders import LineOrder
-from mri_design.sequences.scanner import GAMMA, load_scanner, shipped_scanners
+from mri_design.sequences import LineOrder, load_scanner, shipped_scanners
+from mri_design.sequences.scanner import GAMMA
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, ORDER
 

@@ -10,12 +10,17 @@ import numpy as np
 import pytest
 
 from mri_design import GradientLimits, radial_spokes, spiral_readout, turned
-from mri_design.scan.trajectories import spiral_curve
-from mri_design.sequences.arms import largest_bandwidth
-from mri_design.sequences.orders import SpiralOrder
+from mri_design.scan import spiral_curve
+from mri_design.sequences import (
+    Scanner,
+    SequenceError,
+    SequenceSettings,
+    SpiralOrder,
+    largest_bandwidth,
+    load_scanner,
+    verify,
+)
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import Scanner, SequenceSettings, load_scanner
-from mri_design.sequences.verification import SequenceError, verify
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, TSE, played
 

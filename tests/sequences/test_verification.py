@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.sequences.orders import LineOrder
-from mri_design.sequences.scanner import Scanner, SequenceSettings
-from mri_design.sequences.verification import SequenceError, verify
+from mri_design.sequences import LineOrder, Scanner, SequenceError, SequenceSettings, verify
 from tests.sequences.conftest import GRE, ORDER, TSE
 
 FIRST_READOUT = {"gre": 2 * 4 + 3, "tse": 1 * 15 + 5}

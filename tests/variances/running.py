@@ -3,10 +3,9 @@
 import numpy as np
 
 from mri_design import GeneralizedLinearModel
-from mri_design.model.posterior import Variances
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import Array
-from mri_design.variances.base import VarianceEstimator
+from mri_design.model import PosteriorPrecision, Variances
+from mri_design.operators import Array
+from mri_design.variances import VarianceEstimator
 
 
 def run(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, Exact, Lanczos, MonteCarlo
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision
 from tests.slow_cases import slow_case
 from tests.variances.running import run_on, together
 

@@ -16,10 +16,9 @@ from mri_design import (
     SiteBlock,
     cartesian,
 )
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.cartesian_fourier import CartesianSamples
-from mri_design.variances.columns import ColumnControl
-from mri_design.variances.control_variate import CirculantControl
+from mri_design.model import PosteriorPrecision
+from mri_design.operators import CartesianSamples
+from mri_design.variances import CirculantControl, ColumnControl
 from tests.variances.running import run, together
 
 N = 16

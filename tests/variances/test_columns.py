@@ -15,8 +15,8 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.columns import ColumnFactors
+from mri_design.model import PosteriorPrecision
+from mri_design.variances import ColumnFactors
 
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

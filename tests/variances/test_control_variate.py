@@ -14,8 +14,8 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.control_variate import CirculantControl
+from mri_design.model import PosteriorPrecision
+from mri_design.variances import CirculantControl
 from tests.variances.running import run_on, together
 
 

@@ -16,8 +16,8 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.columns import ColumnControl
+from mri_design.model import PosteriorPrecision
+from mri_design.variances import ColumnControl
 from tests.refusals import refused
 from tests.variances.running import run, run_on
 

@@ -19,8 +19,8 @@ from mri_design import (
     Status,
     Wavelet,
 )
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.variances.base import SolvedDraws, VarianceEstimator
+from mri_design.model import PosteriorPrecision
+from mri_design.variances import SolvedDraws, VarianceEstimator
 from tests.variances.running import run, together
 
 SHAPE = (20, 20)

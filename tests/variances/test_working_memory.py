@@ -15,9 +15,7 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.memory import draws_at_once, least_memory
-from mri_design.model.posterior import Variances
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision, Variances, draws_at_once, least_memory
 from mri_design.notices import say_once
 
 DRAWS = 9

@@ -16,8 +16,7 @@ from mri_design import (
     OracleResidual,
     load_phantom,
 )
-from mri_design.design.earlier_scan import EarlierScan
-from mri_design.design.strategies.calibrated import weight_of_side_information
+from mri_design.design import EarlierScan, weight_of_side_information
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignView, DoubleLoop, GaussianPosterior, LineCandidates, MRSlice, load_phantom
-from mri_design.design.constraints import PlaneConstraints
+from mri_design.design import PlaneConstraints
 from mri_design.readouts import PlaneReadouts
 
 

@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.design.blocks import poisson_disc, radial_density
-from mri_design.design.constraints import PlaneConstraints
+from mri_design.design import (
+    CaipiSamples,
+    LowPass,
+    OracleHole,
+    PlaneConstraints,
+    PoissonDisc,
+    RandomSamples,
+    poisson_disc,
+    radial_density,
+)
 from mri_design.design.energies import energies
-from mri_design.design.strategies.fixed import CaipiSamples, LowPass, PoissonDisc, RandomSamples
-from mri_design.design.strategies.oracles import OracleHole
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
 from tests.refusals import refused

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from mri_design import DesignEngine, DesignState, DesignView, DoubleLoop, LineCandidates
-from mri_design.design.blocks import REACH, block_by_scores, covering, plane_of, thinned
-from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.calibrated import CalibratedSamples
-from mri_design.design.strategy import NoUsableScoreError
+from mri_design.design import (
+    CalibratedSamples,
+    NoUsableScoreError,
+    PlaneConstraints,
+    block_by_scores,
+    covering,
+    plane_of,
+    thinned,
+)
+from mri_design.design.blocks import REACH
 from mri_design.readouts import PlaneReadouts
-from mri_design.variances.control_variate import ControlVariate
+from mri_design.variances import ControlVariate
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 

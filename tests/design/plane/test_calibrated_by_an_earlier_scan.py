@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, MRSlice, load_phantom
-from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.earlier_scan import EarlierScan
-from mri_design.design.strategies.calibrated import CalibratedSamples
-from mri_design.design.strategies.error_model import EARLIER_MEAN, SAMPLE_FEATURES, feature_weights, sample_features
-from mri_design.design.strategies.oracles import OracleResidual
-from mri_design.design.strategy import Strategy
+from mri_design.design import (
+    CalibratedSamples,
+    EarlierScan,
+    OracleResidual,
+    PlaneConstraints,
+    Strategy,
+    feature_weights,
+    sample_features,
+)
+from mri_design.design.strategies.error_model import EARLIER_MEAN, SAMPLE_FEATURES
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 

@@ -17,12 +17,15 @@ from mri_design import (
     UntilGain,
     load_phantom,
 )
-from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.slices import infer_slice, innovation
-from mri_design.design.strategies.calibrated import CalibratedSamples
-from mri_design.design.strategies.greedy import ExpectedError
-from mri_design.design.strategy import Strategy
-from mri_design.design.trace import DesignStep
+from mri_design.design import (
+    CalibratedSamples,
+    DesignStep,
+    ExpectedError,
+    PlaneConstraints,
+    Strategy,
+    infer_slice,
+    innovation,
+)
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 from tests.refusals import refused

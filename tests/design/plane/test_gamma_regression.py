@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mri_design.design.strategies.error_model import fitted_weights
+from mri_design.design import fitted_weights
 
 PRIOR = (np.array([0.0, 1.0, 0.0]), np.array([2.0, 0.3, 0.5]))
 TRUE = np.array([0.5, 0.7, -0.3])

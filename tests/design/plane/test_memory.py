@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DoubleLoop, Recipe
-from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.calibrated import CalibratedSamples
+from mri_design.design import CalibratedSamples, PlaneConstraints
+from mri_design.experiment import available_memory, needed_memory, require_room
 from mri_design.experiment import design as memory
-from mri_design.experiment.design import available_memory, needed_memory, require_room
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 from tests.refusals import refused

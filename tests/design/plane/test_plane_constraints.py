@@ -3,7 +3,7 @@
 import numpy as np
 
 from mri_design import LineCandidates
-from mri_design.design.constraints import PlaneConstraints
+from mri_design.design import PlaneConstraints
 from mri_design.readouts import PlaneReadouts
 from tests.refusals import refused
 

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DoubleLoop, load_phantom
-from mri_design.design.blocks import squared_correlation
-from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.greedy import ExpectedError
-from mri_design.design.strategies.trained import TrainingResidual
-from mri_design.design.strategy import Strategy
-from mri_design.design.trials import ReferenceSlice, line_residual
+from mri_design.design import (
+    ExpectedError,
+    PlaneConstraints,
+    ReferenceSlice,
+    Strategy,
+    TrainingResidual,
+    line_residual,
+    squared_correlation,
+)
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.design.plane.test_blocks import told

@@ -16,11 +16,8 @@ from mri_design import (
     radial_spokes,
     shot_gain,
 )
-from mri_design.design.constraints import AngleConstraints
-from mri_design.design.energies import gains_and_energies
-from mri_design.design.strategies.fixed import FixedAngles
-from mri_design.design.strategies.greedy import InformationGain
-from mri_design.model.phase import PhasePrior
+from mri_design.design import AngleConstraints, FixedAngles, InformationGain, gains_and_energies
+from mri_design.model import PhasePrior
 from mri_design.readouts import LineReadouts, ShotReadouts
 from tests.refusals import refused
 

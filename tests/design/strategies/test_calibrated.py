@@ -16,16 +16,16 @@ from mri_design import (
     LineCandidates,
     MRSlice,
 )
-from mri_design.design.blocks import neighbourhood
-from mri_design.design.energies import expected_energies
-from mri_design.design.strategies.error_model import (
-    LARGEST_DOUBT,
+from mri_design.design import (
     ErrorModel,
+    ExpectedError,
     LineKnowledge,
+    expected_energies,
     line_features,
+    neighbourhood,
     shipped_error_model,
 )
-from mri_design.design.strategies.greedy import ExpectedError
+from mri_design.design.strategies.error_model import LARGEST_DOUBT
 from tests.refusals import refused
 
 SliceMaker = Callable[..., MRSlice]

@@ -3,16 +3,16 @@ import pytest
 from scipy.stats import chisquare
 
 from mri_design import DesignView, LineCandidates, VariableDensity, centre_lines
-from mri_design.design.strategies.fixed import (
+from mri_design.design import (
     Draw,
     Equispaced,
     GoldenRatio,
     LowPass,
     RandomLines,
     RegularLines,
+    Strategy,
     inclusion_masses,
 )
-from mri_design.design.strategy import Strategy
 from mri_design.readouts import LineReadouts
 
 RULES: list[Strategy] = [

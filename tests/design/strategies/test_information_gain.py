@@ -18,14 +18,9 @@ from mri_design import (
     SiteBlock,
     cartesian,
 )
-from mri_design.design.energies import gains_of_values, lines_of, rows_of
-from mri_design.design.strategies.greedy import (
-    exact_gains,
-    gain_from_overlaps,
-    line_overlaps,
-)
+from mri_design.design import exact_gains, gain_from_overlaps, gains_of_values, line_overlaps, lines_of, rows_of
 from mri_design.krylov import lanczos
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 from tests.slow_cases import slow_case

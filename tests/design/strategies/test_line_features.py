@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import FEATURES
+from mri_design.design import LineKnowledge, features_of_line, line_features
 from mri_design.design.strategies import error_model as module
-from mri_design.design.strategies.error_model import LineKnowledge, features_of_line, line_features
 
 N = 16
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, GaussianPosterior, InputError, LineCandidates, MRSlice, OracleResidual, zero_filled
-from mri_design.design.energies import expected_energies
-from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
-from mri_design.operators.base import Array
+from mri_design.design import OracleGreedy, OracleHole, expected_energies
+from mri_design.operators import Array
 
 ACQUIRED = (8, 7, 9, 6, 3)
 

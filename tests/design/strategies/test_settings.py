@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, InformationGain, LanczosInformationGain, OracleResidual, VariableDensity
-from mri_design.design.strategies.fixed import (
+from mri_design.design import (
     CaipiSamples,
     Equispaced,
+    ExpectedError,
     FixedAngles,
+    OracleGreedy,
+    OracleHole,
     RandomLines,
     RandomSamples,
     RegularLines,
+    TrainedDesign,
+    TrainedOrder,
+    TrainingResidual,
 )
-from mri_design.design.strategies.greedy import ExpectedError
-from mri_design.design.strategies.oracles import OracleGreedy, OracleHole
-from mri_design.design.strategies.trained import TrainedOrder, TrainingResidual
-from mri_design.design.training import TrainedDesign
 from mri_design.experiment.strategies import STRATEGIES
 from tests.refusals import refused
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Calibrated, DesignView, LineCandidates
-from mri_design.design.strategies.trained import TrainedOrder
-from mri_design.design.training import TrainedDesign
+from mri_design.design import TrainedDesign, TrainedOrder
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 

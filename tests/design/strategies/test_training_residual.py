@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, GaussianPosterior, LineCandidates, MRSlice, zero_filled
-from mri_design.design.strategies.trained import TrainingResidual
-from mri_design.design.trials import ReferenceSlice
-from mri_design.operators.base import Array
+from mri_design.design import ReferenceSlice, TrainingResidual
+from mri_design.operators import Array
 from tests.refusals import refused
 
 ACQUIRED = (8, 7, 9, 6, 3)

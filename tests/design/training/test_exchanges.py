@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from mri_design import MRSlice, zero_filled
-from mri_design.design.trace import DesignTrace
-from mri_design.design.training import (
+from mri_design.design import (
+    DesignTrace,
+    Evaluate,
     Exchange,
     ExchangeRules,
+    ReferenceSlice,
     Refinement,
     begin_refinement,
     refine,
+    replayed,
     with_exchanges,
 )
-from mri_design.design.trials import Evaluate, ReferenceSlice, replayed
-from mri_design.operators.base import Array
+from mri_design.operators import Array
 from tests.design_steps import design_step
 from tests.refusals import refused
 from tests.slow_cases import slow_case

@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 
 from mri_design import DesignView, LineCandidates, MRSlice, zero_filled
-from mri_design.design.blocks import covering, removed_share, thinned
-from mri_design.design.constraints import PlaneConstraints
-from mri_design.design.strategies.trained import TrainedOrder
-from mri_design.design.training import OrderTraining, ResidualGreedy, TrainedDesign, begin_training, train
-from mri_design.design.trials import ReferenceSlice, replayed
-from mri_design.experiment.stored_designs import load_trained, save_trained
-from mri_design.operators.base import Array
+from mri_design.design import (
+    OrderTraining,
+    PlaneConstraints,
+    ReferenceSlice,
+    ResidualGreedy,
+    TrainedDesign,
+    TrainedOrder,
+    begin_training,
+    covering,
+    removed_share,
+    replayed,
+    thinned,
+    train,
+)
+from mri_design.experiment import load_trained, save_trained
+from mri_design.operators import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 from tests.refusals import refused

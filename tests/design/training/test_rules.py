@@ -5,17 +5,21 @@ import numpy as np
 import pytest
 
 from mri_design import MRSlice, centre_lines, zero_filled
-from mri_design.design.training import (
+from mri_design.design import (
     LBCS,
+    Evaluate,
     OrderTraining,
+    Outcome,
+    ReferenceSlice,
     ResidualGreedy,
     TrainedDesign,
     TrainingRule,
+    Trial,
     begin_training,
+    replayed,
     train,
 )
-from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, replayed
-from mri_design.operators.base import Array
+from mri_design.operators import Array
 from tests.refusals import refused
 
 SliceMaker = Callable[..., MRSlice]

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import MRSlice, Recipe, prepare, radial_spokes
-from mri_design.design.strategies.fixed import FixedAngles
-from mri_design.design.strategies.greedy import InformationGain
-from mri_design.experiment.inputs import load_input
-from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.design import FixedAngles, InformationGain
+from mri_design.experiment import closed_form_samples, load_input, shot_candidates, shot_slice
 from mri_design.readouts import ShotReadouts
 from tests.refusals import refused
 

@@ -17,9 +17,8 @@ from mri_design import (
     prepare_samples,
     reconstruct,
 )
-from mri_design.calibration.noise import rim_noise
-from mri_design.experiment.calibration import PreparedSamples
-from mri_design.experiment.description import describe_samples
+from mri_design.calibration import rim_noise
+from mri_design.experiment import PreparedSamples, describe_samples
 from tests.refusals import refused
 
 pytest.importorskip("finufft")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData
-from mri_design.scan.data import ScanSummary
-from mri_design.scan.io.formats import read, summary
+from mri_design.scan import ScanSummary
+from mri_design.scan.io import read, summary
 
 read_here = partial(read, isolated=False)
 summary_here = partial(summary, isolated=False)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from mri_design import TrajectoryData
-from mri_design.scan.io.companions import with_maps
-from mri_design.scan.io.formats import read
+from mri_design.scan.io import read, with_maps
 from tests.scan.io.reading import refused
 
 RNG = np.random.default_rng(0)

@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, KSpaceData, ReadLimits, TrajectoryData, radial_spokes, to_bart
-from mri_design.operators.conventions import to_kspace
-from mri_design.scan.io.bart import read_pair
-from mri_design.scan.io.companions import with_maps
-from mri_design.scan.io.formats import opened, read, summary
-from mri_design.scan.io.source import ReadOptions
-from mri_design.scan.simulation.phantoms import load_phantom
+from mri_design.operators import to_kspace
+from mri_design.scan.io import ReadOptions, opened, read, read_pair, summary, with_maps
+from mri_design.scan.simulation import load_phantom
 from tests.scan.io.reading import assert_told, refused
 
 RNG = np.random.default_rng(3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData
-from mri_design.scan.io.companions import read_mask, with_maps
+from mri_design.scan.io import read_mask, with_maps
 from tests.scan.io.reading import refused
 from tests.scan.io.test_bart import complex_numbers, write_pair
 

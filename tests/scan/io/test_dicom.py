@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, ReadLimits
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
-from mri_design.scan.writing.images import DicomLabels, dicom_bytes
+from mri_design.scan import SliceGeometry
+from mri_design.scan.io import read
+from mri_design.scan.writing import DicomLabels, dicom_bytes
 from tests.scan.io.reading import refused
 
 pydicom = pytest.importorskip("pydicom")

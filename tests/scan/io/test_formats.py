@@ -14,11 +14,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.scan.io import source
-from mri_design.scan.io.formats import read, summary
-from mri_design.scan.io.safe import check_declared_shape
-from mri_design.scan.io.source import SlicedSource
-from mri_design.scan.sampling import Sampling, measured_lines
+from mri_design.scan import Sampling, measured_lines
+from mri_design.scan.io import SlicedSource, check_declared_shape, read, source, summary
 from tests.command_line import called
 from tests.scan.io.reading import read_here, refused
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, ReadLimits
-from mri_design.scan.io.formats import read
-from mri_design.scan.sampling import only_coils, working_coils
-from mri_design.scan.simulation.phantoms import load_phantom
+from mri_design.scan import only_coils, working_coils
+from mri_design.scan.io import read
+from mri_design.scan.simulation import load_phantom
 from tests.scan.io.reading import read_here, refused, summary_here
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">

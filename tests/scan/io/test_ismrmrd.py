@@ -14,16 +14,10 @@ import pytest
 
 from mri_design import KSpaceData, ReadLimits
 from mri_design.calibration.noise import REPEATS
-from mri_design.scan.calibration import measure_noise
-from mri_design.scan.data import ScanSummary, left_out_text
-from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan import ScanSummary, SliceGeometry, left_out_text, measure_noise, readout_positions
+from mri_design.scan.io import DEFAULT_LIMITS, ReadOptions, noise_covariance, noise_scale, opened, read, summary
 from mri_design.scan.io import mrd_acquisitions as acquisitions
-from mri_design.scan.io.formats import opened, read, summary
-from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale
-from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.scan.io.source import ReadOptions
-from mri_design.scan.sampling import readout_positions
-from mri_design.scan.writing.mrd import mrd_skeleton_bytes
+from mri_design.scan.writing import mrd_skeleton_bytes
 from tests.refusals import refused
 from tests.scan.io.reading import read_here, summary_here
 

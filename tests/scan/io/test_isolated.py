@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 from mri_design import ReadLimits
-from mri_design.scan.io import isolated
-from mri_design.scan.io.formats import read
-from mri_design.scan.io.isolated import IsolatedSource
-from mri_design.scan.io.source import ReadOptions
+from mri_design.scan.io import IsolatedSource, ReadOptions, isolated, read
 from tests.command_line import called
 from tests.refusals import refused
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, KSpaceData
-from mri_design.scan.io.formats import read
-from mri_design.scan.simulation.phantoms import load_phantom
+from mri_design.scan.io import read
+from mri_design.scan.simulation import load_phantom
 from tests.scan.io.reading import read_here, refused
 
 TURNED = [(2, 3, 1, 0), (3, 2, 1, 0), (2, 3, 0, 1), (1, 0, 2, 3)]

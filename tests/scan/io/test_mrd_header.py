@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
-from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io import DEFAULT_LIMITS, MrdHeader, parse_mrd_header
 
 _SPACE = (
     "<matrixSize><x>16</x><y>12</y><z>1</z></matrixSize><fieldOfView_mm><x>16</x><y>12</y><z>1</z></fieldOfView_mm>"

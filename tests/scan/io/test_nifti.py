@@ -10,9 +10,10 @@ import pytest
 
 from mri_design import ImageStack, ReadLimits
 from mri_design.errors import MissingPackageError
-from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry
-from mri_design.scan.io.formats import read
-from mri_design.scan.writing.images import nifti_bytes
+from mri_design.scan import SliceGeometry
+from mri_design.scan.geometry import THICKNESS_UNKNOWN
+from mri_design.scan.io import read
+from mri_design.scan.writing import nifti_bytes
 from tests.scan.io.reading import refused
 
 nibabel = pytest.importorskip("nibabel")

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from mri_design.errors import InputError
-from mri_design.scan.io.formats import read_noise
-from mri_design.scan.io.isolated import IsolatedSource
-from mri_design.scan.io.source import ReadOptions
-from mri_design.scan.writing.images import pair_files
+from mri_design.scan.io import IsolatedSource, ReadOptions, read_noise
+from mri_design.scan.writing import pair_files
 
 COILS = 3
 MIXING = 0.1 * (np.eye(COILS) + 0.3j * np.eye(COILS, k=1))

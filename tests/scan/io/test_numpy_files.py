@@ -19,8 +19,7 @@ import numpy as np
 import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, ReadLimits
-from mri_design.scan.io.formats import read, summary
-from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io import DEFAULT_LIMITS, read, summary
 from tests.scan.io.reading import assert_told, refused
 
 GOOD = np.ones((8, 8), np.complex64)

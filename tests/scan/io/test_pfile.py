@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.scan.io import pfile
-from mri_design.scan.io.formats import read, summary
+from mri_design.scan.io import pfile, read, summary
 from tests.refusals import refused
 
 SHARED = Path(__file__).parents[4] / "shared/data"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, TrajectoryData
-from mri_design.scan.io.formats import read
+from mri_design.scan.io import read
 from tests.scan.io.reading import read_here
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3

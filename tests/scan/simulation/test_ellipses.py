@@ -7,9 +7,8 @@ import pytest
 from scipy import fft
 
 from mri_design import load_phantom
-from mri_design.scan.calibration import with_volume_noise
-from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom
-from mri_design.scan.simulation.fields import coil_series, phase_series, pixel_positions
+from mri_design.scan import with_volume_noise
+from mri_design.scan.simulation import EllipsePhantom, EllipsoidPhantom, coil_series, phase_series, pixel_positions
 from tests.refusals import refused
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.scan.simulation.fields import (
+from mri_design.scan.simulation import (
     TrigonometricSeries,
     checked_shape,
     coil_series,

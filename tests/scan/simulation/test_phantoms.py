@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.scan.simulation import phantoms
-from mri_design.scan.simulation.phantoms import (
+from mri_design.scan.simulation import (
     phantom_header,
     phantom_names,
     phantom_path,
+    phantoms,
     phantoms_folder,
     read_ellipse_table,
     read_ellipsoid_table,

@@ -16,11 +16,14 @@ from mri_design import (
     simulate_scan,
     turned,
 )
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.simulation.ellipses import EllipsePhantom
-from mri_design.scan.simulation.fields import TrigonometricSeries
-from mri_design.scan.simulation.scanner import fit_to_matrix, fitted_geometry, simulate_ellipse_scan
-from mri_design.scan.trajectories import spiral_curve
+from mri_design.scan import SliceGeometry, spiral_curve
+from mri_design.scan.simulation import (
+    EllipsePhantom,
+    TrigonometricSeries,
+    fit_to_matrix,
+    fitted_geometry,
+    simulate_ellipse_scan,
+)
 from tests.refusals import refused
 
 

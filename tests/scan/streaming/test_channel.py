@@ -12,17 +12,22 @@ import pytest
 from ismrmrd.serialization import ProtocolDeserializer
 
 from mri_design import MriDesignError
-from mri_design.scan.streaming.channel import (
+from mri_design.scan.streaming import (
     Channel,
+    Closed,
     Connected,
     Connection,
+    CutShort,
     Event,
     Gone,
+    LeftOut,
+    MrdStream,
+    ScanHeader,
     clients,
     listening,
     one_stream,
 )
-from mri_design.scan.streaming.mrd import CLOSE, Closed, CutShort, LeftOut, MrdStream, ScanHeader
+from mri_design.scan.streaming.mrd import CLOSE
 
 Said = Callable[..., bytes]
 HEADER = ScanHeader((12, 16), 2)

@@ -15,11 +15,10 @@ from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 from mri_design import InputError, ReadLimits
-from mri_design.scan.data import part_of_scan
-from mri_design.scan.io.formats import read as read_file
-from mri_design.scan.streaming import mrd
-from mri_design.scan.streaming.mrd import (
-    ACQUISITION_HEADER,
+from mri_design.scan import part_of_scan
+from mri_design.scan.io import read as read_file
+from mri_design.scan.streaming import (
+    Arrivals,
     Closed,
     CutShort,
     Journal,
@@ -29,9 +28,10 @@ from mri_design.scan.streaming.mrd import (
     MrdStream,
     NoiseReadout,
     ScanHeader,
+    mrd,
     recorded,
 )
-from mri_design.scan.streaming.scanner import Arrivals
+from mri_design.scan.streaming.mrd import ACQUISITION_HEADER
 from tests.mrd_clients import CLIENTS, bytes_of
 from tests.simulated_scanner import counter_of, header_text, readout
 from tests.slow_cases import slow_cases

@@ -11,10 +11,23 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, ReadLimits
-from mri_design.scan.geometry import SourceImage
-from mri_design.scan.streaming.channel import Connected, Connection, Event, Gone
-from mri_design.scan.streaming.mrd import Closed, LeftOut, LineReadout, MrdStream, NoiseReadout, ScanHeader
-from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, Scanner
+from mri_design.scan import SourceImage
+from mri_design.scan.streaming import (
+    Arrivals,
+    Closed,
+    Connected,
+    Connection,
+    Event,
+    Exchange,
+    Gone,
+    LeftOut,
+    LineReadout,
+    MrdStream,
+    NoiseReadout,
+    Patience,
+    ScanHeader,
+    Scanner,
+)
 
 ONE = np.ones((1, 16), np.complex64)
 Answer = Callable[[Mapping[str, Any]], Iterator[Event]]

@@ -9,7 +9,7 @@ from mri_design import (
     point_spread,
     turned,
 )
-from mri_design.scan.trajectories import SideLobe, conjugate_coverage, largest_side_lobe, spiral_curve, spread_of_mask
+from mri_design.scan import SideLobe, conjugate_coverage, largest_side_lobe, spiral_curve, spread_of_mask
 from tests.refusals import refused
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import GradientLimits, nyquist_turns, spiral_readout
-from mri_design.scan.trajectories import PROTON, fastest_readout, gradients_of, require_playable, spiral_curve
+from mri_design.scan import fastest_readout, gradients_of, require_playable, spiral_curve
+from mri_design.scan.trajectories import PROTON
 from tests.refusals import refused
 
 LIMITS = GradientLimits(amplitude=0.03, slew=120.0)

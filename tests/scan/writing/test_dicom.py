@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.writing.images import DicomLabels, dicom_bytes
+from mri_design.scan import SliceGeometry, SourceImage
+from mri_design.scan.writing import DicomLabels, dicom_bytes
 from tests.refusals import refused
 
 IMAGE = np.random.default_rng(0).random((6, 5)) * 3e-7

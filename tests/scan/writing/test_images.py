@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.images import cfl_bytes, nifti_bytes
+from mri_design.scan import SliceGeometry
+from mri_design.scan.writing import cfl_bytes, nifti_bytes
 
 IMAGE = np.random.default_rng(0).random((6, 5)).astype(np.float32)
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

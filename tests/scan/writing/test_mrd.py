@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.formats import read
-from mri_design.scan.writing.mrd import mrd_scan_bytes, mrd_skeleton_bytes
+from mri_design.scan import SliceGeometry
+from mri_design.scan.io import read
+from mri_design.scan.writing import mrd_scan_bytes, mrd_skeleton_bytes
 from tests.refusals import refused
 
 AXES = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
