@@ -38,8 +38,6 @@ from .experiment.calibration import prepare_samples as prepare_samples
 from .experiment.design import DesignOptions as DesignOptions
 from .experiment.design import run_design as run_design
 from .experiment.image_error import ImageErrors as ImageErrors
-from .experiment.inputs import load_input as load_input
-from .experiment.inputs import load_scan as load_scan
 from .experiment.inputs import mr_image_model as mr_image_model
 from .experiment.recipe import Recipe as Recipe
 from .experiment.recipe import load_recipe as load_recipe
@@ -127,7 +125,6 @@ from .scan.calibration import prewhiten as prewhiten
 from .scan.data import ImageStack as ImageStack
 from .scan.data import KSpaceData as KSpaceData
 from .scan.data import TrajectoryData as TrajectoryData
-from .scan.io.formats import read as read
 from .scan.io.safe import ReadLimits as ReadLimits
 from .scan.io.source import ReadOptions as ReadOptions
 from .scan.io.source import register_reader as register_reader
