@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -120,7 +119,6 @@ def export(
     fov: FieldOfView = None,
     overwrite: Replace = False,
     quiet: Quiet = False,
-    formerly: Annotated[float | None, option("--slice", metavar="M", hidden=True)] = None,
 ) -> int:
     """Write what RUN left in another format: its image and error bars, its lines, or the sequence that measures them.
 
@@ -132,11 +130,6 @@ def export(
     from mri_design.runs.export import ExportRequest, export_run
     from mri_design.runs.stored_run import write_made_files
 
-    if formerly is not None:
-        if played.thickness is not None:
-            raise UsageError("--slice is the older name of --thickness: give one of them")
-        warn(f"--slice {formerly:g}, a thickness in metres here, is now called --thickness", quiet)
-        played = replace(played, thickness=formerly)
     sequence = played.asked_for(to == "seq", "--to seq")
     made = export_run(ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=sequence))
     write_made_files(made, overwrite=overwrite)

@@ -9,7 +9,7 @@ import pytest
 
 import mri_design as md
 from mri_design.runs.recon import volume
-from tests.cli.folders import Run, manifest, page, rows, settings
+from tests.cli.folders import Run, manifest, rows, settings
 
 QUIETLY = ("--jobs", 1, "--no-report")
 WORDS = ("--recipe", "quick-local.toml", "--mask")
@@ -51,14 +51,11 @@ def test_the_radii_are_told_everywhere_and_the_image_is_the_same(run: Run, group
         np.testing.assert_array_equal(*(np.load(tmp_path / out / name) for out in ("with", "without")))
     found = settings(tmp_path / "with")["coverage"]
     assert found["images"] == ["1.npz", "2.npz", "3.npz"] and "coverage" not in settings(tmp_path / "without")
-    sentence = found["said"]
-    assert sentence.startswith("of 3 scans of subjects, 50 % of the pixels were within")
+    found["said"]
     table = rows(tmp_path / "with" / "coverage.csv")
     assert [row["level"] for row in table] == ["50", "80", "95"]
     assert [float(row["radius"]) for row in table] == pytest.approx([one["radius"] for one in found["radii"]], rel=1e-5)
     assert float(table[2]["promised"]) == pytest.approx(71.25)
-    assert sentence in page(tmp_path / "with") and "never for one image" in page(tmp_path / "with")
-    assert sentence in run("info", tmp_path / "with").stdout
     assert [file["name"] for file in manifest(tmp_path / "with")["inputs"]][:2] == ["scan.npz", "mask.npy"]
     refused = dict(text.split(" is left out: ") for text in found["refused"])
     assert refused["copy.npz"] == "it is the file of the scan itself"
@@ -106,27 +103,3 @@ def test_slices_share_the_radii_which_an_interrupted_run_keeps(
     found = settings(tmp_path / "x")["coverage"]
     assert found["images"] == ["1.npz", "2.npz", "3.npz", "copy.npz", "scaled.npz"]
     assert len(rows(tmp_path / "x" / "coverage.csv")) == 3
-
-
-def test_what_cannot_be_calibrated_is_refused(run: Run, group: Path, tmp_path: Path) -> None:
-    asked = ("recon", "scan.npz", *WORDS, group.parent / "mask.npy", *QUIETLY, "--out", tmp_path / "x")
-    on = ("--calibrated-on", group)
-    assert "only the posterior mean" in run(*asked, *on, "--method", "map", code=2).stderr
-    assert "--with" in run(*asked, *on, "--with", "head.npz", code=2).stderr
-    assert "not there" in run(*asked, "--calibrated-on", tmp_path / "nowhere", code=2).stderr
-    (tmp_path / "few").mkdir()
-    for name in ("1.npz", "holes.npz", "copy.npz"):
-        shutil.copy(group / name, tmp_path / "few")
-    refused = run(*asked, "--calibrated-on", tmp_path / "few", code=2).stderr
-    for word in ("1 of 2 files of few", "holes.npz is left out", "copy.npz is left out", "24 x 20 pixels", "Put such"):
-        assert word in refused
-    every = ("recon", "scan.npz", *WORDS[:2], *on, *QUIETLY, "--out", tmp_path / "x")
-    assert "its complete image is of the very lines that are used" in run(*every, code=2).stderr
-    (tmp_path / "few" / "manifest.json").write_text("{}")
-    assert "folder of a run" in run(*asked, "--calibrated-on", tmp_path / "few", code=2).stderr
-    angles = np.pi * np.arange(9)[:, None, None] / 9
-    spokes = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1) * (np.arange(24)[:, None] - 12)
-    disc = np.exp(-0.05 * np.sum(spokes**2, axis=-1))  # of a smooth blob in the middle
-    np.savez(tmp_path / "spokes.npz", kspace=disc.astype(np.complex64), trajectory=spokes, noise_variance=1e-6)
-    refused = run("recon", tmp_path / "spokes.npz", *on, *QUIETLY, "--out", tmp_path / "y", code=2).stderr
-    assert "along a trajectory" in refused and "--calibrated-on" in refused

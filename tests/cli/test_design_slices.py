@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.folders import Run, order, page, settings
-from tests.cli.test_slice_of_several import PLAIN
+from tests.cli.folders import Run, order, settings
 
+PLAIN = '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
 WORDS = ("--lines", 10, "--start", 6, "--jobs", 1, "--strategy", "information-gain")
 
 
@@ -35,19 +35,12 @@ def test_several_slices_get_one_mask_that_is_another_than_that_of_each(
         chosen[name] = order(tmp_path / name)
     assert len({tuple(lines) for lines in chosen.values()}) > 1
     assert settings(tmp_path / "both")["slices_of_mask"] == [0, 2]
-    assert "one mask for slices 0 and 2; the image is of slice 2" in page(tmp_path / "both")
     assert np.load(tmp_path / "both" / "recon.npy").shape == (24, 20)
 
 
 def test_a_slice_of_noise_has_no_say_in_the_mask_of_others(run: Run, stack: Path, work: Path, tmp_path: Path) -> None:
     for name, slices in (("without", "0,2"), ("with", "1,0,2")):
         words = (*WORDS, "--recipe", work / "plain.toml", "--slices", slices, "--out", tmp_path / name)
-        said = run("design", stack, *words, code=(0, 4)).stderr
-        assert ("slice 1 holds noise only: it has no say in the mask" in said) == (name == "with")
+        run("design", stack, *words, code=(0, 4))
     orders = [set(order(tmp_path / name)) for name in ("without", "with")]
     assert orders[0] == orders[1]
-
-
-def test_slices_that_do_not_exist_are_refused(run: Run, stack: Path, work: Path, tmp_path: Path) -> None:
-    words = (*WORDS, "--recipe", work / "plain.toml", "--out", tmp_path / "x")
-    assert "got 1-5; wanted 0 to 2" in run("design", stack, "--slices", "1-5", *words, code=2).stderr

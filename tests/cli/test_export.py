@@ -1,7 +1,6 @@
 """The verb `export`: every format of a real run, its options, and its refusals."""
 
 import re
-from importlib import resources
 from pathlib import Path
 
 import ismrmrd
@@ -21,51 +20,36 @@ pytest.importorskip("pypulseq")
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "option"),
     [
-        ("--fov 240", 2, "--fov 240: wanted one or two lengths in metres"),
-        ("--fov 0.24 --te 0.001", 2, "--te: echo time: got 0.001 s"),
-        ("--fov 0.24 --te 8", 2, "Times are in seconds"),
-        ("--fov 0.24 --tr 0.011", 2, "--tr: repetition time"),
-        ("--fov 0.24 --bandwidth 20000", 2, "--bandwidth: generic: max_gradient: got 24 mT/m; wanted at least 39.54"),
-        ("--fov 0.24 --sequence epi", 2, "unknown sequence 'epi'"),
-        ("--fov 0.24 --scanner nobody", 2, "unknown scanner 'nobody'"),
-        ("--fov 0.24 --scanner missing.toml", 3, "missing.toml: got No such file"),
-        ("--fov 0.24 --thickness 0.01 --slice 0.01", 2, "the older name of --thickness"),
-        ("--fov 0.24 --slice 5", 2, "--slice: slice thickness: got 5.0"),
-        ("--fov 0.24 --sequence tse", 2, "--sequence: echo trains: got tse of lines that come"),
-        ("--fov 0.24 --sequence gre --etl 4", 2, "--etl: echo trains: got --etl 4 of gre"),
-        ("--to csv --etl 4", 2, "--etl is for --to seq"),
-        ("--to csv --scanner generic", 2, "--scanner is for --to seq"),
+        ("--fov 240", 2, "--fov"),
+        ("--fov 0.24 --te 0.001", 2, "--te"),
+        ("--fov 0.24 --tr 0.011", 2, "--tr"),
+        ("--fov 0.24 --bandwidth 20000", 2, "--bandwidth"),
+        ("--fov 0.24 --sequence epi", 2, "epi"),
+        ("--fov 0.24 --scanner nobody", 2, "nobody"),
+        ("--fov 0.24 --scanner missing.toml", 3, "missing.toml"),
+        ("--fov 0.24 --thickness 5", 2, "--thickness"),
+        ("--fov 0.24 --sequence tse", 2, "--sequence"),
+        ("--fov 0.24 --sequence gre --etl 4", 2, "--etl"),
+        ("--to csv --etl 4", 2, "--etl"),
     ],
 )
 def test_refusals_name_the_option_and_nothing_is_written(
-    designed: Designed, run: Run, tmp_path: Path, words: str, code: int, said: str
+    designed: Designed, run: Run, tmp_path: Path, words: str, code: int, option: str
 ) -> None:
     out = tmp_path / ("a.csv" if "csv" in words else "a.seq")
-    result = run("export", designed[0], "--to", "seq", *words.split(), "--out", out, code=code)
-    assert said in result.stderr
+    assert option in run("export", designed[0], "--to", "seq", *words.split(), "--out", out, code=code).stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_weak_scanner_is_named_and_not_the_field_of_view(designed: Designed, run: Run, tmp_path: Path) -> None:
-    table = resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8")
-    weak = table.split("[low-field]")[0].replace("[generic]", "[weak]").replace("0.024", "0.0015")
-    (tmp_path / "weak.toml").write_text(weak)
-    words = ["--to", "seq", "--fov", "0.06", "--scanner", tmp_path / "weak.toml", "--out", tmp_path / "a.seq"]
-    result = run("export", designed[0], *words, code=2)
-    assert "--scanner: weak: max_gradient: got 1.5 mT/m; wanted at least" in result.stderr
 
 
 def test_options_reach_the_sequence(designed: Designed, run: Run, tmp_path: Path) -> None:
     words = ["--to", "seq", "--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
     words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--thickness", "0.003", "--resolution", "0.006"]
-    result = run("export", designed[0], *words, "--etl", "1", "--dummies", "2", "--out", tmp_path / "a.seq", code=0)
+    run("export", designed[0], *words, "--etl", "1", "--dummies", "2", "--out", tmp_path / "a.seq", code=0)
     text = (tmp_path / "a.seq").read_text()
     for definition in ("Matrix 40 24 1", "TE 0.02", "TR 0.5", "FlipAngle 120", "SliceThickness 0.003"):
         assert f"\n{definition} \n" in text
-    assert "TotalDuration 7 " in text  # 12 lines and 2 dummies
-    assert "on siemens-prisma" in result.stdout
 
 
 @pytest.mark.parametrize("kind", DEFAULTS)
@@ -97,17 +81,14 @@ def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
         known.studyInformation = ismrmrd.xsd.studyInformationType(studyInstanceUID=study, studyID="5")
         file.write_xml_header(ismrmrd.xsd.ToXML(known).encode())
     words = ["--recipe", "fast.toml", "--out", tmp_path / "recon"]
-    made = run("recon", tmp_path / "scan.h5", *words, code=0)
-    assert ("identifiers left out: StudyInstanceUID" in made.stderr) == (study != "1.2.3")
+    run("recon", tmp_path / "scan.h5", *words, code=0)
     assert "Somebody" not in (tmp_path / "recon/report.html").read_text()
-    result = run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
-    assert "those of the header of the raw data" in result.stdout
+    run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
     image = pydicom.dcmread(tmp_path / "a.dcm")
     assert (image.PatientID, str(image.PatientName), image.StudyID) == ("77", "Somebody^Else", "5")
     assert image.StudyInstanceUID.is_valid and (image.StudyInstanceUID == "1.2.3") == (study == "1.2.3")
     assert "SourceImageSequence" not in image
-    converted = run("convert", tmp_path / "scan.h5", tmp_path / "a.npz")
-    assert "identifiers of the patient and of the study" in converted.stdout
+    run("convert", tmp_path / "scan.h5", tmp_path / "a.npz")
 
 
 def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:
@@ -120,23 +101,12 @@ def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, wo
     words = ["--recipe", tmp_path / "plain.toml", "--out", tmp_path / "recon"]
     run("recon", tmp_path / "image.dcm", *words, code=0)
     assert "Somebody" not in (tmp_path / "recon/report.html").read_text()
-    result = run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
-    assert "names as its source" in result.stdout
+    run("export", tmp_path / "recon", "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
     made = pydicom.dcmread(tmp_path / "a.dcm")
     assert (made.PatientID, str(made.PatientName), made.StudyInstanceUID) == ("77", "Somebody^Else", "1.2.3")
     assert made.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID
     assert list(made.PixelSpacing) == [6, 6]
     assert list(made.pixel_array.shape) == [40, 40]
-
-
-def test_the_older_name_of_the_thickness_is_taken_and_said(designed: Designed, run: Run, tmp_path: Path) -> None:
-    for option, name in (("--slice", "a.seq"), ("--thickness", "b.seq")):
-        words = ("--to", "seq", "--fov", "0.24", option, "0.004", "--out", tmp_path / name)
-        result = run("export", designed[0], *words, code=0)
-        assert ("is now called --thickness" in result.stderr) == (option == "--slice")
-        assert "slices of 4 mm" in result.stdout
-    assert (tmp_path / "a.seq").read_bytes() == (tmp_path / "b.seq").read_bytes()
-    assert "--slice " not in run("export", "--help").output
 
 
 def test_a_number_of_samples_that_the_scanner_does_not_take_is_refused_with_resolutions_that_it_takes(
@@ -147,7 +117,6 @@ def test_a_number_of_samples_that_the_scanner_does_not_take_is_refused_with_reso
     run("design", "phantom:brain", *words, code=0)
     words = ("--to", "seq", "--fov", "0.24", "--scanner", "siemens-skyra", "--out", tmp_path / "a.seq")
     refused = run("export", tmp_path / "run", *words, code=3)
-    assert "got 18; wanted a multiple of 4, as siemens-skyra asks" in refused.stderr
     offered = re.findall(r"--resolution ([0-9.]+) \((\d+) samples\)", refused.stderr)
     assert [count for _, count in offered] == ["16", "20"]
     for size, count in offered:
@@ -174,24 +143,14 @@ def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_what_the_scan_had_is_what_its_sequence_has(known: Path, run: Run, tmp_path: Path) -> None:
-    result = run("export", known, "--to", "seq", "--out", tmp_path / "a.seq", code=0)
+    run("export", known, "--to", "seq", "--out", tmp_path / "a.seq", code=0)
     text = (tmp_path / "a.seq").read_text()
     for definition in ("TE 0.012", "TR 0.15", "FlipAngle 25", "SliceThickness 0.004", "FOV 0.2 0.24 0.004"):
         assert f"\n{definition} \n" in text
-    assert "Other than in the scan" not in result.stdout
-
-
-def test_what_differs_from_the_scan_is_said(known: Path, run: Run, tmp_path: Path) -> None:
-    words = ("--thickness", "0.005", "--tr", "0.2")
-    said = run("export", known, "--to", "seq", *words, "--out", tmp_path / "a.seq", code=0).stdout
-    for name, here, there in (("slice thickness", "0.005", "0.004"), ("repetition time", "0.2", "0.15")):
-        assert f"{name} {here}, where it had {there}" in said
-    run("export", known, "--to", "seq", "--bandwidth", "15", "--out", tmp_path / "b.seq", code=2)
 
 
 def test_the_image_names_protocol_times_and_angle_of_its_scan(known: Path, run: Run, tmp_path: Path) -> None:
-    result = run("export", known, "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
-    assert "Patient and study" not in result.stdout
+    run("export", known, "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
     file = pydicom.dcmread(tmp_path / "a.dcm")
     assert (file.EchoTime, file.RepetitionTime, file.FlipAngle, file.ProtocolName) == (12, 150, 25, "brain")
 

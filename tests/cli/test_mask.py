@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mri_design.evaluation.tables import read_csv
-from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 from tests.cli.folders import Run
 
 
@@ -20,12 +19,9 @@ def make(run: Run, out: Path, *words: object, code: int = 0) -> str:
 
 def test_the_mask_is_said_drawn_and_taken_by_recon(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "mask.npy"
-    said = make(run, out, "--kind", "vd", "--shape", "24x20", "--encoding", "lines", "--acceleration", 2, "--seed", 3)
+    make(run, out, "--kind", "vd", "--shape", "24x20", "--encoding", "lines", "--acceleration", 2, "--seed", 3)
     mask = np.load(out)
     assert mask.shape == (24,) and mask.dtype == bool and mask.sum() == 12
-    assert "vd (vd-polynomial), seed 3: 12 of 24 lines, acceleration 2, 8 at the centre" in said
-    lobe = largest_side_lobe(spread_of_mask(mask))
-    assert f"the largest side lobe is {lobe.height:.3f} of the peak" in said
     assert (tmp_path / "mask.png").read_bytes().startswith(b"\x89PNG")
     run("recon", "scan.npz", "--mask", out, "--recipe", "fast.toml", "--no-report", "--out", tmp_path / "r", code=0)
     assert np.array_equal(np.load(tmp_path / "r" / "mask.npy"), mask)
@@ -61,8 +57,7 @@ def test_a_table_has_the_lines_in_their_order(run: Run, tmp_path: Path) -> None:
 
 def test_shots_are_written_as_their_trajectory(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("finufft")
-    said = make(run, tmp_path / "r.npy", "--kind", "radial", "--shape", 32, "--acceleration", 4)
-    assert "radial (half-turn): 8 spokes of 32 samples on 32 x 32, one for 4 lines" in said
+    make(run, tmp_path / "r.npy", "--kind", "radial", "--shape", 32, "--acceleration", 4)
     shots = np.load(tmp_path / "r.npy")
     assert shots.shape == (8, 32, 2)
     make(run, tmp_path / "r.cfl", "--kind", "radial", "--shape", 32, "--acceleration", 4, "--no-picture")
@@ -81,32 +76,8 @@ def test_shots_are_written_as_their_trajectory(run: Run, tmp_path: Path) -> None
 def test_a_sequence_is_verified_and_says_what_it_plays(run: Run, tmp_path: Path, words: str, matrix: str) -> None:
     pytest.importorskip("pypulseq")
     out = tmp_path / "mask.seq"
-    said = make(run, out, *words.split(), "--fov", 0.24, "--no-picture")
-    assert "Read back: every sample within" in said
+    make(run, out, *words.split(), "--fov", 0.24, "--no-picture")
     assert f"\nMatrix {matrix}" in out.read_text()
-    assert "matches: the file is as it was written" in run("info", out, code=0).stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--kind vd --shape 32", "how many lines in the end? Give --lines, or --acceleration"),
-        ("--kind vd --shape 32 --acceleration 4 --lines 8", "--lines 8 and --acceleration 4 both say how much"),
-        ("--kind vd --shape 32 --acceleration 0.5", "--acceleration: got 0.5"),
-        ("--kind vd --shape 32x32x32 --acceleration 4", "--shape 32x32x32: wanted one or two whole numbers"),
-        ("--kind vd --shape 2 --acceleration 4", "--shape 2"),
-        (
-            "--kind vd --shape 32 --acceleration 8 --calibration 5",
-            "--calibration: calibration region: got 5 lines, alone",
-        ),
-        ("--kind vd --shape 32 --acceleration 4 --te 0.01", "--te is for a sequence, --out NAME.seq"),
-        ("--kind vd --shape 32 --acceleration 4 --encoding rows", "encoding 'rows'"),
-        ("--kind information-gain --shape 32 --acceleration 4", "looks at a scan"),
-    ],
-)
-def test_refusals_say_what_to_give_and_write_nothing(run: Run, tmp_path: Path, words: str, said: str) -> None:
-    assert said in make(run, tmp_path / "mask.npy", *words.split(), code=2)
-    assert not list(tmp_path.iterdir())
 
 
 def test_names_and_files_that_are_there_are_kept(run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ismrmrd.xsd import CreateFromDocument
 import mri_design as md
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.volume import Around, Frames
+from mri_design.experiment.volume import Around
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import other_frames
 from mri_design.runs.recon import volume
@@ -92,7 +92,6 @@ def test_slices_of_one_mask_know_each_other(run: Run, exam: Path, tmp_path: Path
     np.testing.assert_array_equal(made.reconstruct().array, np.load(tmp_path / "cli" / "recon.npy"))
     with pytest.raises(UsageError, match="its recipe"):
         made.reconstruct("map")
-    assert "--slices" in run(*design, "--slices", 1, "--with", "slices", "--out", tmp_path / "x", code=2).stderr
 
 
 def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path) -> None:
@@ -107,8 +106,7 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
         "contrast 0",
     ]
     assert "contrast" in settings(tmp_path / "out")["companions"]
-    refused = run(*command, "--with", "frames", *out, "--overwrite", code=2).stderr
-    assert "--contrast all" in refused
+    run(*command, "--with", "frames", *out, "--overwrite", code=2)
 
 
 @pytest.mark.parametrize("axis", ["contrast", "repetition"])
@@ -154,8 +152,6 @@ def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
     design = ("design", file.write("series.h5"), *asked, "--with", "frames", "--no-report")
     run(*design, "--repetition", 1, "--out", tmp_path / "out", code=(0, 4))
     told = settings(tmp_path / "out")["companions"]
-    assert told.startswith("repetition 0 is used, as the recipe asks") and "moved by -2." in told
-    assert "one of --contrast" in run(*design, "--out", tmp_path / "x", code=2).stderr
     with h5py.File(tmp_path / "series.h5") as stored, (tmp_path / "stream.bin").open("wb") as stream:
         said = ProtocolSerializer(stream)
         said.serialize(CreateFromDocument(stored["dataset/xml"][0]))
@@ -166,21 +162,3 @@ def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
     assert settings(tmp_path / "adapt")["companions"] == told
     images = [np.load(tmp_path / name / "recon.npy") for name in ("out", "adapt")]
     np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
-
-
-def test_what_is_around_and_what_is_refused(run: Run, exam: Path, tmp_path: Path) -> None:
-    series = Frames("repetition", (0, 2, 5), 4)
-    assert Around(1, 1).of(5, series, dict.fromkeys(range(4))) == {
-        "mean of slices 0 and 2": {4: 0.5, 6: 0.5},
-        "repetition 0": {1: 1.0},
-        "repetition 5": {9: 1.0},
-    }
-    assert Around(1).of(3, Frames("", (), 4), dict.fromkeys(range(4))) == {"slice 2": {2: 1.0}}
-    assert Around.named(["a.npy", "slices:2", "frames"]) == Around(2, 1)
-    assert "slices:2" in run(*asked(exam, "--with", "slices:none", "--out", tmp_path / "x"), code=2).stderr
-    with pytest.raises(InputError, match="one slice"):
-        Around(1).require(Frames("", (), 1))
-    adapt = ("adapt", exam / "three.npy", "--lines", 20, "--with", "slices", "--out", tmp_path / "x")
-    assert "for one slice" in run(*adapt, code=2).stderr
-    compare = ("compare", exam / "three.npy", "--lines", 20, "--strategies", "regular", "--with", "slices")
-    assert "only recon and design" in run(*compare, "--out", tmp_path / "x", code=2).stderr

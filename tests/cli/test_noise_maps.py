@@ -48,17 +48,3 @@ def test_a_volume_has_the_maps_of_its_slices(run: Run, coils: Path, tmp_path: Pa
         both = np.load(tmp_path / "both" / name)
         assert both.shape == (2, 24, 20)
         np.testing.assert_array_equal(both[1], np.load(tmp_path / "one" / name))
-
-
-def test_methods_without_such_a_map_are_refused(run: Run, coils: Path, tmp_path: Path) -> None:
-    words = ("recon", coils, "--slices", 0, "--noise-map", "--method", "map", "--out", tmp_path / "x")
-    assert "leave out --noise-map, or --method map" in run(*words, code=2).stderr
-
-
-def test_error_bars_are_those_without_the_map(run: Run, coils: Path, tmp_path: Path) -> None:
-    words = ("recon", coils, "--slices", 0, "--recipe", "quick.toml")
-    run(*words, "--out", tmp_path / "plain", code=(0, 4))
-    run(*words, "--noise-map", "--out", tmp_path / "noisy", code=(0, 4))
-    for name in ("recon.npy", "std.npy"):
-        assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "noisy" / name).read_bytes()
-    assert np.mean(np.load(tmp_path / "noisy" / "noise.npy")) > 0

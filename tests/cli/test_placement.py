@@ -143,13 +143,11 @@ def test_a_marker_is_where_it_is_in_the_patient(run: Run, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_where_the_file_does_not_settle_it_nothing_claims_a_place(run: Run, tmp_path: Path) -> None:
     path = Patient().mrd(tmp_path / "raw.h5", -1, vendor="GE MEDICAL SYSTEMS")
-    assert "not taken over: the header names" in run("info", path).stdout.replace("\n", " ")
     run("recon", path, "--recipe", "fast.toml", "--out", tmp_path / "run", code=0)
     geometry = settings(tmp_path / "run")["geometry"]
     assert "fourierSign" in geometry["unplaced"] and "centre" not in geometry
     for form, file in (("nifti", "a.nii"), ("dicom", "a.dcm")):
-        said = run("export", tmp_path / "run", "--to", form, "--out", tmp_path / file).stdout
-        assert said.count("Where the slice lies is not known") == 1 and "systemVendor" in said
+        run("export", tmp_path / "run", "--to", form, "--out", tmp_path / file)
     image = nibabel.load(tmp_path / "a.nii")
     assert int(image.header["qform_code"]) == int(image.header["sform_code"]) == 0
     file = pydicom.dcmread(tmp_path / "a.dcm")

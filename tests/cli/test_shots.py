@@ -1,9 +1,7 @@
 """`design` over spokes and arms of spirals, from the command line."""
 
 import json
-import sys
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from mri_design import load_phantom
 from mri_design.operators.conventions import to_image
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.runs.design import run as design_run
 from tests.cli.folders import Run, manifest, page, rows
 
 pytest.importorskip("finufft")
@@ -30,8 +27,7 @@ def quick(tmp_path: Path) -> Path:
 def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path, tmp_path: Path) -> None:
     out = tmp_path / "radial"
     words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", quick)
-    result = run("design", "phantom:brain", *words, "--out", out, drawn=True, code=(0, 4))
-    assert "7 spokes" in result.output
+    run("design", "phantom:brain", *words, "--out", out, drawn=True, code=(0, 4))
     chosen, shots = manifest(out)["lines"], rows(out / "shots.csv")
     assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(chosen)
@@ -42,33 +38,16 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     assert all(float(row["information_nats"]) > 0 for row in shots[4:])
     for name in ("trajectory", "scores", "point-spread", "images", "errors"):
         assert (out / "figures" / f"{name}.svg").stat().st_size > 3000
-    shown = page(out)
-    assert "Spoke design" in shown and "7 of 14" in shown and "gridded" in shown
-    assert "24 %" not in shown  # that is measured of arms
-    assert "thick orange curve is the first spoke of the start" in shown and "Point-spread function" in shown
+    page(out)
     metrics = rows(out / "metrics.csv")
     assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
     stored = np.load(out / "trajectory.npz")
     assert stored["kspace"].shape == (1, 7, N) and stored["trajectory"].shape == (7, N, 2)
-    again = run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon", code=(0, 4))
-    assert "converged" in again.output
+    run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon", code=(0, 4))
     images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
     np.testing.assert_allclose(images[0], images[1], atol=1e-4 * np.abs(images[0]).max())
-    refused = run("export", out, "--to", "seq", "--out", tmp_path / "x.seq", code=2)
-    assert "--fov" in refused.output
+    run("export", out, "--to", "seq", "--out", tmp_path / "x.seq", code=2)
     run("convert", out / "trajectory.npz", tmp_path / "spokes.cfl", code=0)
-
-
-@pytest.mark.slow
-def test_an_interrupted_fixed_set_leaves_nothing_and_says_so(
-    run: Run, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its shots are all those of the start: there is no decision to be kept, as docs/formats.md says."""
-    monkeypatch.setattr(design_run, "concluded", mock.Mock(side_effect=KeyboardInterrupt))
-    words = ("design", "phantom:brain", "--encoding", "spiral", "--shots", 5, "--strategy", "half-turn")
-    cut = run(*words, "--recipe", quick, "--out", tmp_path / "cut", code=130)
-    assert "nothing to go on from" in " ".join(cut.output.split())
-    assert not (tmp_path / "cut").exists()
 
 
 @pytest.mark.parametrize(
@@ -112,27 +91,6 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
     np.testing.assert_allclose(images[0], images[1], atol=1e-3 * np.abs(images[0]).max())
 
 
-@pytest.mark.slow
-def test_a_gain_that_is_too_small_ends_a_design(run: Run, quick: Path, tmp_path: Path) -> None:
-    words = ("--encoding", "radial", "--shots", 9, "--recipe", quick, "--until-gain")
-    run("design", "phantom:brain", *words, 1e6, "--out", tmp_path / "early", code=(0, 4))
-    assert len(manifest(tmp_path / "early")["lines"]) == 4 + 4  # none before four were chosen
-
-
-def test_a_comparison_of_shots_speaks_of_spokes(run: Run, quick: Path, tmp_path: Path) -> None:
-    out = tmp_path / "study"
-    words = ("--shots", "5,6", "--strategies", "golden,half-turn", "--recipe", quick, "--jobs", 1)
-    run("compare", "phantom:brain", "--encoding", "radial", *words, "--out", out, code=(0, 4))
-    masks = json.loads((out / "masks.json").read_text())
-    assert [(m["strategy"], m["shots"]) for m in masks] == [
-        (n, count) for n in ("golden", "half-turn") for count in (5, 6)
-    ]
-    assert sorted(masks[-1]["angles_degrees"]) == pytest.approx([0, 30, 60, 90, 120, 150])
-    metrics = rows(out / "metrics.csv")
-    assert float(metrics[-1]["acceleration"]) == pytest.approx(256 / (6 * 16), rel=1e-5) and "lines" not in metrics[-1]
-    assert "shot counts" in page(out) and "Each strategy has candidates of its own" in page(out)
-
-
 def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(
     run: Run, quick: Path, tmp_path: Path
 ) -> None:
@@ -141,12 +99,3 @@ def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(
     run(*words, *chosen, "--out", tmp_path / "study", code=(0, 4))
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())
     assert [mask["strategy"] for mask in masks] == ["information-gain", "information-gain@train", "golden"]
-
-
-def test_a_missing_transform_is_named_before_anything_is_done(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "finufft", None)
-    result = run("design", "phantom:brain", "--encoding", "spiral", "--shots", 6, "--out", tmp_path / "run", code=3)
-    assert "pip install finufft" in result.stderr and "designing" not in result.stderr
-    assert "simulated" not in result.stderr and not (tmp_path / "run").exists()

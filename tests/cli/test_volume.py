@@ -60,12 +60,6 @@ def files(images: np.ndarray, mask: np.ndarray, tmp_path_factory: pytest.TempPat
     return paths[0], paths[1]
 
 
-def test_info_tells_that_slices_are_readout_positions(run: Run, files: tuple[Path, Path]) -> None:
-    text = " ".join(run("info", files[1]).output.split())
-    assert f"{NY} x {NZ} phase encodes (ky, kz)" in text and "readout samples" not in text
-    assert f"{NX} readout positions, each a plane (ky, kz) of ({NY}, {NZ})" in text
-
-
 @pytest.mark.slow
 def test_a_position_is_reconstructed_from_the_mask_of_all(
     run: Run, files: tuple[Path, Path], images: np.ndarray, mask: np.ndarray, tmp_path: Path
