@@ -1,8 +1,15 @@
-"""Exchanges at the end of a protocol's design: lines that others have made superfluous are replaced by better ones.
+"""Masks that are learnt from scans whose truth is known: on them it can be tried out which line should come next.
 
-A scan cannot take back what it has measured; a protocol that is still being designed on replayed scans can. One
-exchange drops the line whose loss raises the error least, adds the one on which the reconstructions without it are most
-wrong, and is kept only if the mean error over the training scans has fallen.
+Two rules learn an order. Residual-greedy takes the line, or the block of samples of a plane, on and around which the
+reconstructions are most wrong on average: one reconstruction per scan and step. LBCS (Gozcu et al., Learning-based
+compressive MRI, IEEE TMI 2018, algorithm 1) tries every line and takes the one that leaves the least mean error; its
+stochastic form (Sanchez et al., Scalable learning-based sampling optimization for compressive dynamic MRI, ICASSP 2020)
+tries some lines on some scans at each step.
+
+Exchanges improve the design of a protocol at its end. A scan cannot take back what it has measured; a protocol that is
+still being designed on replayed scans can. One exchange drops the line whose loss raises the error least, adds the one
+on which the reconstructions without it are most wrong, and is kept only if the mean error over the training scans has
+fallen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Masks without a scan, made by the strategies that look at no data: exactly as many lines as were asked for."""
+"""Masks without a scan: exactly as many lines as were asked for, by strategies that look at no data or other programs.
+
+The Poisson discs of SigPy and BART come near the acceleration that they are asked for, not to it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Trained designs on disk: plain arrays in an npz archive with a checksum, no pickle."""
+"""Designs on disk, in npz archives without pickle: states of designs that go on (checkpoints), and trained orders.
+
+What is stored of a trace and of its decisions is read off their dataclasses: every field becomes an array named by its
+path (``steps__choice__forecast__expected``), so that a new field is stored and read back without a change here. A
+trained order has a checksum.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""A-optimal design: the candidates that carry most of the error that the posterior expects."""
+"""Scores of candidates under a plain posterior: the papers' information gain, and the expected error (A-optimality).
+
+    score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
+
+is twice the mutual information between the image and the line's noisy data, in nats. TR-175 section 6, equation (12).
+Three ways to compute it stand here: dense (the reference), from Lanczos factors (TR-175 section 6.1) and from
+posterior draws.
+"""
 
 from __future__ import annotations
 
