@@ -465,28 +465,20 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
     InputError
         Where the input or the maps cannot be used.
     """
+    path, no_scan = Path(source), None
     if not source.startswith(PHANTOM_PREFIX):
-        no_scan = describe_no_scan(Path(source))
-        if no_scan is not None:
-            _refuse_maps(maps, "what is no scan")
-            return no_scan
-        if Path(source).is_dir():
-            _refuse_maps(maps, "the folder of a run")
-            return describe_folder(Path(source))
-        if is_sequence(Path(source)):
-            _refuse_maps(maps, "a sequence")
-            return describe_sequence(Path(source))
-    held = load_summary(source, recipe, maps)
+        no_scan = describe_no_scan(path)
+        if no_scan is None and path.is_dir():
+            no_scan = describe_folder(path)
+        elif no_scan is None and is_sequence(path):
+            no_scan = describe_sequence(path)
+    held = None if no_scan is not None else load_summary(source, recipe, maps)
+    if held is None or isinstance(held, ImageStack):
+        if maps is not None:
+            raise UsageError("--maps belongs to a scan, not to images, sequences and what runs left")
+        return describe_images(held, recipe) if held is not None else no_scan or {}
     if isinstance(held, ScanSummary):
         return describe_scan(held, recipe)
-    if isinstance(held, ImageStack):
-        _refuse_maps(maps, "images")
-        return describe_images(held, recipe)
     from mri_design.experiment.description import describe_samples  # here: it takes long to import
 
     return describe_samples(held, recipe)
-
-
-def _refuse_maps(maps: GivenMaps | None, what: str) -> None:
-    if maps is not None:
-        raise UsageError(f"--maps belongs to a scan, not to {what}")

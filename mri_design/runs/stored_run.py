@@ -27,16 +27,6 @@ SAMPLES, SHOTS = "samples.csv", "shots.csv"
 """Files by which folders are known of designs over samples of a plane, and over spokes or arms of spirals."""
 _ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
 _MOST_TEXT = 64 * 2**20
-_IMAGE = "--to nifti and --to dicom take its image"
-_WITHOUT_LINES = {
-    "shots": "is a design over shots, which chose no lines: {image}, --to seq makes a sequence of them, and mri-design "
-    "convert takes its trajectory.npz to other formats",
-    "samples": "is a run over samples of a plane, which are no lines: {image}, --to cfl, csv, mrd and npy its samples, "
-    "and --to seq makes a sequence of the design that chose them",
-    "readouts": "is a reconstruction of samples along a trajectory, which are no lines: {image}, mri-design convert "
-    "takes the trajectory to other formats, and --to seq makes a sequence of the design that chose it",
-}
-"""Refusals that say what can be had of runs without lines, by `StoredRun.counted`."""
 _OF_PIXELS = ("std.npy", "noise.npy", "g_factor.npy")
 """Files of real numbers by pixel, where a run has them."""
 
@@ -143,7 +133,11 @@ class StoredRun:
 
     def without_lines(self) -> UsageError:
         """Says what can be had of a run that measured no whole lines."""
-        return UsageError(f"{self.folder} {_WITHOUT_LINES[self.counted].format(image=_IMAGE)}")
+        return UsageError(
+            f"{self.folder} is a run over {self.counted}, not lines: --to nifti and dicom take its image, --to cfl, "
+            "csv, mrd and npy samples of a plane, --to seq a design over shots or samples; mri-design convert takes a "
+            "trajectory to other formats"
+        )
 
     def trains(self) -> tuple[tuple[int, ...], ...]:
         """Numbers of lines or samples in the order of measurement, in echo trains; one by one where there are none.
