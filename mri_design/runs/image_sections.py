@@ -231,11 +231,8 @@ def error_bars_figure(
         "" if value is None else f"{percent(value)} {name}"
         for name, value in (("predicted", error.predicted), ("found", error.found))
     ]
-    if reference is None:
-        return saved_figure(folder, "std", lambda: plots.std_map(std, image, frame, both[0]), caption)
-    return saved_figure(
-        folder, "std", lambda: plots.std_against_error(std, image, reference, frame, (both[0], both[1])), caption
-    )
+    captions = both[0], both[1]
+    return saved_figure(folder, "std", lambda: plots.std_maps(std, image, reference, frame, captions), caption)
 
 
 def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, reference: Array | None = None) -> None:

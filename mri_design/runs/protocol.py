@@ -300,6 +300,10 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         if study:
             study = replace(study, given={PROTOCOL: trace.lines})
             study.run_among(workers, tested, show)
+    shown, image = None, [*tests, *training][0]
+    if run.folder.reported:  # with error bars where its method knows them
+        seen = image.as_measured.calibrated(trace.lines)
+        shown = reconstruct_by_recipe(seen, trace.lines, recipe, run.seed, with_std=True).times(image.unit_of(seen))
     return ProtocolResult(
         request=request,
         record=record,
@@ -310,17 +314,10 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         acquisition=in_acquisition_order(trace.lines, readouts, recipe),
         refined=refined,
         tested=study.errors(tested) if study else None,
-        shown=_shown([*tests, *training][0], trace.lines, recipe, run) if run.folder.reported else None,
+        shown=shown,
         orientation=of_tests if tests else orientation,
         words=study.words if study else {},
     )
-
-
-def _shown(image: ReferenceSlice, lines: Sequence[int], recipe: Recipe, run: Run) -> Reconstruction:
-    """An image through the mask, with error bars where its method knows them."""
-    seen = image.as_measured.calibrated(lines)
-    made = reconstruct_by_recipe(seen, lines, recipe, run.seed, with_std=True)
-    return made.times(image.unit_of(seen))
 
 
 def protocol_strategy(recipe: Recipe) -> str:

@@ -208,10 +208,6 @@ class OrderFile:
         require_same_run(self.beginning, stored, identity, "the beginning of another training")
         return design
 
-    def save_unfinished(self, design: TrainedDesign) -> None:
-        """Keep the lines learnt so far."""
-        save_trained(self.beginning, design)
-
 
 def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> TrainedDesign | Ending:
     """Learn an order on the scans; an interrupted training goes on where it stopped.
@@ -246,7 +242,14 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
     rules = recipe.constraints.rules(readouts)
     if readouts.thinned:  # the calibration region is among the constraints
         calibration = len(rules.needed(shared_lines(scans)))
-    first = _start(request.start or readouts.start(lines, START), calibration, lines, readouts.unit)
+    first = max(request.start or readouts.start(lines, START), calibration)
+    if first > lines:
+        raise InputError(
+            field=f"start {readouts.unit}s",
+            got=f"{first} (of which {calibration} for coil calibration)",
+            wanted=f"at most the number of {readouts.unit}s, {lines}",
+            cure=f"Ask for more {readouts.unit}s.",
+        )
     centre = rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)
 
     with (
@@ -256,7 +259,7 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
         show = work.progress.also(kept.show).show
 
         def after_line(design: TrainedDesign) -> None:
-            file.save_unfinished(design)
+            save_trained(file.beginning, design)
             show("training", len(design.lines) - len(centre), lines - len(centre))
 
         def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
@@ -273,18 +276,6 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
             settings = {**record.settings, "inputs": inputs, **facts, "identity": record.identity}
             design = replace(begun, settings=settings)
         return train(training, design, after_line)
-
-
-def _start(wanted: int, calibration: int, most: int, unit: str) -> int:
-    first = max(wanted, calibration)
-    if first > most:
-        raise InputError(
-            field=f"start {unit}s",
-            got=f"{first} (of which {calibration} for coil calibration)",
-            wanted=f"at most the number of {unit}s, {most}",
-            cure=f"Ask for more {unit}s.",
-        )
-    return first
 
 
 def report_order(file: OrderFile, design: TrainedDesign | Ending) -> Ending:

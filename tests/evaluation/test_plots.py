@@ -48,8 +48,8 @@ def shown(figure: Figure) -> list[np.ndarray]:
 FIGURES: dict[str, Callable[[str], Figure]] = {
     "image_grid": lambda text: plots.image_grid([plots.ImagePanel(0 * IMAGE, text, text)] * 5),
     "error_maps": lambda text: plots.error_maps([plots.ImagePanel(IMAGE, text)], 1.1 * IMAGE),
-    "std_map": lambda text: plots.std_map(0 * np.abs(IMAGE), IMAGE, caption=text),
-    "std_against_error": lambda text: plots.std_against_error(np.abs(IMAGE), IMAGE, 0 * IMAGE, captions=(text, text)),
+    "std": lambda text: plots.std_maps(0 * np.abs(IMAGE), IMAGE, captions=(text, "")),
+    "std_beside_error": lambda text: plots.std_maps(np.abs(IMAGE), IMAGE, 0 * IMAGE, captions=(text, text)),
     "g_factor_map": lambda text: plots.g_factor_map(0 * np.abs(IMAGE)),
     "image_with_error_bars": lambda text: plots.image_with_error_bars(IMAGE, np.abs(IMAGE), 1j * IMAGE, title=text),
     "image_with_regions": lambda text: plots.image_with_regions(IMAGE, {text: np.abs(IMAGE) > 1, "none": IMAGE > 99}),
@@ -163,9 +163,9 @@ def test_images_lie_as_in_the_source_with_pixels_of_their_shape_and_a_bar(layout
     wide = 24.0 if turned else 12 * columns / rows
     for figure in (
         plots.image_grid([PANEL, PANEL], frame),
-        plots.std_map(np.abs(IMAGE), IMAGE, frame),
+        plots.std_maps(np.abs(IMAGE), IMAGE, None, frame),
         plots.error_maps([PANEL], np.zeros_like(IMAGE), frame),
-        plots.std_against_error(np.abs(IMAGE), IMAGE, 0 * IMAGE, frame),
+        plots.std_maps(np.abs(IMAGE), IMAGE, 0 * IMAGE, frame),
     ):
         np.testing.assert_allclose(shown(figure)[0], np.abs(IMAGE).T if turned else np.abs(IMAGE))
         first, *others = (axes for axes in figure.axes if axes.images)
@@ -187,7 +187,7 @@ def test_errors_are_those_of_moduli_or_of_complex_pixels_on_one_scale() -> None:
     assert limits[1] == pytest.approx(np.percentile(np.abs(IMAGE), 99.8))
     (both,) = shown(plots.error_maps([plots.ImagePanel(1j * IMAGE, "x")], IMAGE, modulus=False))[:1]
     np.testing.assert_allclose(both, np.sqrt(2) * np.abs(IMAGE))
-    figure = plots.std_against_error(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE)
+    figure = plots.std_maps(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE)
     np.testing.assert_allclose(shown(figure)[0], 0.5)
     np.testing.assert_allclose(shown(figure)[1], np.sqrt(2) * np.abs(IMAGE))
     assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim()

@@ -82,22 +82,34 @@ def error_maps(
     return _maps(errors, panels, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
 
 
-def std_map(std: NDArray[np.floating], image: Image, frame: Frame = _PLAIN, caption: str = "") -> Figure:
-    """Posterior standard deviation of every pixel.
+def std_maps(
+    std: NDArray[np.floating],
+    image: Image,
+    reference: Image | None = None,
+    frame: Frame = _PLAIN,
+    captions: tuple[str, str] = ("", ""),
+) -> Figure:
+    """Predicted error and, where the truth is known, beside it the error that was made, on one scale.
 
     Parameters
     ----------
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
-    image : complex or real array, shape (ky, kx)
-        Its white is what the numbers are held against.
+    image, reference : complex or real array, shape (ky, kx)
+        The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
-    caption : str
-        Below the map.
+    captions : tuple of str
+        Below the two.
     """
-    panel = ImagePanel(std, "posterior std", caption)
-    return _maps([std], [panel], frame, 1, f"std per pixel ({_unit(image)})")
+    maps = {"posterior std": std}
+    if reference is not None:
+        maps["actual error"] = np.abs(np.asarray(image) - np.asarray(reference))
+    panels = [
+        ImagePanel(shown, *words) for shown, words in zip(maps.values(), zip(maps, captions, strict=False), strict=True)
+    ]
+    unit = _unit(image if reference is None else reference)
+    return _maps(list(maps.values()), panels, frame, 2, f"per pixel ({unit})")
 
 
 def g_factor_map(g_factor: NDArray[np.floating], frame: Frame = _PLAIN) -> Figure:
@@ -113,31 +125,6 @@ def g_factor_map(g_factor: NDArray[np.floating], frame: Frame = _PLAIN) -> Figur
     seen = g_factor[g_factor > 0]
     largest = f"at most {seen.max():.2f}" if seen.size else "no pixel that a coil sees"
     return _maps([g_factor], [ImagePanel(g_factor, "g-factor", largest)], frame, 1, "g-factor")
-
-
-def std_against_error(
-    std: NDArray[np.floating],
-    image: Image,
-    reference: Image,
-    frame: Frame = _PLAIN,
-    captions: tuple[str, str] = ("", ""),
-) -> Figure:
-    """Predicted error beside the error that was made, on one scale.
-
-    Parameters
-    ----------
-    std : float array, shape (ky, kx)
-        Square root of the pixel's total variance (real and imaginary part together), in the image's units.
-    image, reference : complex or real array, shape (ky, kx)
-        The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
-    frame : Frame
-        How the image lies on the page, and how large its pixels are.
-    captions : tuple of str
-        Below the two.
-    """
-    error = np.abs(np.asarray(image) - np.asarray(reference))
-    panels = [ImagePanel(std, "posterior std", captions[0]), ImagePanel(error, "actual error", captions[1])]
-    return _maps([std, error], panels, frame, 2, f"per pixel ({_unit(reference)})")
 
 
 def _unit(image: Image) -> str:
@@ -160,9 +147,9 @@ def image_with_error_bars(
     image : complex or real array, shape (ky, kx)
         Its magnitude is shown.
     std : float array, shape (ky, kx), or None
-        As in `std_map`.
+        As in `std_maps`.
     reference : complex or real array, shape (ky, kx), or None
-        As in `std_against_error`.
+        As in `std_maps`.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
     title, caption : str
