@@ -20,7 +20,7 @@ import numpy as np
 
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file
+from mri_design.scan.io.safe import check_declared_shape, check_file
 from mri_design.scan.io.source import ReadOptions, SlicedSource
 from mri_design.scan.sampling import Sampling, measured_lines, only_coils, working_coils
 
@@ -77,58 +77,44 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
     InputError
         For another revision, another kind of measurement, and a file that is shorter or longer than its header says.
     """
-    return _PFile(path, _header(path, options.limits))
-
-
-@dataclass(frozen=True)
-class _Header:
-    """Header: numbers of slices, channels, lines and samples, and how samples lie in the file."""
-
-    start: int
-    slices: int
-    channels: int
-    lines: int
-    samples: int
-    word: np.dtype[np.signedinteger]
-    alternated: bool
-
-    @property
-    def stored(self) -> tuple[int, ...]:
-        """Shape (channel, slice, frame, sample, part) of the samples in the file."""
-        return self.channels, self.slices, self.lines + 1, self.samples, 2
-
-
-def _header(path: Path, limits: ReadLimits) -> _Header:
-    size = check_file(path)
+    size, limits = check_file(path), options.limits
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     if len(head) < _HEAD:
         raise InputError(field=f"{path}: header", got=f"{len(head)} bytes", wanted=f"{_HEAD} at least")
+    # First, the revision: it says where everything else is.
     revision, start = _OFFSET.unpack_from(head)
     if not 1 <= revision < 1000:  # of scanners whose computers had the other order of bytes
         (revision,) = struct.unpack_from(">f", head)
     if _INVALID in head:
         got = f"a P-file of revision {revision:g} that the scanner marked as not valid"
-        raise InputError(
-            str(path), got, f"one of revision {REVISION:g} that is complete", "Copy it again after the scan."
-        )
+        wanted = f"one of revision {REVISION:g} that is complete"
+        raise InputError(str(path), got, wanted, "Copy it again after the scan.")
     if not math.isclose(revision, REVISION, rel_tol=1e-6):
         field = f"{path}: rdb_hdr_rdbm_rev"
         raise InputError(field=field, got=f"a P-file of revision {revision:g}", wanted=f"{REVISION:g}", cure=CONVERT)
+    # Second, that it was measured line by line, slice by slice, with one echo and in one pass.
     said = {name: struct.unpack_from("<H", head, at)[0] for name, at in _FIELDS.items()}
-    _refuse_other_kinds(path, said)
+    slices, lines, samples = said["nslices"], said["nframes"], said["frame_size"]
+    kind, channels = said["data_collect_type"], said["dab_stop_rcv"] - said["dab_start_rcv"] + 1
+    fixed = {"npasses": 1, "nechoes": 1, "hnover": 0, "da_xres": samples, "da_yres": lines + 1}
     bounds = {"nslices": limits.max_slices, "nframes": limits.max_side, "frame_size": limits.max_side}
-    for name, most in bounds.items():
-        _require(path, name, said[name], 1 <= said[name] <= most, f"1 to {most}")
-    channels = said["dab_stop_rcv"] - said["dab_start_rcv"] + 1
-    _require(path, "dab_stop_rcv", said["dab_stop_rcv"], 1 <= channels <= limits.max_coils, "1 channel or more")
-    word = np.dtype(f"<i{said['point_size']}")
-    header = _Header(
-        start, said["nslices"], channels, said["nframes"], said["frame_size"], word,
-        alternated=not said["data_collect_type"] & _NOT_ALTERNATED,
-    )  # fmt: skip
-    check_declared_shape(f"{path}: samples", header.stored[:-1], 8, limits)
-    needed = start + math.prod(header.stored) * word.itemsize
+    whole = kind & ~(_NOT_ALTERNATED | _GRADIENT_ECHO) == 0
+    for name, right, wanted in (
+        ("data_collect_type", whole, "whole lines of slices (bits 1 and 8 alone)"),
+        ("dacq_ctrl", not said["dacq_ctrl"] & _FLIPPED, "readouts in one direction"),
+        *((name, said[name] == number, str(number)) for name, number in fixed.items()),
+        ("point_size", said["point_size"] in (2, 4), "2 or 4 bytes"),
+        *((name, 1 <= said[name] <= most, f"1 to {most}") for name, most in bounds.items()),
+        ("dab_stop_rcv", 1 <= channels <= limits.max_coils, "1 channel or more"),
+    ):
+        if not right:
+            field = f"{path}: rdb_hdr_{name}"
+            raise InputError(field=field, got=str(said[name]), wanted=wanted, cure=CONVERT)
+    # Finally, that the samples fill the rest of the file.
+    word, stored = np.dtype(f"<i{said['point_size']}"), (channels, slices, lines + 1, samples, 2)
+    check_declared_shape(f"{path}: samples", stored[:-1], 8, limits)
+    needed = start + math.prod(stored) * word.itemsize
     if start < _HEAD or size != needed:
         raise InputError(
             field=f"{path}: samples",
@@ -136,44 +122,28 @@ def _header(path: Path, limits: ReadLimits) -> _Header:
             wanted=f"{needed} bytes, as the header says",
             cure="Copy or download the file again.",
         )
-    return header
-
-
-def _refuse_other_kinds(path: Path, said: dict[str, int]) -> None:
-    """Refuse what is not measured line by line, slice by slice, with one echo and in one pass."""
-    kind = said["data_collect_type"]
-    plain = kind & ~(_NOT_ALTERNATED | _GRADIENT_ECHO) == 0
-    _require(path, "data_collect_type", kind, plain, "whole lines of slices (bits 1 and 8 alone)")
-    _require(path, "dacq_ctrl", said["dacq_ctrl"], not said["dacq_ctrl"] & _FLIPPED, "readouts in one direction")
-    for name, wanted in (
-        *(("npasses", 1), ("nechoes", 1), ("hnover", 0)),
-        *(("da_xres", said["frame_size"]), ("da_yres", said["nframes"] + 1)),
-    ):
-        _require(path, name, said[name], said[name] == wanted, str(wanted))
-    _require(path, "point_size", said["point_size"], said["point_size"] in (2, 4), "2 or 4 bytes")
-
-
-def _require(path: Path, name: str, got: int, right: bool, wanted: str) -> None:
-    if not right:
-        raise InputError(field=f"{path}: rdb_hdr_{name}", got=str(got), wanted=wanted, cure=CONVERT)
+    return _PFile(path, start, stored, word, alternated=not kind & _NOT_ALTERNATED)
 
 
 @dataclass(frozen=True)
 class _PFile(SlicedSource):
-    """A file whose header fits it."""
+    """A file whose header fits it: where its samples (channel, slice, frame, sample, part) begin, and their type."""
 
     path: Path
-    header: _Header
+    start: int
+    stored: tuple[int, ...]
+    word: np.dtype[np.signedinteger]
+    alternated: bool
     by_headers: ClassVar[bool] = True
 
     @property
     def n_slices(self) -> int:
         """Number of slices."""
-        return self.header.slices
+        return self.stored[1]
 
     def load(self) -> KSpaceData:
         """All slices."""
-        return self._scan(range(self.header.slices))
+        return self._scan(range(self.n_slices))
 
     def slice(self, index: int) -> KSpaceData:
         """One slice."""
@@ -181,17 +151,17 @@ class _PFile(SlicedSource):
 
     def samplings(self) -> tuple[Sampling, ...]:
         """All samples of all slices, by the header."""
-        return (Sampling(np.ones((self.header.lines, self.header.samples), dtype=bool)),) * self.header.slices
+        return (Sampling(np.ones((self.stored[2] - 1, self.stored[3]), dtype=bool)),) * self.n_slices
 
     def _scan(self, numbers: Sequence[int]) -> KSpaceData:
-        header = self.header
-        file = np.memmap(self.path, header.word, "r", header.start, header.stored)
-        kspace = np.empty((len(numbers), header.channels, header.lines, header.samples), np.complex64)
+        channels, _, frames, samples, _ = self.stored
+        file = np.memmap(self.path, self.word, "r", self.start, self.stored)
+        kspace = np.empty((len(numbers), channels, frames - 1, samples), np.complex64)
         for place, number in enumerate(numbers):
-            frames = file[:, number, 1:]
-            kspace[place].real, kspace[place].imag = frames[..., 0], frames[..., 1]
+            measured = file[:, number, 1:]
+            kspace[place].real, kspace[place].imag = measured[..., 0], measured[..., 1]
         notes = dict[str, str]()
-        if header.alternated:
+        if self.alternated:
             kspace[:, :, 1::2] *= -1
             notes["alternating_sign"] = "every second line was measured with the other sign, which was undone"
         coils, dropped = working_coils(kspace)
