@@ -115,8 +115,7 @@ def _line_sections(folder: RunFolder, account: DesignAccount, noise: float) -> l
             folder,
             "mask-growth",
             lambda: plots.mask_growth(trace.lines, trace.n_lines, first),
-            "The mask at every step, from top to bottom; the new line is coloured. Look for when the design leaves the "
-            "centre, whether it takes ky and -ky or only one of them, and which gaps it comes back to.",
+            "The mask at every step, from top to bottom; the new line is coloured.",
         ),
         saved_figure(
             folder,
@@ -153,8 +152,7 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             folder,
             "scores",
             lambda: plots.score_map(scores, chosen, unit, first_order=order),
-            "Score of every candidate line at every step; the chosen one is marked. Lines that are measured already "
-            "or not allowed are blank; where a candidate between them is dark, its neighbours tell most of it.",
+            "Score of every candidate at every step; the chosen one is marked, measured and forbidden ones are blank.",
         ),
         saved_figure(
             folder,
@@ -162,8 +160,7 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
             lambda: plots.score_profiles(
                 scores, chosen, sorted({0, last // 4, last // 2, last}), unit, first_order=order
             ),
-            "The same scores at the start, after a quarter, at half and at the end; measured lines are shaded. Each "
-            "panel has a scale of its own that need not begin at 0: where it spans little, many lines would do.",
+            "The same scores at the start, after a quarter, at half and at the end, each panel on its own scale.",
         ),
     ]
 
@@ -185,8 +182,7 @@ def _information(folder: RunFolder, account: DesignAccount) -> Blocks:
             lambda: plots.information_gained(
                 gains.tolist(), len(account.trace.start) + 1, "nats, at most" if bounds else "nats"
             ),
-            "What each chosen line was expected to tell, and their sum, without the start lines. When the curve has "
-            "flattened, further lines buy little.",
+            "What each chosen line was expected to tell, and their sum, without the start lines.",
         ),
     ]
 
@@ -196,20 +192,11 @@ def _errors(folder: RunFolder, account: DesignAccount, unit: str = "line", momen
     known, checks = account.predicted_errors, account.checks
     if not known:
         return []
-    caption = (
-        f"The error that the design believed its image still had, before each {moment} and at the end: that of the "
-        "complex image, under the prior that the design infers with. The final image is made under the whole prior of "
-        "the recipe, and is usually better; its error is the one in the table of errors."
-    )
-    part = f"all {unit}s"
-    if checks:
-        caption += " It should run inside the band around the actual error, and above all fall as that does."
-        if not all(check.known.all() for check in checks):
-            part = f"unmeasured {unit}s"
-            caption += (
-                f" The scan's own {unit}s stand for the truth, so the actual error, and the prediction beside it, are "
-                f"those of the {unit}s not yet measured."
-            )
+    caption = f"Predicted error of the complex image under the design's prior, before each {moment} and at the end."
+    of_all = all(check.known.all() for check in checks)
+    part = f"{'all' if of_all else 'unmeasured'} {unit}s"
+    if not of_all:
+        caption += f" The scan's own {unit}s stand for the truth: both errors are those of the unmeasured ones."
     blocks: Blocks = [
         saved_figure(
             folder,
@@ -231,17 +218,12 @@ def _errors(folder: RunFolder, account: DesignAccount, unit: str = "line", momen
         folder.write_table("prediction.csv", rows)
         inner = "with |ky| < N/3" if unit == "line" else "within two thirds of the plane"
         caption = (
-            f"Relative L2 error along the run, predicted and found: over all {unit}s of k-space, what noise leaves on "
-            f"measured ones included, and over the unmeasured {unit}s alone. Ratio of predicted to found (of the "
-            f"unmeasured {unit}s where the truth is not known); median over unmeasured {unit}s {inner} of "
-            "predicted over actual energy, and the rank correlation of the two."
+            f"Relative L2 error, predicted and found, over all and over the unmeasured {unit}s, and their ratio; over "
+            f"unmeasured {unit}s {inner} the median of predicted over actual energy, and their rank correlation."
         )
         blocks.append(ReportTable(rows, caption))
     if account.fractions:
-        caption = (
-            f"How often the predicted error is right: fraction of these {unit} counts where predicted over actual lies "
-            "in [0.5, 2] and in [0.8, 1.25]; median and range of the ratio. 1 is right, below 1 promised too much."
-        )
+        caption = f"Predicted over actual error: share of {unit} counts in [0.5, 2] and [0.8, 1.25]; median, range."
         blocks.append(ReportTable(account.fractions, caption))
     return blocks
 
@@ -257,9 +239,8 @@ def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: floa
     order = np.flatnonzero(known) + len(trace.start) + 1
     return [
         Paragraph(
-            f"{'Every line' if known.all() else f'{known.sum()} of {len(known)} chosen lines (exchanges not)'} "
-            "had been predicted, with error bars, before the data were looked at. Predicted over found energy of the "
-            f"innovation, geometric mean over lines: {energies.ratio:.2f} (1 is calibrated, below 1 is overconfident)."
+            f"Predicted over found energy of the innovation, geometric mean over {known.sum()} of {len(known)} lines: "
+            f"{energies.ratio:.2f} (1 is calibrated, below 1 is overconfident)."
         ),
         saved_figure(
             folder,
@@ -272,16 +253,14 @@ def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: floa
                 noise if np.isfinite(noise).all() else None,
                 UNIT,
             ),
-            "What each new line held that the image so far did not show: before it was measured, and found. No truth "
-            f"is needed for this. Below, their ratio (dots) and its mean over the last {WINDOW} lines; in the shaded "
-            "band it is right within a factor of 2. Look for drift, and for lines that were a surprise.",
+            "What each new line held that the image so far did not show, predicted and found; below, their ratio and "
+            f"its mean over the last {WINDOW} lines.",
         ),
         saved_figure(
             folder,
             "calibration",
             lambda: plots.calibration(predicted / noise_variance, measured / noise_variance, ky, UNIT),
-            "Each dot is one line. On the diagonal the error bars were right; above it the line held more than "
-            "expected.",
+            "Each dot is one line; above the diagonal it held more than expected.",
         ),
     ]
 
@@ -315,10 +294,8 @@ def _checked_lines(folder: RunFolder, account: DesignAccount, noise_variance: fl
             folder,
             "prediction-lines",
             lambda: plots.line_predictions(panels, UNIT),
-            "The image's error on every line, as predicted and as it was, at the start, in the middle and at the end "
-            "of the run. A design is as good as this prediction: look for whether the two rise and fall together, and "
-            "where the predicted one lies below. Above each panel, for unmeasured lines with |ky| < N/3: the median of "
-            "predicted over actual energy, and their rank correlation.",
+            "The image's error on every line, as predicted and as it was, at the start, in the middle and at the end; "
+            "above each panel their median ratio and rank correlation on unmeasured lines with |ky| < N/3.",
         )
     ]
 
@@ -414,10 +391,8 @@ def _known(value: float | np.floating) -> float | None:
 
 
 _EXPLAINED = (
-    "The design step by step. Move the slider, or use its arrow keys: dark lines are measured, the coloured one is "
-    "the newest, and the curve below is the score that each line had when it was chosen. "
-    "Images are those at which predictions were checked, and at the end that of the run, made under the whole recipe; "
-    "all are on one scale. Error bars and actual errors have the same colours."
+    "The design step by step: the slider or its arrow keys move; the newest line is coloured, the curve below has its "
+    "score. Images are those at which predictions were checked and, at the end, that of the run, all on one scale."
 )
 
 
@@ -482,9 +457,7 @@ def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReado
             folder,
             "mask-growth",
             lambda: plots.plane_growth(trace.lines, plane.grid, _counts_shown(trace, 6)),
-            "The mask as it grew, DC in the middle: first the samples that the design began with, then what was "
-            "added since the panel before, in colour. Look for how far out it reaches when, and whether it takes a "
-            "sample and its opposite.",
+            "The mask as it grew, DC in the middle; in colour what was added since the panel before.",
         )
     ]
     scored = [(number, step.choice.scores) for number, step in enumerate(blocks, 1) if step.choice.scores is not None]
@@ -544,8 +517,7 @@ def _block_innovations(folder: RunFolder, rows: Rows) -> Blocks:
             folder,
             "innovations",
             lambda: plots.block_course(counts, curves, "mean energy of an innovation"),
-            "What the samples of each block held that the image so far did not show: as it was believed before "
-            "they were measured, and as it was found. No truth is needed for this.",
+            "What the samples of each block held that the image so far did not show, predicted and found.",
         )
     ]
 
@@ -570,8 +542,7 @@ def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) ->
                 folder,
                 "scores",
                 lambda: plots.angle_scores(np.array(shots.angles), scores, flags, unit_of_scores),
-                f"Score of every angle by {trace.strategy}{meant}, at the first, a middle and the last decision. Ticks "
-                "below are the angles measured before it.",
+                f"Score of every angle by {trace.strategy}{meant}; ticks below are the angles measured before.",
             )
         )
     points = shots.shots[lines].reshape(-1, 2)

@@ -101,15 +101,11 @@ def error_table(rows: Sequence[Row], about: str, *, noisy: bool = False) -> Repo
     """
     shown = [{name: value for name, value in row.items() if name != "relative_l2"} for row in rows]
     caption = (
-        f"{about} predicted error is that of the error bars, found error what was found: of the complex image, without "
-        "the noise of the reference. Beside the image of a file, which has no phase to compare, both are those of the "
-        f"modulus. PSNR and SSIM are of magnitudes inside the object, with the reference as it is. {OBJECT}"
+        f"{about} Predicted and found error are of the complex image without the noise of the reference (of the modulus"
+        f" beside an image from a file); PSNR and SSIM are of magnitudes inside the object. {OBJECT}"
     )
     if noisy:
-        caption += (
-            " The reference is the scan's own image: by PSNR and SSIM an image that keeps the noise of the measured "
-            "lines, as zero-filled ones do, looks better for that alone."
-        )
+        caption += " The reference carries noise, which PSNR and SSIM reward: by them zero-filled images look better."
     formats = {"predicted_error": ".4f", "found_error": ".4f", "psnr": ".2f", "ssim": ".4f"}
     return ReportTable(shown, caption, formats)
 
@@ -194,10 +190,11 @@ def image_sections(
         scale = named.reconstruction.std_factor
         caption = "Posterior standard deviation of each complex pixel."
         if reference is not None:
-            caption = (
-                "Error bars beside the actual error, one scale. They should light up in the same places; "
-                + ("the model usually promises too much." if scale is None else f"they are {scale}.")
-                + ("" if noise is None else " The actual error holds the reference's noise, which error bars do not.")
+            caption = "Error bars beside the actual error, one scale" + (
+                "." if scale is None else f"; they are {scale}."
+            )
+            caption += (
+                "" if noise is None else " The actual error holds the reference's noise, which error bars do not."
             )
         blocks.append(error_bars_figure(folder, named.reconstruction, reference, frame, caption, named.error))
     return [Section("Reconstruction", blocks), *noise_sections(folder, images[0].reconstruction.noise, frame)]
@@ -209,9 +206,8 @@ def noise_sections(folder: RunFolder, noise: NoiseMap | None, frame: Frame) -> l
         return []
     caption = (
         f"{str(noise)[0].upper()}{str(noise)[1:]}: the noise of a pixel over that of the complete scan, over the root "
-        "of the acceleration. g_factor.npy has it, noise.npy the standard deviation in the image's units. What was not "
-        "measured is no part of either: error bars hold it."
     )
+    caption += "of the acceleration (g_factor.npy); noise.npy has the standard deviation in the image's units."
     drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, frame), caption)
     return [Section("Noise and g-factor", [drawn])]
 
@@ -287,11 +283,7 @@ def coil_map_sections(folder: RunFolder, maps: Array | None, frame: Frame, sourc
     if maps is None:
         return []
     panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps, 1)]
-    caption = (
-        f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them. "
-        "Their root-sum-of-squares is 1 at every pixel, also outside the object. mri-design export takes them to "
-        "BART, NIfTI and NumPy."
-    )
+    caption = f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them."
     drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), caption)
     return [Section("Coil maps", [drawn])]
 
@@ -362,14 +354,8 @@ class CompanionPictures:
         if choice is None:
             return None
         level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
-        panels = [
-            ImagePanel(
-                level * unit_modulus(one.companion.image),
-                one.companion.name,
-                "used" if one.used else "not used",
-            )
-            for one in choice.offered
-        ]
+        offered = [(one.companion, "used" if one.used else "not used") for one in choice.offered]
+        panels = [ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
         if made.alone is not None:
             panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
         places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
@@ -416,14 +402,8 @@ def curves_figure(
     about : str
         Further sentences.
     """
-    caption = (
-        f"Where k-space is measured, one curve for each {unit}. The thick orange curve is {first}; the thin "
-        "ones, in the colour of the text, are all the others, and do not tell their order. The frame is the image's "
-        "grid, and ky runs down."
-    )
-    return saved_figure(
-        folder, name, lambda: plots.trajectory_curves(sets, grid, first=first), f"{caption} {about}".strip()
-    )
+    caption = f"Where k-space is measured, one curve for each {unit}; the thick one is {first}. ky runs down. {about}"
+    return saved_figure(folder, name, lambda: plots.trajectory_curves(sets, grid, first=first), caption.strip())
 
 
 def point_spread_figure(
@@ -455,8 +435,7 @@ def point_spread_figure(
         folder,
         "point-spread",
         lambda: plots.point_spread_maps({title: compensated_spread(trajectory, grid, density)}),
-        f"Point-spread function: what {units} make of a point in the middle of the image, the density of their samples "
-        "compensated for as in the gridded image. Where it is bright, a point leaves an artefact.",
+        f"Point-spread function: what {units} make of a point, the density of their samples compensated for.",
     )
 
 
@@ -477,49 +456,31 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
         True where the line is measured; DC at ``N // 2``.
     """
     dc, lines = len(mask) // 2, np.flatnonzero(mask)
-    said = [f"{len(lines)} of {len(mask)} lines are measured."]
-    if not len(lines):
-        return said[0]
-    pattern = line_pattern(mask)
-    if pattern:
-        return f"{said[0]} They are {pattern}."
-    if mask[dc]:
-        low, high = gapless_run(mask, dc)
-        measured = "one line is measured" if high == low else f"{high - low + 1} are measured"
-        said.append(f"Around the centre {measured} without a gap, ky = {low - dc} to {high - dc};")
-        rest = lines[(lines < low) | (lines > high)]
-    else:
-        said.append("The line through the centre (DC) is not among them;")
-        rest = lines
-    if not len(rest):
-        said.append("no other line is measured.")
-        return " ".join(said)
-    said.append(f"of the other {len(rest)}, {np.sum(rest < dc)} have negative and {np.sum(rest > dc)} positive ky.")
-    if len(lines) > 1:
-        missing = np.diff(lines) - 1
-        said.append(f"The largest gap between neighbours misses {int(missing.max())} in a row.")
-    return " ".join(said)
+    said = f"{len(lines)} of {len(mask)} lines are measured"
+    if pattern := line_pattern(mask) if len(lines) else "":
+        return f"{said}: they are {pattern}."
+    if not len(lines) or not mask[dc]:
+        return f"{said}, the one through the centre not among them."
+    low, high = gapless_run(mask, dc)
+    around = f"{said}, without a gap from ky = {low - dc} to {high - dc}"
+    below, above = int(np.sum(lines < low)), int(np.sum(lines > high))
+    gap = int((np.diff(lines) - 1).max()) if len(lines) > 1 else 0
+    return (
+        f"{around}; {below} below and {above} above it, with gaps of at most {gap}." if below + above else f"{around}."
+    )
 
 
 ERROR = (
     "Error: norm of the difference of magnitudes to the reference, divided by the norm of the reference. 5 % is hard "
     "to see, 20 % is plain."
 )
-ACCELERATION = (
-    "Acceleration: lines (or samples) of the full grid over those measured, those at the centre included; of spokes "
-    "and spirals, pixels over samples."
-)
-ERROR_BARS = (
-    "Error bars: the standard deviation of each pixel under the posterior. They say where the image is uncertain, and "
-    "are bright where lines are missing that the image needs."
-)
+ACCELERATION = "Acceleration: lines (or samples) of the full grid over those measured; of shots pixels over samples."
+ERROR_BARS = "Error bars: the standard deviation of each pixel under the posterior, bright where it is uncertain."
 READING = (
-    "Error found: norm of the difference of the complex image to the reference, divided by the norm of the reference; "
-    "where that is the scan's own image, its noise is taken off. Beside the image of a file, whose phase is not "
-    "compared, it is the error of the modulus. 5 % is hard to see, 20 % is plain.",
-    "Error predicted: the same as the error bars have it, without a look at the reference: the root of the sum of "
-    "their squares, divided by the norm that the true image is expected to have, from image and error together. It "
-    "holds where model and noise are right.",
+    "Error found: norm of the difference of the complex image to the reference (of the modulus beside an image from a "
+    "file), without the reference's noise, divided by the norm of the reference. 5 % is hard to see, 20 % is plain.",
+    "Error predicted: the same as the error bars have it, without a look at the reference; it holds where model and "
+    "noise are right.",
     ERROR_BARS,
     ACCELERATION,
 )
@@ -533,11 +494,7 @@ def reading_of(layout: Layout) -> tuple[str, ...]:
     axes = f"Arrays: recon.npy has the axes {first} and {second}, behind that of slices where there are several"
     if not across(layout):
         return *READING, f"{axes}, and lies as the picture does."
-    return (
-        *READING,
-        f"{axes}. The picture has {first} across, as the scan's file has it: numpy.transpose of an image, or "
-        "numpy.swapaxes(array, -2, -1) of several, lies as the picture does.",
-    )
+    return *READING, f"{axes}. The picture has {first} across: numpy.swapaxes(array, -2, -1) lies as it does."
 
 
 def first_row(readouts: Readouts, mask: NDArray[np.bool_], result: Reconstruction, frame: Frame) -> list[FirstPicture]:

@@ -242,12 +242,11 @@ def gains_sentences(row: Row) -> str:
         Of `gains_table`.
     """
     usual, few, own = (_float(row[name]) for name in ("usual_error", "few_error", "relative_l2"))
+    usual_mask, few_mask = (with_centre(str(row[f"{name}_mask"]), row[f"{name}_centre"]) for name in ("usual", "few"))
     return (
-        f"The best fixed mask with {row['usual_centre']} centre lines, {row['usual_mask']}, has "
-        f"{percent(usual, COMPARED)}; with fewer, and coil maps from all its lines as designs have them, the best is "
-        f"{with_centre(str(row['few_mask']), row['few_centre'])} with {percent(few, COMPARED)}; {row['strategy']} has "
-        f"{percent(own, COMPARED)}. So a small centre with such maps {_gain(usual, few)}, and the choice of lines "
-        f"{_gain(few, own)}."
+        f"The best fixed mask, {usual_mask}, has {percent(usual, COMPARED)}; a small centre, with maps from all lines "
+        f"as designs have them, {_gain(usual, few)} ({few_mask}: {percent(few, COMPARED)}), and the choice of lines "
+        f"{_gain(few, own)} ({row['strategy']}: {percent(own, COMPARED)})."
     )
 
 
@@ -299,28 +298,14 @@ def duel_verdict(duels: Sequence[Duel], shown: Duel, grid: int, draws: int) -> s
     draws : int
         Draws of the density.
     """
-    return (
-        f"{shown.lines} of {grid} lines: error {percent(shown.mine, COMPARED)} designed, "
-        f"{percent(shown.rival, COMPARED)} drawn from a "
-        f"density that was tuned on another scan (\N{PLUS-MINUS SIGN} {percent(shown.spread)} over {draws} draws). "
-        f"{what_follows(duels)}"
+    mine, rival = (percent(error, COMPARED) for error in (shown.mine, shown.rival))
+    said = (
+        f"{shown.lines} of {grid} lines: error {mine} designed, {rival} from a density tuned on another scan "
+        f"(\N{PLUS-MINUS SIGN} {percent(shown.spread)} over {draws} draws)."
     )
-
-
-def what_follows(duels: Sequence[Duel]) -> str:
-    """Advice from every number of lines at which designed lines were held against a tuned density."""
     counts = {name: [duel.lines for duel in duels if duel.outcome == name] for name in ("better", "as good", "worse")}
     found = [f"{name} at {_listed(numbers)} lines" for name, numbers in counts.items() if numbers]
-    said = f"Designed lines are {', '.join(found)}"
-    dense = sorted([*counts["as good"], *counts["worse"]])
-    if not dense:
-        return f"{said}: design."
-    if counts["better"]:
-        return f"{said}: design at {_listed(counts['better'])}; at {_listed(dense)} take the density, which is cheaper."
-    return (
-        f"{said}: take the density where there is another scan to tune it on, since it needs no posterior; design "
-        "where there is none."
-    )
+    return f"{said} Designed lines are {', '.join(found)}. Where they are not better, the density is cheaper."
 
 
 def _listed(counts: Sequence[int]) -> str:
