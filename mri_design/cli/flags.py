@@ -426,47 +426,26 @@ FirstSlice, AllSlices = own_slices("0"), own_slices("all")
 Slices = Annotated[
     str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
 ]
-With = Annotated[
-    list[str] | None,
-    option(
-        "--with",
-        metavar="FILE",
-        help="Another image of the object for the prior, which the scan's own lines may refuse: another contrast, "
-        "echo, repeat or earlier scan, images or k-space of any format and grid, or the folder of a run; may be "
-        "repeated.",
-    ),
-]
-
-WithinToo = Annotated[
-    list[str] | None,
-    option(
-        "--with",
-        metavar="FILE",
-        help=f"{get_args(With)[1].help.removesuffix('.')}. Of INPUT itself: slices, the mean of those above "
-        "and below each (slices:2: two such), or frames, the earlier and later ones with --contrast all and the like.",
-    ),
-]
-WithOfDesign = Annotated[
-    list[str] | None,
-    option(
-        "--with",
-        metavar="FILE",
-        help=f"{get_args(With)[1].help.removesuffix('.')}. Of several --slices that share the mask: slices, the mean "
-        "of those above and below that of the image (slices:2: two such); and frames: around --contrast, --phase or "
-        "--set N what the same lines measure of the others, before --repetition N all of the earlier one.",
-    ),
-]
 
 
-WithOfInputs = Annotated[
-    list[str] | None,
-    option(
-        "--with",
-        metavar="INPUT=FILE",
-        help="Another image of the object of one of the inputs, as for recon: the prior of its images knows it where "
-        "the lines of a mask agree; may be repeated. Of the only input: --with t1w.nii.gz.",
-    ),
-]
+def other_images(more: str = "", metavar: str = "FILE") -> Any:
+    """The option ``--with``, and what further can be named in a verb."""
+    text = (
+        "Another image of the object, which the scan's own lines may refuse: another contrast, echo, repeat or earlier "
+        "scan, images or k-space of any format and grid, FILE#3 a slice, or the folder of a run; may be repeated."
+    )
+    return Annotated[list[str] | None, option("--with", metavar=metavar, help=f"{text} {more}".rstrip())]
+
+
+With, WithOfInputs = other_images(), other_images("Of the only input: --with t1w.nii.gz.", "INPUT=FILE")
+WithinToo = other_images(
+    "Of INPUT itself: slices, the mean of those above and below each (slices:2: two such), or frames, the earlier and "
+    "later ones with --contrast all and the like."
+)
+WithOfDesign = other_images(
+    "Of several --slices that share the mask: slices, the mean of those above and below that of the image; and frames: "
+    "around --contrast, --phase or --set N what the same lines measure of others, before --repetition N the earlier."
+)
 
 
 def check_with(companions: Sequence[str] | None, recipe: Recipe) -> tuple[str, ...]:
