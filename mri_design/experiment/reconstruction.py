@@ -241,7 +241,7 @@ def _chosen(slice_model: MRSlice, lines: Chosen | None) -> Sequence[int]:
     if isinstance(numbers, Sized) and len(numbers) > size:
         unit = f"{slice_model.candidates.unit}s"
         raise InputError(field=unit, got=f"{len(numbers)} of them", wanted=f"different {unit}, {size} at most")
-    return numbers
+    return numbers if isinstance(numbers, range) else tuple(numbers)  # of two, a list might be a mask
 
 
 def reconstruct_prepared(

@@ -214,6 +214,8 @@ def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan
     assert image.method == "gridded" and image.mask.tolist() == [True, False, True, False, True]
     with pytest.raises(md.InputError):
         spokes.design(4)
+    two = md.load(spokes.data.select_readouts(np.arange(5) < 2), recipe=RECIPE).prepared.slice_model()
+    assert np.isfinite(md.reconstruct(two, method="zero-filled").image).all()
 
 
 def test_a_plane_is_designed_and_reconstructed_by_its_mask(scan: md.LoadedScan) -> None:
