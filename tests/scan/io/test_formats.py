@@ -15,7 +15,7 @@ import pytest
 
 import mri_design as md
 from mri_design.scan import Sampling, measured_lines
-from mri_design.scan.io import SlicedSource, check_declared_shape, read, source, summary
+from mri_design.scan.io import SlicedSource, check_declared_shape, opened, read, source, summary
 from tests.command_line import called
 from tests.scan.io.reading import read_here, refused
 
@@ -128,6 +128,9 @@ def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Pa
         read(toy, limits=md.ReadLimits(max_bytes=64))
     with refused("contrast"):
         read(toy, counters={"contrast": 1})
+    with opened(toy, md.ReadOptions()) as file, file.slice_reader() as slices:
+        np.testing.assert_array_equal(slices.read(1).kspace, file.load().select_slice(1).kspace)
+        assert file.slice(0).name == slices.read(0).name == "head[0]"
     told = called(["info", toy])
     assert told.exit_code == 0 and "32 phase-encode lines" in told.output
     words: list[Any] = [
