@@ -1,20 +1,16 @@
-"""Active learning: which case of a pool to ask the label of next (Nickisch & Seeger 2009, section 3).
+"""Active learning of labels: which case of a pool to ask next (Nickisch & Seeger 2009, section 3).
 
-A pool of cases whose labels can be asked for, and the model of those asked so far.
+A case with features b has the label +1 with probability 1 / (1 + exp(-tau s)), s = b^T u. Under the posterior of the
+labels asked so far s is N(m, r), in units of sigma, and scores say from m and r how much its label would tell
+(`uncertainty`, `bald`, `information_gain_of_labels`).
 
-How much a label would tell: scores of candidates from the mean and variance of their log odds.
+`PoolMarginals` keeps m and r of all cases B valid while labels come in. A label adds the site exp(beta s - pi s^2 / 2),
+A' = A + pi b b^T. With d = A^-1 b, w = B d and k = 1 + r pi
 
-A candidate's s = b^T u is N(mean, variance) under the posterior (units of sigma), its label +1 with probability
-1 / (1 + exp(-tau s)). Nickisch & Seeger 2009, section 3.
+    u' = u + ((beta - m pi) / k) d,   r_j' = r_j - w_j^2 pi / k,   m_j' = m_j + ((beta - m pi) / k) w_j
 
-Marginals of all cases of a pool, kept valid by rank-one updates while labels come in.
-
-A label adds the site exp(b s - pi s^2 / 2) to the posterior, A' = A + pi b b^T. With d = A^-1 b, r = b^T d, m = b^T u
-and k = 1 + r pi (units of sigma)
-
-    u' = u + ((beta - m pi) / k) d,   r_j' = r_j - w_j^2 pi / k,   m_j' = m_j + ((beta - m pi) / k) w_j,   w = B d
-
-and log|A'| = log|A| + log k: one solve and one product with B. Nickisch & Seeger 2009, section 3.
+and log|A'| = log|A| + log k: one solve and one product with B. `PoolDesign` asks labels one by one, and infers the
+weights anew after every block of them.
 """
 
 from __future__ import annotations

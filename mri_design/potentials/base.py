@@ -1,14 +1,11 @@
-"""Sites t(s) of a generalized linear model: what a factor can say about itself, and what it says that it can.
+"""Sites t(s), the factors of a generalized linear model: their base classes, and E log t(s) under a Gaussian.
 
-E log t(s) of one site under a Gaussian, and its derivatives in mean and variance, by quadrature.
+A `Site` knows log t and, where it has them, the derivatives. What it can do it declares in `Site.offers`; what an
+engine needs is compared with that in one place, `requirements.require_offers`.
 
-With f = log t and s ~ N(m, v) on the line, d/dm E f = E f' and d/dv E f = E f'' / 2 = E[f'(s) (s - m)] / (2 v): first
-derivatives are all that is needed, and kinks do no harm. On a modulus s is a vector of d real numbers with covariance
-v I, and f a function of |s|.
-
-A `Site` knows log t and, where it has them, the derivatives. A `SuperGaussian` site is given by a representation as
-well: with x = |s|^2 / sigma^2, log t(s) = g(x) + b s / sigma. It is super-Gaussian where g is convex and decreasing;
-then g(x) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2 (TR-175 section 2), and
+A `SuperGaussian` site is given by a representation as well: with x = |s|^2 / sigma^2, log t(s) = g(x) + b s / sigma. It
+is super-Gaussian where g is convex and decreasing; then g(x) = max over gamma > 0 of -(x / gamma + h(gamma)) / 2
+(TR-175 section 2), and
 
     min over gamma of (z + x) / gamma + h(gamma) = -2 g(x + z),   attained at 1 / gamma = -2 g'(x + z),
 
@@ -16,8 +13,10 @@ so that an engine needs g and its derivatives only. Sites on complex coefficient
 The paper's beta is b sigma. A `MovingSite` has a bound of Gaussian form of which both parameters move, width and
 position (TR-175 appendix A.4).
 
-What a site can do it declares in `Site.offers`; what an engine needs is compared with that in one place,
-`requirements.require_offers`.
+Expectations are by quadrature where a site has no closed form (`line_expectation`, `radial_expectation`). With
+f = log t and s ~ N(m, v) on the line, d/dm E f = E f' and d/dv E f = E f'' / 2 = E[f'(s) (s - m)] / (2 v): first
+derivatives are all that is needed, and kinks do no harm. On a modulus s is a vector of d real numbers with covariance
+v I, and f a function of |s|.
 """
 
 from __future__ import annotations

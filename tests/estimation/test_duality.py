@@ -141,16 +141,13 @@ def test_every_ending_has_the_gap_of_its_image(method, status, real, tiny_model)
     assert estimate.gap.dual <= estimate.gap.primal
 
 
-def test_a_breakdown_leaves_no_certificate(tiny_model):
+def test_breakdowns_and_sites_that_are_not_log_concave_have_no_certificate(tiny_model):
     problem = problem_of(tiny_model("moduli"), 0.0)
     with np.errstate(invalid="ignore"):
         start = np.full(problem.model.image_shape, np.nan + 0j)
         _, convergence, gap = ADMM(max_iterations=3).certified(problem, start)
     assert convergence.status is Status.BREAKDOWN and gap is None
     assert convergence.residual == np.inf
-
-
-def test_no_certificate_without_log_concave_sites(tiny_model):
     model = tiny_model("moduli", lambda scale: StudentT(3.0, scale**2))
     assert duality_gap(problem_of(model), model.back_projection()) is None
     estimate = map_estimate(model, smoothing=0.0)

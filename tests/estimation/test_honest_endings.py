@@ -73,16 +73,13 @@ def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):
         assert excess <= 50 * np.finfo(real).eps * abs(lowest) / size
 
 
-def test_the_status_of_a_stall():
+def test_the_status_of_a_stall_and_what_remains_where_j_stood_still():
     rounding = rounding_of(3.0, -5.0, np.zeros(1, np.complex64))
     assert rounding == pytest.approx(80 * np.finfo(np.float32).eps)
     assert stalled_status(1e-3, 1e-2, 0.0) is Status.CONVERGED
     assert stalled_status(1e-3, 1e-4, 1e-2) is Status.CONVERGED
     assert stalled_status(1e-3, 1e-4, 1e-5) is Status.STALLED
     assert stalled_status(np.nan, 1e-4, 1e-5) is Status.BREAKDOWN
-
-
-def test_nothing_remains_where_j_stood_still_twice():
     excess = RemainingExcess(7.0)
     assert excess.after(7.0) == np.inf
     assert excess.after(7.0) == 0.0

@@ -44,14 +44,11 @@ def test_no_iteration_raises_the_objective(site, solver, tiny_model, model_name)
             assert value <= last + 1e-12 * abs(last)
 
 
-def test_gaussian_sites_are_one_linear_solve(tiny_model):
+def test_gaussian_sites_are_one_linear_solve_and_products_are_counted(tiny_model):
     model = tiny_model("coils", SITES["Gaussian"])
     _, convergence = replace(TIGHT, solver_tolerance=1e-12)(problem_of(model), model.back_projection())
     assert convergence.iterations <= 2
-
-
-def test_multiplications_are_counted(tiny_model):
-    """X^H X and B^H pi B together are one; X and B of the step, needed for the line search, another."""
+    # X^H X and B^H pi B together are one; X and B of the step, needed for the line search, another
     problem = problem_of(tiny_model("moduli"))
     _, convergence = IRLS(tolerance=0.0, max_iterations=3, solver_iterations=4, solver_tolerance=0.0)(
         problem, problem.model.back_projection()

@@ -62,16 +62,13 @@ def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
     assert (np.abs(force[~support]) <= level * 1.005).all()
 
 
-def test_a_start_near_the_answer_leads_to_the_same_answer(tiny_model):
+def test_a_good_start_leads_to_the_same_answer_and_stopping_short_is_flagged(tiny_model):
     model = tiny_model("groups")
     estimate = MapEstimate(1e-2, stages=1, inner=ACCURATE)
     cold, first = estimate(model)
     warm, second = estimate(model, start=cold)
     np.testing.assert_allclose(warm, cold, atol=1e-3)
     assert second.matvecs < first.matvecs
-
-
-def test_stopping_short_is_flagged(tiny_model):
     model = tiny_model("moduli", scale=3.0)
     _, convergence = MapEstimate(inner=IRLS(tolerance=1e-12, max_iterations=1))(model)
     assert convergence.status is Status.MAX_ITERATIONS

@@ -75,12 +75,9 @@ def test_conjugates_are_maxima(site, delta) -> None:
     assert float(got.spread) == pytest.approx(np.exp(found.x[1]), abs=1e-4)
 
 
-def test_a_laplace_site_pressed_to_no_width_sits_on_its_corner() -> None:
+def test_ranges_of_slopes_and_a_site_pressed_to_no_width() -> None:
     got = conjugate(Laplace(2.0), np.array(0.1), np.array(1e-6), Anchor(np.array(0.1), np.array(1e-4)), None)
     assert float(got.spread) == 0 and float(got.mean) == 0
-
-
-def test_the_ranges_of_slopes() -> None:
     assert [float(a) for a in slope_range(Laplace(0.8), ())] == [-0.8, 0.8]
     np.testing.assert_allclose(slope_range(Logistic([1, -1], 2.0), (2,)), [[0, -2], [2, 0]], atol=1e-12)
     assert [float(a) for a in slope_range(Poisson(3), ())] == [-np.inf, 3.0]

@@ -116,7 +116,7 @@ def test_one_parallel_sweep_is_the_bayes_committee_machine() -> None:
     np.testing.assert_allclose(found.precision.dense_real(), P, rtol=1e-8, atol=1e-9)
 
 
-def test_one_site_is_laplaces_approximation_of_it() -> None:
+def test_one_site_is_laplaces_approximation_of_it_and_the_noise_variance_is_a_unit() -> None:
     rng = np.random.default_rng(1)
     row, prior = rng.standard_normal(5), 0.6
     block = md.SiteBlock("label", Dense(row[None]), Logistic(np.array([-1.0])))
@@ -133,9 +133,6 @@ def test_one_site_is_laplaces_approximation_of_it() -> None:
     curvature = p * (1 - p)
     covariance = np.eye(5) / prior - np.outer(row, row) / prior**2 * curvature / (1 + curvature * variance)
     np.testing.assert_allclose(np.linalg.inv(found.precision.dense_real()), covariance, rtol=1e-9)
-
-
-def test_the_noise_variance_is_a_unit() -> None:
     model, *_ = logistic_model(q=100, n=5)
     other = replace(model, noise_variance=9.0)
     np.testing.assert_allclose(mean_of(other, chunk_size=20), 3 * mean_of(model, chunk_size=20), rtol=1e-9)

@@ -127,12 +127,14 @@ def test_single_precision_stays_single(tiny_model) -> None:
     assert all(pi.dtype == np.float32 for pi in posterior.precision.site_precisions)
 
 
-def test_a_warm_start_takes_fewer_updates() -> None:
+def test_a_warm_start_takes_fewer_updates_and_lanczos_variances_give_no_bound() -> None:
     model = mixed(1)
     cold = EXACT.infer(model, np.random.default_rng(0))
     warm = EXACT.infer(model, np.random.default_rng(0), warm_start=WarmStart.from_posterior(cold))
     assert warm.convergence.iterations < cold.convergence.iterations
     assert warm.criterion[-1] == pytest.approx(cold.criterion[-1], rel=1e-10)
+    posterior = VariationalGaussian(Lanczos(steps=3), iterations=3).infer(mixed(), np.random.default_rng(0))
+    assert posterior.criterion_kind == "none" and posterior.criterion == ()
 
 
 def test_large_counts_do_not_overflow() -> None:
@@ -173,11 +175,6 @@ def test_sites_that_are_not_log_concave_reach_the_optimum_or_keep_to_what_can_be
     assert drawn.convergence.converged
     assert np.all(drawn.precision.site_precisions[0] >= 0)
     np.testing.assert_allclose(drawn.mean, posterior.mean, atol=0.02)
-
-
-def test_lanczos_variances_give_no_bound() -> None:
-    posterior = VariationalGaussian(Lanczos(steps=3), iterations=3).infer(mixed(), np.random.default_rng(0))
-    assert posterior.criterion_kind == "none" and posterior.criterion == ()
 
 
 @pytest.mark.parametrize(("scale", "rate"), [(0.01, 1.0), (30.0, 10.0)])

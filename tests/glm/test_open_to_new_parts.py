@@ -121,7 +121,7 @@ class Flatter(Rounded):
     offers = Rounded.offers - {"bound"}
 
 
-def test_a_site_that_claims_too_much_is_found_out() -> None:
+def test_sites_that_claim_too_much_or_too_little_are_refused() -> None:
     class Cornered(md.Laplace):
         offers = md.Laplace.offers | SMOOTH
 
@@ -129,8 +129,6 @@ def test_a_site_that_claims_too_much_is_found_out() -> None:
         with refused("block 'sites'"):
             engine.infer(regression(Cornered(1.0)), np.random.default_rng(0))
 
-
-def test_a_smooth_site_that_does_not_say_so_is_told_how() -> None:
     class Silent(Rounded):
         offers = md.SuperGaussian.offers
 

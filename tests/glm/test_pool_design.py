@@ -162,7 +162,7 @@ def test_negative_variances_drop_candidates_and_mend_sites_of_the_model():
     np.testing.assert_allclose(made.solve(b), np.linalg.solve(A, b), atol=1e-10)
 
 
-def test_conjugate_gradients_serve_many_weights(data, monkeypatch):
+def test_conjugate_gradients_serve_many_weights_and_ties_go_to_the_lowest_index(data, monkeypatch):
     features, labels = data
     dense = begun(PoolDesign(block=5), pool_of(features), labels)
     monkeypatch.setattr("mri_design.glm.labels.DENSE_LIMIT", 3)
@@ -173,9 +173,6 @@ def test_conjugate_gradients_serve_many_weights(data, monkeypatch):
         dense = design.update(dense, index, labels[index], np.random.default_rng(0))
         free = design.update(free, index, labels[index], np.random.default_rng(0))
     np.testing.assert_allclose(free.marginals.variances, dense.marginals.variances, rtol=1e-7)
-
-
-def test_ties_go_to_the_lowest_index():
     pool = LabelPool(np.ones((5, 2)))
     design, rng = PoolDesign(), np.random.default_rng(0)
     assert design.propose(design.begin(pool, [0, 3], [1, -1], rng), rng).index == 1

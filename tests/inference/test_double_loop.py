@@ -92,7 +92,7 @@ def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
         np.testing.assert_allclose(values, other, rtol=1e-10)
 
 
-def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled, rng):
+def test_warm_starts_take_fewer_products_than_cold_ones_from_the_back_projection(settled, rng, tiny_model):
     """One more line, as in a sequential design."""
     before = settled("coils")
     model = before.model
@@ -109,9 +109,6 @@ def test_a_warm_start_finds_the_same_optimum_with_fewer_multiplications(settled,
     np.testing.assert_allclose(warm.mean, cold.mean, atol=5e-3)
     assert warm.criterion[-1] == pytest.approx(cold.criterion[-1], rel=1e-4)
     assert warm.criterion[0] < cold.criterion[0]
-
-
-def test_cold_start_is_the_back_projection_and_the_sites_own_scales(tiny_model):
     model = tiny_model("groups", scale=2.0)
     start = cold_start(model)
     np.testing.assert_array_equal(start.mean, model.back_projection())

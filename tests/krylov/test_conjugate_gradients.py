@@ -59,16 +59,13 @@ def test_real_linear_operators_on_complex_vectors():
     np.testing.assert_allclose(x, rhs.real / (d + re) + 1j * rhs.imag / (d + im), atol=1e-10)
 
 
-def test_residual_is_that_of_the_worst_right_hand_side(matrix, vectors):
+def test_every_right_hand_side_stops_by_itself_and_the_worst_residual_counts(matrix, vectors):
     rhs = vectors((3, 12), 6)
     x, convergence = conjugate_gradients(Counted(matrix), rhs, n_axes=1, tolerance=1e-2)
     true = np.linalg.norm(rhs - x @ matrix.T, axis=1) / np.linalg.norm(rhs, axis=1)
     assert convergence.residual == pytest.approx(true.max(), rel=1e-6)
     assert true.max() <= 1e-2
-
-
-def test_every_right_hand_side_stops_by_itself(matrix, vectors):
-    """An eigenvector is done after one iteration; the batch counts exactly the vectors it multiplied."""
+    # An eigenvector is done after one iteration; the batch counts exactly the vectors it multiplied
     eigenvector = np.linalg.eigh(matrix)[1][:, 3]
     rhs = np.stack([vectors(12, 7), eigenvector.astype(vectors(1, 0).dtype), vectors(12, 8) * 1e-6, 0 * vectors(12, 9)])
     apply = Counted(matrix)
@@ -159,16 +156,13 @@ def test_operators_that_are_not_positive_definite_break_down(trouble, matrix, ve
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_right_hand_sides_and_starts_that_are_not_finite_break_down(value, vectors):
+def test_numbers_that_are_not_finite_and_indefinite_preconditioners_break_down(value, vectors, matrix):
     bad = vectors((2, 12), 17)
     bad[1, 3] = value
     with np.errstate(invalid="ignore"):
         for rhs, start in [(bad, None), (vectors((2, 12), 18), bad)]:
             convergence = conjugate_gradients(lambda u: 2 * u, rhs, n_axes=1, start=start)[1]
             assert convergence.status is Status.BREAKDOWN
-
-
-def test_an_indefinite_preconditioner_breaks_down(matrix, vectors):
     for sign in (-np.ones(12), np.where(np.arange(12) < 6, 1.0, -1.0)):
         convergence = conjugate_gradients(
             Counted(matrix),

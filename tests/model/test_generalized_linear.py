@@ -33,7 +33,7 @@ def valid() -> dict:
     return {"measurement": X, "data": np.ones(X.out_shape, complex), "noise_variance": 0.1, "blocks": (pixels(),)}
 
 
-def test_site_power_pools_moduli_over_groups():
+def test_site_power_pools_moduli_over_groups_and_scales_broadcast_over_sites():
     s = np.arange(60.0).reshape(2, 6, 5) * (1 - 2j)
     single = SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0))
     grouped = SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0), (-3,))
@@ -41,30 +41,24 @@ def test_site_power_pools_moduli_over_groups():
     np.testing.assert_allclose(single.site_power(s), np.abs(s) ** 2)
     np.testing.assert_allclose(grouped.site_power(s), np.sum(np.abs(s) ** 2, axis=0, keepdims=True))
     np.testing.assert_allclose(grouped.site_power(s.real), np.sum(s.real**2, axis=0, keepdims=True))
-
-
-def test_a_model_knows_its_shape_and_coefficients():
-    model = GeneralizedLinearModel(**valid())
-    assert model.image_shape == SHAPE and model.n_axes == 2
-    np.testing.assert_array_equal(model.back_projection(), model.measurement.adjoint(model.data))
-    u = np.ones(SHAPE) + 1j
-    np.testing.assert_array_equal(model.analysis_coefficients(u)[0], u)
-
-
-def test_log_concave_means_every_block_is():
-    mixed = (pixels(), pixels(name="tails", potential=StudentT(3.0, 1.0)))
-    assert GeneralizedLinearModel(**valid()).log_concave
-    assert not GeneralizedLinearModel(**{**valid(), "blocks": mixed}).log_concave
-
-
-def test_scales_may_broadcast_over_sites():
     for scale in (np.ones((6, 1)), np.ones(5), np.ones((6, 5))):
         assert pixels(potential=Laplace(scale)).site_shape == SHAPE
     vectors = SiteBlock("entries", Dense(np.eye(4)), Laplace(np.ones(4)))
     assert vectors.site_shape == (4,)
 
 
-def test_blocks_say_whether_they_are_prior_or_likelihood():
+def test_a_model_knows_its_shape_its_coefficients_and_whether_it_is_log_concave():
+    model = GeneralizedLinearModel(**valid())
+    assert model.image_shape == SHAPE and model.n_axes == 2
+    np.testing.assert_array_equal(model.back_projection(), model.measurement.adjoint(model.data))
+    u = np.ones(SHAPE) + 1j
+    np.testing.assert_array_equal(model.analysis_coefficients(u)[0], u)
+    mixed = (pixels(), pixels(name="tails", potential=StudentT(3.0, 1.0)))
+    assert GeneralizedLinearModel(**valid()).log_concave
+    assert not GeneralizedLinearModel(**{**valid(), "blocks": mixed}).log_concave
+
+
+def test_roles_are_derived_unless_they_are_given_also_in_copies():
     X = Dense(np.eye(2))
 
     def role(site, **more):
@@ -76,9 +70,6 @@ def test_blocks_say_whether_they_are_prior_or_likelihood():
         assert role(site) == "likelihood" and role(site, role="prior") == "prior"
     assert role(Tilted(Gaussian(1.0), 0.5), role="likelihood") == "likelihood"
     assert role(Laplace(1.0), offset=np.ones(2), role="prior") == "prior"
-
-
-def test_a_role_that_was_said_stays_with_a_copy_and_a_derived_one_is_derived_anew():
     said = SiteBlock("b", Dense(np.eye(2)), Gaussian(1.0), role="prior")
     derived = SiteBlock("b", Dense(np.eye(2)), Gaussian(1.0))
     assert replace(said, offset=np.ones(2)).role == "prior"

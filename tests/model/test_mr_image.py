@@ -60,16 +60,13 @@ def test_central_run(lines, n, run):
     assert LineReadouts((n, 4)).central_run(lines) == run
 
 
-def test_signal_level_depends_on_the_centre_alone():
+def test_the_signal_level_is_the_percentile_of_the_image_of_the_centre():
     one, centre = one_slice(), [6, 7, 8, 9, 10]
     level = one.signal_level(centre)
     for outer in ([0], [15, 1, 3], [12, 4]):
         assert one.signal_level([*outer, *centre]) == level
         assert one.signal_level([*centre[::-1], *outer]) == pytest.approx(level, rel=1e-12)
     assert one.signal_level([*centre, 11]) != level
-
-
-def test_signal_level_is_the_percentile_of_the_image():
     one = one_slice()
     full = np.percentile(np.abs(CentredFFT(N).adjoint(one.kspace[0])), 99.5)
     assert one.signal_level(range(16)) == pytest.approx(full, rel=1e-10)
@@ -80,13 +77,17 @@ def test_acquire_follows_the_order():
     np.testing.assert_array_equal(one.acquire([5, 2]), one.kspace[:, [5, 2]])
 
 
-def test_model_is_made_of_the_lines_in_order():
+def test_a_model_is_made_of_the_lines_in_order_and_by_default_of_all_that_hold_data():
     one = one_slice()
     model = one.model([8, 7, 2])
     assert model.measurement.lines.tolist() == [8, 7, 2]
     np.testing.assert_array_equal(model.data, one.kspace[:, [8, 7, 2]])
     assert model.noise_variance == one.noise_variance
     np.testing.assert_allclose(one.encoding()(image()), CentredFFT(N)(image())[None], atol=1e-12)
+    measured = np.ones(N[0], bool)
+    measured[[0, 3]] = False
+    one = one_slice(measured=measured)
+    np.testing.assert_array_equal(one.model().data, one.model(np.flatnonzero(measured).tolist()).data)
 
 
 def test_prior_blocks_and_their_scales():
@@ -165,10 +166,3 @@ def test_lines_with_holes_come_from_data() -> None:
     one = data.slice_model()
     assert one.samples is not None
     np.testing.assert_array_equal(one.grid_samples(one.measured), mask)
-
-
-def test_the_model_is_of_all_lines_that_hold_data_by_default() -> None:
-    measured = np.ones(N[0], bool)
-    measured[[0, 3]] = False
-    one = one_slice(measured=measured)
-    np.testing.assert_array_equal(one.model().data, one.model(np.flatnonzero(measured).tolist()).data)

@@ -35,16 +35,13 @@ def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisio
     assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
 
 
-def test_draws_keep_the_precision_of_the_mean_and_repeat_with_the_seed(tiny_model, random_precisions):
+def test_draws_keep_their_precision_repeat_with_the_seed_and_say_if_they_stopped_short(tiny_model, random_precisions):
     model = tiny_model("moduli", real=np.float32)
     posterior = posterior_of(model, tuple(p.astype(np.float32) for p in random_precisions(model, 3)))
     first, again, other = (posterior.draw(np.random.default_rng(seed), 3)[0] for seed in (4, 4, 5))
     assert first.dtype == np.complex64
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 0.1
-
-
-def test_draws_that_did_not_converge_say_so(tiny_model, random_precisions):
     model = tiny_model("moduli")
     posterior = posterior_of(model, random_precisions(model, 6))
     assert posterior.draw(np.random.default_rng(7), 2, max_iterations=1)[1].status is Status.MAX_ITERATIONS

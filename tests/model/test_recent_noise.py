@@ -32,7 +32,7 @@ def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
     assert operator.made == 2
 
 
-def test_another_generator_kind_count_or_precision_is_other_noise():
+def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines_are_not():
     kept = RecentNoise(1 << 20)
     asked = [
         (FiniteDifferences(SHAPE), 0, 2, SINGLE),
@@ -47,9 +47,6 @@ def test_another_generator_kind_count_or_precision_is_other_noise():
             found = kept(operator, np.random.default_rng(seed), count, real)
             expected = operator.shared_noise(np.random.default_rng(seed), count, real)
             np.testing.assert_array_equal(found, expected)
-
-
-def test_lines_that_were_added_take_the_noise_that_was_kept():
     kept = RecentNoise(1 << 20)
     few, more = CartesianLines([1, 2], SHAPE), CartesianLines([1, 2, 5], SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)

@@ -44,15 +44,12 @@ def test_images_on_a_larger_grid_are_those_with_zeros_around(dtype, small, grid)
     np.testing.assert_array_equal(images, kept)
 
 
-def test_a_slice_of_a_larger_array_is_filtered_too():
+def test_slices_of_larger_arrays_are_filtered_and_batches_have_the_bits_of_one():
     stack = noise((3, 16, 48), np.complex128, 4)
     images, response = stack[::2, :, ::3], np.arange(256.0).reshape(16, 16)
     np.testing.assert_allclose(
         filter_images(images, in_groups(response, images.dtype)), plain(images, response), atol=1e-10
     )
-
-
-def test_the_same_bits_alone_and_in_a_batch():
     images, response = noise((5, 32, 64), np.complex64, 5), in_groups(np.random.default_rng(6).random((32, 64)), "F")
     together = filter_images(images, response)
     for one, image in zip(together, images, strict=True):

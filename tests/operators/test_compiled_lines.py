@@ -39,10 +39,14 @@ def test_lines_are_filtered_as_by_the_plain_transform(dtype, grid, batch, coils)
     assert np.abs(found - expected).max() <= ROUNDING[dtype] * np.abs(expected).max()
 
 
-def test_a_slice_of_a_larger_array_is_filtered_too():
+def test_slices_of_larger_arrays_are_filtered_and_batches_have_the_bits_of_one():
     stack = noise((3, 16, 48), np.complex128, 4)
     u, mask = stack[::2, :, ::3], np.arange(16.0)
     np.testing.assert_allclose(filter_lines(u, mask, None), plain(u, mask, None), atol=1e-12)
+    u, maps = noise((5, 32, 40), np.complex64, 7), noise((4, 32, 40), np.complex64, 8)
+    for X in (cartesian([1, 5, 16], (32, 40)), cartesian([1, 5, 16], (32, 40), maps)):
+        together = X.gram(u)
+        assert all((X.gram(one) == image).all() for one, image in zip(u, together, strict=True))
 
 
 @pytest.mark.parametrize("grid", [(1, 8), (17, 8), (34, 16), (8, 3)], ids=str)
@@ -52,13 +56,6 @@ def test_sizes_it_does_not_know_go_to_the_library(grid):
     X = cartesian(sorted(set(lines)), grid, maps)
     expected = X.adjoint(X(u))
     np.testing.assert_allclose(X.gram(u), expected, atol=1e-5 * np.abs(expected).max())
-
-
-def test_the_same_bits_alone_and_in_a_batch():
-    u, maps = noise((5, 32, 40), np.complex64, 7), noise((4, 32, 40), np.complex64, 8)
-    for X in (cartesian([1, 5, 16], (32, 40)), cartesian([1, 5, 16], (32, 40), maps)):
-        together = X.gram(u)
-        assert all((X.gram(one) == image).all() for one, image in zip(u, together, strict=True))
 
 
 # compiled, and by the library
@@ -80,14 +77,11 @@ def test_rotated_lines_are_as_far_from_the_rotated_data(grid, coils, batch):
     )
 
 
-def test_rotated_lines_keep_single_precision():
+def test_rotated_lines_keep_single_precision_and_travel_without_what_is_made_again():
     X = cartesian([3, 9], (16, 24), noise((2, 16, 24), np.complex64, 1))
     Q, rotated = X.rotated(noise(X.out_shape, np.complex64, 2))
     assert rotated.dtype == Q(noise((16, 24), np.complex64, 3)).dtype == Q.adjoint(rotated).dtype == np.complex64
     assert Q.gram is X.gram
-
-
-def test_what_is_made_again_does_not_travel():
     X = cartesian([3, 9], (16, 24), noise((2, 16, 24), np.complex64, 1))
     alone = len(pickle.dumps(X))
     u = noise((2, 16, 24), np.complex64, 3)

@@ -39,13 +39,10 @@ def test_gram_and_spread_by_hand(kind, sparse, rng):
     np.testing.assert_allclose(operator.spread(root), np.diag(B @ root.T @ root @ B.T), atol=1e-14)
 
 
-def test_rows_beyond_one_chunk(rng):
+def test_rows_beyond_one_chunk_and_single_precision(rng, sparse):
     matrix = rng.standard_normal((9001, 2))
     for operator in (Dense(matrix), SparseMatrix(scipy.sparse.csr_array(matrix))):
         np.testing.assert_allclose(operator.spread(np.eye(2)), (matrix**2).sum(axis=1))
-
-
-def test_single_precision_stays_single(sparse, rng):
     u = rng.standard_normal(5).astype(np.float32)
     assert SparseMatrix(sparse)(u).dtype == np.float32
 

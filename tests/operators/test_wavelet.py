@@ -27,15 +27,12 @@ def test_isometric_on_grids_that_do_not_divide(name, grid, levels, padded):
     np.testing.assert_allclose(W.conj().T @ W, np.eye(W.shape[1]), atol=1e-10)
 
 
-def test_level_map_counts_every_level_and_marks_the_coarse_corner():
+def test_levels_are_where_the_map_says_and_a_constant_is_coarse_alone():
     levels = Wavelet((16, 8), "db4", 2).level_map()
     assert levels.shape == (16, 8)
     assert np.bincount(levels.ravel()).tolist() == [4 * 2, 3 * 4 * 2, 3 * 8 * 4]
     assert (levels[:4, :2] == 0).all()
     assert (levels[8:] == 2).all() and (levels[:, 4:] == 2).all()
-
-
-def test_a_constant_image_lives_in_the_coarse_coefficients_alone():
     operator = Wavelet((16, 16), "db4", 2)
     coefficients, levels = operator(np.ones((16, 16), dtype=complex)), operator.level_map()
     assert np.abs(coefficients[levels > 0]).max() < 1e-9

@@ -18,7 +18,7 @@ def test_standard_errors_follow_from_the_number_of_samples(tiny_model, random_pr
         assert relative.mean() == pytest.approx(np.sqrt(factor / 400), rel=0.05)
 
 
-def test_samples_are_handed_on_and_seeds_repeat(tiny_model, random_precisions):
+def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_model, random_precisions):
     model = tiny_model("coils")
     pi = random_precisions(model, 4)
     first, again, other = (run_on(MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
@@ -28,9 +28,6 @@ def test_samples_are_handed_on_and_seeds_repeat(tiny_model, random_precisions):
     power = np.abs(model.blocks[1].analysis(first.samples)) ** 2
     np.testing.assert_allclose(first.values[1], power.mean(axis=0))
     assert first.log_determinant is None
-
-
-def test_solves_cut_short_are_flagged(tiny_model, random_precisions):
     model = tiny_model("moduli")
     result = run_on(MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
     assert result.convergence.status is Status.MAX_ITERATIONS

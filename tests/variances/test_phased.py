@@ -116,7 +116,7 @@ def test_unbiased_and_far_nearer_than_plain_draws(coils, apart):
     assert np.sqrt(np.mean(((images.mean(axis=0) - pixels) / error) ** 2)) < 1.3
 
 
-def test_draws_a_few_at_a_time_are_the_same():
+def test_draws_a_few_at_a_time_are_the_same_and_single_precision_stays_single():
     precision = precision_of()
     whole = run(ControlVariate(8, with_bias=False), precision)
     real = precision.site_precisions[0].dtype
@@ -125,9 +125,6 @@ def test_draws_a_few_at_a_time_are_the_same():
     np.testing.assert_allclose(together(little.values), together(whole.values), rtol=1e-6)
     np.testing.assert_allclose(little.image, whole.image, rtol=1e-6)
     assert whole.explained is not None
-
-
-def test_single_precision_stays_single():
     precision = precision_of()
     single = tuple(pi.astype(np.float32) for pi in precision.site_precisions)
     precision = PosteriorPrecision(precision.measurement, precision.blocks, single)
