@@ -103,7 +103,7 @@ class ScanImage(Saved):
         The interval is that of a Gaussian around the modulus of the mean, from 0 up. Real and imaginary part share the
         variance of a complex pixel, so that the modulus, which only the error along its phase changes, deviates by
         `sd` over the square root of 2. The standard deviations are those of the image: where readouts could be held
-        back they are scaled to the error that those predict (`Reconstruction.std_factor`; see docs/error-bars.md).
+        back they are scaled to the error that those predict (`Reconstruction.std_factor`; see docs/reconstruct.md).
         Pixels are wrong together: for means of regions ask `measure`, for anything else `sample`.
 
         Parameters
