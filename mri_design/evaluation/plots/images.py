@@ -105,9 +105,7 @@ def std_maps(
     maps = {"posterior std": std}
     if reference is not None:
         maps["actual error"] = np.abs(np.asarray(image) - np.asarray(reference))
-    panels = [
-        ImagePanel(shown, *words) for shown, words in zip(maps.values(), zip(maps, captions, strict=False), strict=True)
-    ]
+    panels = [ImagePanel(shown, name, text) for (name, shown), text in zip(maps.items(), captions, strict=False)]
     unit = _unit(image if reference is None else reference)
     return _maps(list(maps.values()), panels, frame, 2, f"per pixel ({unit})")
 
