@@ -125,6 +125,11 @@ def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> Non
     assert rows[8] == {"lines": "3", "line": "0", "ky": "-4", "measured": "no", "predicted": "2", "actual": "8"}
 
 
+def test_a_rule_that_knows_nothing_shows_its_mask_alone(folder: RunFolder) -> None:
+    for trace, written in ((replace(TRACE, steps=()), set()), (BLIND, {"steps.csv"})):
+        assert len(save_design(folder, account_of(trace), LINES, 1.0)) == 1 and tables(folder) == written
+
+
 def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None:
     plane = PlaneReadouts((2, 4))
     sections = save_design(folder, account_of(KNOWING, checks(unit="sample")), plane, 1.0)
