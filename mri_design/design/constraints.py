@@ -5,6 +5,7 @@ Lines, the samples of a plane and shots at equispaced angles each have their own
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -21,19 +22,19 @@ from mri_design.readouts import PlaneReadouts
 Half = Literal["positive", "negative"]
 
 
-class Constraints:
+class Constraints(ABC):
     """Constraints of a sequence on the candidates of a grid, of whatever kind: see `LineConstraints`."""
 
     max_jump: int | None = None
     centre: int = 0
 
+    @abstractmethod
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
         """Candidates that may be measured at all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
         """Candidates to measure before the first decision."""
-        raise NotImplementedError
 
     def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
         """Candidates that no design may lack."""

@@ -81,6 +81,8 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
         asked.append(step.predicted_error)
         return UntilError(0.9)(step)
 
+    end = made.run(slices, begun, 29, closing=True).trace.closing
+    assert end is not None and 0 < end.predicted_error < 1
     trace = made.run(slices, begun, 60, stop=rule).trace
     assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
