@@ -644,10 +644,10 @@ def left_out_text(header: Mapping[str, str], asked: Collection[str] = ()) -> str
     header : mapping of str to str
         Of a scan or a stack of images.
     asked : collection of str
-        Names of entries about what somebody chose, which is no news: "contrast", "repetition".
+        Names of entries about what the user chose, which is no news: "contrast", "repetition".
     """
-    told = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(header).items() if name not in asked]
-    return ". ".join([*_slice_text(header), *told])
+    parts = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(header).items() if name not in asked]
+    return ". ".join([*_slice_text(header), *parts])
 
 
 def _counted(number: int, what: str) -> str:

@@ -36,7 +36,7 @@ class SliceGeometry:
     pixel : tuple of float
         Size of a pixel along (ky, kx).
     thickness : float or None
-        Of the slice; None where nobody says.
+        Of the slice; None if unknown.
     centre : tuple of float, optional
         Where pixel (N_y // 2, N_x // 2) lies; None where the file does not say.
     phase, read, normal : tuple of float, optional

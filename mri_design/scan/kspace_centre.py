@@ -26,7 +26,7 @@ CENTRE = "centre_of_k-space"
 LINES_OF_NOISE = "lines_of_noise"
 """Entry of a scan's header: lines that were most likely not measured."""
 GIVEN_CENTRE = "centre_in_file_given"
-"""Entry of a scan's header: where somebody says that the centre is in the file."""
+"""Entry of a scan's header: where the user says that the centre is in the file."""
 SAMPLES, PART = 3, 0.03
 """A centre that is off by no more than so many samples, or by this part of the grid, stays where it is."""
 _SMALLEST = 12
@@ -81,10 +81,10 @@ class Centre:
     def entries(self, across: str) -> dict[str, str]:
         """What a scan's header says of it, with samples called ``across``."""
         notice = self.notice(across)
-        told = {CENTRE: notice} if notice else {}
+        entries = {CENTRE: notice} if notice else {}
         if self.known_by == "given":
-            told[GIVEN_CENTRE] = f"line {self.place[0]}, {across} {self.place[1]}"
-        return told
+            entries[GIVEN_CENTRE] = f"line {self.place[0]}, {across} {self.place[1]}"
+        return entries
 
     def notice(self, across: str) -> str:
         """What a user has to know of it, with samples called ``across``; empty where nothing is moved or doubted."""
@@ -128,7 +128,7 @@ def find_centre(kspace: NDArray[np.complexfloating], samples: NDArray[np.bool_],
     samples : bool array, shape (ky, kx)
         Which of them were measured.
     given : tuple of int, optional
-        Line and sample of the centre, where somebody knows it.
+        Line and sample of the centre, if it is known.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def find_centre(kspace: NDArray[np.complexfloating], samples: NDArray[np.bool_],
 
 
 def given_centre(grid: Place, place: Place) -> Centre:
-    """A centre that somebody knows.
+    """A centre that is known.
 
     Raises
     ------
@@ -169,8 +169,8 @@ def centred(scan: KSpaceData, centre: Centre) -> KSpaceData:
 
     Images keep their magnitudes, pixel by pixel: what leaves the grid on one side comes in on the other.
     """
-    told = centre.entries("partition" if scan.volume else "sample")
-    known = replace(scan, header={**scan.header, **told, **_doubt_of_lines(scan, centre)})
+    noted = centre.entries("partition" if scan.volume else "sample")
+    known = replace(scan, header={**scan.header, **noted, **_doubt_of_lines(scan, centre)})
     if centre.shift == (0, 0):
         return known
     turn = _turn(scan.grid_shape) if centre.turned else np.ones((1, 1), np.complex64)
@@ -212,8 +212,8 @@ def summary_with_its_centre(summary: ScanSummary, given: Place | None = None) ->
     centre = find_centre(summary.part.kspace[0], summary.samplings[summary.index].samples, given)
     part = centred(summary.part, centre)
     samplings = tuple(Sampling(np.roll(one.samples, centre.shift, (0, 1))) for one in summary.samplings)
-    told = {name: part.header[name] for name in (CENTRE, GIVEN_CENTRE, LINES_OF_NOISE) if name in part.header}
-    return replace(summary, part=part, samplings=samplings, header={**summary.header, **told})
+    entries = {name: part.header[name] for name in (CENTRE, GIVEN_CENTRE, LINES_OF_NOISE) if name in part.header}
+    return replace(summary, part=part, samplings=samplings, header={**summary.header, **entries})
 
 
 def strongest_of_lines(kspace: NDArray[np.complexfloating]) -> NDArray[np.float64]:

@@ -287,7 +287,7 @@ def refused_samples(kspace: NDArray[Any]) -> str:
 def require_dynamic_range(kspace: NDArray[Any], name: str = "kspace") -> None:
     """Refuse samples of which some are beyond all others by more than a receiver can measure.
 
-    Files hold such samples where memory was written that nobody had filled, or where bits flipped. Exact zeros are no
+    Files hold such samples where memory was never filled before it was written, or where bits flipped. Zeros are no
     samples. The scale does not matter: all samples may be very large, or very small.
 
     Parameters

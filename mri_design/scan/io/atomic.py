@@ -198,7 +198,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        # write() reports no file name, and the temporary's name would help nobody.
+        # write() reports no file name, and the temporary's name would not help.
         reason = error.strerror or str(error)
         raise OSError(error.errno or errno.EIO, f"{reason}, while writing", str(path)) from error
     finally:

@@ -192,7 +192,7 @@ class _Pair(Source):
     def load(self) -> Content:
         """Read the samples, and name their axes."""
         stored, header, path = self.array.read(self.array.lengths), self.header, self.array.path
-        if header.dims is not None:  # given in the place of BART's own names
+        if header.dims is not None:  # given instead of BART's own names
             array = stored.reshape(_kept(stored.shape, header.dims))
             return scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
         _refuse_further_axes(stored)
@@ -272,7 +272,7 @@ def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
 
 
 def _refuse_slices(array: NDArray[np.complex64], named: Sequence[str]) -> None:
-    """Refuse slices in the place of partitions: the energy of these gathers in the middle, as that of readouts does."""
+    """Refuse slices that stand as partitions: the energy of partitions gathers in the middle, as that of readouts."""
     if any(named.count(name) and named.index(name) not in gathering(array) for name in ("k0", "k1")):
         return
     axis = named.index("k2")

@@ -180,7 +180,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
 
 
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
-    """Refuse anything but samples along a trajectory where somebody asked for the matrix of their image."""
+    """Refuse anything but samples along a trajectory where the matrix of an image was asked for."""
     if matrix is not None and not isinstance(held, TrajectoryData):
         got = f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own"
         cure = f"Leave out {option('matrix')}, or matrix under [input] in the recipe."
@@ -275,7 +275,7 @@ def _refuse_other_files(path: Path) -> None:
         return
     with path.open("rb") as stream:
         head = stream.read(512)
-    got, cure = next((told for mark, told in _FOREIGN.items() if head.startswith(mark)), ("", ""))
+    got, cure = next((known for mark, known in _FOREIGN.items() if head.startswith(mark)), ("", ""))
     if _is_stream(head):
         got, cure = "a stream of ISMRMRD messages", "Convert it: ismrmrd_stream_to_hdf5 -i {name} -o {stem}.h5."
     if head.startswith(b"# Pulse"):

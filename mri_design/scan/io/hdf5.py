@@ -163,7 +163,7 @@ def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:
 _ATTRIBUTES = ("acquisition", "max", "norm")  # the patient's identifier is left where it is
 
 
-_TOLD_BY = ("ismrmrd_header", "mask")
+_MARKS = ("ismrmrd_header", "mask")
 _USUAL = {3: ("slice", "kx", "ky"), 4: ("slice", "coil", "kx", "ky")}
 
 
@@ -270,8 +270,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         top = "kspace" in file and not _is_group(file, "kspace")
         name = "kspace" if top else _only_complex(file) or "kspace"
         stored = require_dataset(file, name, limits, numbers=True)
-        told = any(has_object(file, beside) for beside in _TOLD_BY) or any(name in file.attrs for name in _ATTRIBUTES)
-        header = _header_of_array(path, stored, options, told)
+        marked = any(has_object(file, beside) for beside in _MARKS) or any(name in file.attrs for name in _ATTRIBUTES)
+        header = _header_of_array(path, stored, options, marked)
         if header is not None:
             array = _Array(stored, header.from_matlab and header.dims is None and stored.ndim > 3)
             yield ArraySource(path, "kspace", {"kspace": array}, header, limits)
@@ -332,7 +332,7 @@ class _Array:
         return self.whole()[number : number + 1]
 
 
-def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, told: bool) -> ArrayHeader | None:
+def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:
     """How an array is read that is no volume of fastMRI's; None of one that is."""
     matlab = "MATLAB_class" in stored.attrs
     text = {"format": "MATLAB v7.3" if matlab else "HDF5", "dataset": str(stored.name).removeprefix("/")}
@@ -340,9 +340,9 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     if header.dims is not None:
         return replace(header, dims=header.dims[::-1]) if matlab else header
     usual, real = _USUAL.get(stored.ndim), stored.dtype.kind in "iuf"
-    if told and real and stored.shape[-1:] == (2,) and stored.ndim - 1 in _USUAL:
+    if marked and real and stored.shape[-1:] == (2,) and stored.ndim - 1 in _USUAL:
         return replace(header, dims=(*_USUAL[stored.ndim - 1], PAIR))
-    if matlab or (not told and (usual is None or real)):
+    if matlab or (not marked and (usual is None or real)):
         return header
     if usual is None:
         return None
@@ -350,7 +350,7 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, tol
     def part(number: int) -> NDArray[np.complex64]:
         return to_complex64("kspace", stored[number : number + 1])
 
-    if told:
+    if marked:
         along, last = gathering(part(len(stored) // 2)), [stored.ndim - 2, stored.ndim - 1]
         if along != last:
             along = gathering(to_complex64("kspace", stored[()]))

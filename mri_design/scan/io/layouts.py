@@ -199,7 +199,7 @@ def looks_like_coils(array: NDArray[Any], axis: int) -> bool:
 
 
 def _exchanged(names: Sequence[str]) -> str:
-    """Names with coils in the place of slices, and the other way round."""
+    """Names with coils and slices exchanged."""
     other = {"coil": "slice", "slice": "coil"}
     return ",".join(other.get(name, name) for name in names)
 

@@ -35,8 +35,8 @@ _HEADER_SIZES = (348, 540)
 _HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
 _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
 """By what lengths of a unit, as nibabel names it, are multiplied."""
-_UNHEARD = logging.Logger("mended headers")
-_UNHEARD.disabled = True
+_SILENT = logging.Logger("mended headers")
+_SILENT.disabled = True
 WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
 """Entry of the headers of such images."""
 
@@ -179,7 +179,7 @@ def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
     """
     header = kind.header_class(content[: kind.header_class.template_dtype.itemsize], check=False)
     stored = header["pixdim"][1:4].tolist()
-    header.check_fix(logger=_UNHEARD)
+    header.check_fix(logger=_SILENT)
     factor = _MILLIMETRES.get(header.get_xyzt_units()[0], math.nan)
     sizes = zip(header.get_zooms()[:3], stored, strict=False)
     return header, [float(side) * factor if one else math.nan for side, one in sizes]
@@ -188,7 +188,7 @@ def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
 def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:
     """Sizes, and place and directions where the header says that its affine leads to coordinates.
 
-    Ones everywhere without a unit are what a header has where nobody gave it sizes.
+    Ones everywhere without a unit are what a header has without given sizes.
     """
     unit = header.get_xyzt_units()[0]
     if unit == "unknown" and all(side == 1 or math.isnan(side) for side in sides):

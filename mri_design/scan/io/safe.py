@@ -13,7 +13,7 @@ from typing import Any
 
 from mri_design.errors import InputError, MriDesignError
 
-# Text files that version control leaves in the place of large data that was never fetched.
+# Text files that version control leaves instead of large data that was never fetched.
 _POINTERS = (b"version https://git-lfs.github.com/spec/", b"/annex/objects/", b"../.git/annex/objects/")
 _SMALL_ENOUGH_TO_EXPAND = 64 * 2**20
 

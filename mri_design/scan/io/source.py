@@ -55,7 +55,7 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How somebody wants a file to be read.
+    """How a file is to be read.
 
     Parameters
     ----------
@@ -67,16 +67,16 @@ class ReadOptions:
         Which "contrast", "phase", "repetition" and "set" of raw data to read, and which "encoding" (space), by the
         file's own numbers; the first of those that are not named.
     matrix : tuple of int, optional
-        Pixels (ky, kx) of the image of samples along a trajectory, in the place of what the file says.
+        Pixels (ky, kx) of the image of samples along a trajectory, instead of what the file says.
     centre : tuple of int, optional
         Line and sample of the centre of k-space on the grid that is read, counted from 0; by default what the file
         says, or else what the samples show (`find_centre`).
     noise : bool
-        Whether to read what the arrays of a file say of the noise: not where somebody tells it.
+        Whether to read what the arrays of a file say of the noise: not if it is given.
     only_noise : bool
         Whether to open raw data for their noise readouts alone (`Source.noise`): there need be no image.
     dims : sequence of str, optional
-        Names of the axes of an array, in the place of what the file says.
+        Names of the axes of an array, instead of what the file says.
 
     Raises
     ------
@@ -330,7 +330,7 @@ class CentredSource(Source):
     source : Source
         As a reader opens it.
     given : tuple of int, optional
-        Line and sample of the centre, where somebody says them.
+        Line and sample of the centre, if they are given.
     """
 
     source: Source
@@ -376,8 +376,8 @@ class CentredSource(Source):
 
     def summary(self) -> Summary:
         """The summary of the source, with its samples and sampling moved."""
-        told = self.source.summary()
-        return summary_with_its_centre(told, self.centre) if isinstance(told, ScanSummary) else self._elsewhere(told)
+        held = self.source.summary()
+        return summary_with_its_centre(held, self.centre) if isinstance(held, ScanSummary) else self._elsewhere(held)
 
     def _found(self, slices: SliceReader, number: int, part: KSpaceData) -> Centre:
         """The centre that the slice nearest to the middle shows which can be read, ``part`` being that of a number."""
@@ -390,7 +390,7 @@ class CentredSource(Source):
         return find_centre(part.kspace[0], part.samplings[0].samples, self.centre)
 
     def _elsewhere(self, held: Held) -> Held:
-        """What is no k-space on a grid, refused where somebody says where its centre is."""
+        """What is no k-space on a grid, refused if its centre is given."""
         if self.centre is not None:
             cure = f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too."
             got = "given for samples along a trajectory, or for images"

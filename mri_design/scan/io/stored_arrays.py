@@ -1,7 +1,7 @@
 """Arrays by name, with the header file that says what their axes mean, become a scan or a stack of images.
 
-A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, in the place of slices. Samples along
-a trajectory lie on no grid: which array is what, in which unit, and on which grid their image lies is told here, too.
+A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, instead of slices. Samples along
+a trajectory lie on no grid: which array is what, in which unit, and on which grid their image lies stands here, too.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ArrayHeader:
     centre : tuple of int, optional
         Line and sample of the centre of k-space, where it is not at ``N // 2``.
     matrix : tuple of int, optional
-        Pixels (ky, kx) of the image along a trajectory, where somebody asked for them; those of the header are in
+        Pixels (ky, kx) of the image along a trajectory, if they were asked for; those of the header are in
         ``text``.
     counters : mapping of str to int
         Which repetition and contrast to read, of arrays with such axes; the first where none is given.
@@ -109,7 +109,7 @@ class ArrayHeader:
     text: Mapping[str, str] = field(default_factory=dict)
 
     def asked(self, options: ReadOptions) -> ArrayHeader:
-        """The header with what somebody asks for: axes by their names, a matrix, a repetition."""
+        """The header with what was asked for: axes by their names, a matrix, a repetition."""
         asked = replace(self, matrix=options.matrix, counters=options.counters)
         return asked if options.dims is None else replace(asked, dims=tuple(options.dims), phase_encode_axis=None)
 
@@ -129,14 +129,14 @@ class ArrayHeader:
 
 
 def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
-    """Read the header file beside the array at ``path`` (same stem, ``.json``); one without fields where there is none.
+    """Read the header file beside the array at ``path`` (same stem, ``.json``); one without fields if there is none.
 
     Parameters
     ----------
     path : Path
         The array.
     options : ReadOptions
-        The bound on the header's length, and what is asked for in the place of what the header says.
+        The bound on the header's length, and what is asked for instead of what the header says.
 
     Raises
     ------
@@ -570,7 +570,7 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
     Raises
     ------
     InputError
-        For arrays that do not fit together, a matrix that is none or cannot be told, positions that cannot be in the
+        For arrays that do not fit together, a matrix that is none or unknown, positions that cannot be in the
         header's unit, and as `TrajectoryData`.
     """
     kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header.text)
