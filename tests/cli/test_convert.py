@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design.scan.io import read
 from tests.cli.folders import Run
 
 

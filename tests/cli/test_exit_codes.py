@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation import RunFolder
 from mri_design.scan.io import atomic
 from tests.cli.folders import Run, Spawn
 

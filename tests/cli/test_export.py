@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from mri_design.runs.export import DEFAULTS
-from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.mrd import mrd_skeleton_bytes
-from mri_design.sequences.orders import LineOrder
+from mri_design.scan import SliceGeometry
+from mri_design.scan.writing import mrd_skeleton_bytes
+from mri_design.sequences import LineOrder, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
-from mri_design.sequences.scanner import SequenceSettings, load_scanner
 from tests.cli.folders import Designed, Run
 
 pydicom = pytest.importorskip("pydicom")

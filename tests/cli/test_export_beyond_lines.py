@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.evaluation.tables import read_csv
-from mri_design.scan.io.bart import read_pair
+from mri_design.evaluation import read_csv
+from mri_design.scan.io import read_pair
 from tests.cli.folders import Run
 
 nibabel = pytest.importorskip("nibabel")

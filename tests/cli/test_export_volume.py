@@ -10,8 +10,8 @@ import pytest
 
 from mri_design import load_phantom
 from mri_design.errors import InputError
-from mri_design.scan.geometry import SliceGeometry, stacked
-from mri_design.scan.writing.mrd import mrd_scan_bytes
+from mri_design.scan import SliceGeometry, stacked
+from mri_design.scan.writing import mrd_scan_bytes
 from tests.cli.folders import Run
 
 COUNT, GAP = 3, 6.5

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.evaluation.tables import read_csv
+from mri_design.evaluation import read_csv
 from tests.cli.folders import Run
 
 

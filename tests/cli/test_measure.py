@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.evaluation.tables import read_csv
+from mri_design.evaluation import read_csv
 from tests.cli.folders import Run
 
 

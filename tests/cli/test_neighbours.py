@@ -10,8 +10,7 @@ from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
 from mri_design.errors import InputError, UsageError
-from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.volume import Around
+from mri_design.experiment import Around, load_recipe
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import other_frames
 from mri_design.runs.recon import volume

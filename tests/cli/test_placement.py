@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from mri_design import KSpaceData
-from mri_design.scan.io.formats import read
+from mri_design.scan.io import read
 from tests.cli.folders import Run, settings
 from tests.scan.io.twix_file import Measurement, write_twix
 

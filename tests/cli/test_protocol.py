@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 
 from mri_design import load_recipe, make_strategy, prepare, run_design, zero_filled
+from mri_design.design import ReferenceSlice, TrainingResidual
 from mri_design.design import slices as keeping
-from mri_design.design.strategies.trained import TrainingResidual
-from mri_design.design.trials import ReferenceSlice
 from mri_design.evaluation.run_folder import OUTPUTS
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment import load_input
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study as comparison_pieces
 from tests.cli.folders import Designed, Run, manifest, order, rows, settings

@@ -12,9 +12,8 @@ from typer.testing import Result
 
 import mri_design as md
 from mri_design import InputError
-from mri_design.experiment.calibration import prepare
-from mri_design.experiment.inputs import with_noise_samples
-from mri_design.scan.io.formats import read
+from mri_design.experiment import prepare, with_noise_samples
+from mri_design.scan.io import read
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.test_ismrmrd import SECOND
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.experiment.stored_designs import load_trained
+from mri_design.experiment import load_trained
 from tests.cli.folders import Designed, Run, files, manifest, rows, settings
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import NonUniformFourier, load_phantom, measure
-from mri_design.operators.nonuniform import density_weights
+from mri_design.operators import density_weights
 from tests.cli.folders import Run, page, rows, settings
 
 pytest.importorskip("finufft")

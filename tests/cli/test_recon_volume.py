@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import Recipe, load_phantom
-from mri_design.experiment.inputs import load_scan
-from mri_design.experiment.volume import opened_slices
+from mri_design.experiment import load_scan, opened_slices
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
 from tests.cli.test_design_slices import PLAIN

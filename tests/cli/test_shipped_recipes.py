@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.experiment.recipe import shipped_recipes
+from mri_design.experiment import shipped_recipes
 from tests.cli.folders import Run
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.operators.conventions import to_image
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators import NonUniformFourier, to_image
 from tests.cli.folders import Run, manifest, page, rows
 
 pytest.importorskip("finufft")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mri_design.experiment.stored_designs import load_trained
+from mri_design.experiment import load_trained
 from mri_design.runs import train as training_run
 from tests.cli.folders import Designed, Run
 

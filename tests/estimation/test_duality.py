@@ -17,7 +17,7 @@ from mri_design import (
     StudentT,
     map_estimate,
 )
-from mri_design.estimation.duality import duality_gap
+from mri_design.estimation import duality_gap
 from tests.estimation.problems import problem_of, value_at
 from tests.slow_cases import slow_case
 

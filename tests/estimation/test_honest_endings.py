@@ -17,8 +17,8 @@ from mri_design import (
     Status,
     cartesian,
 )
-from mri_design.estimation.penalised import RemainingExcess, rounding_of, stalled_status
-from mri_design.potentials.base import SuperGaussian
+from mri_design.estimation import RemainingExcess, rounding_of, stalled_status
+from mri_design.potentials import SuperGaussian
 from tests.estimation.problems import value_at
 
 

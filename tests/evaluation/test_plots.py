@@ -14,20 +14,22 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from mri_design import interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
-from mri_design.evaluation import plots
-from mri_design.evaluation.page import ReportFigure, Section, saved_figure, write_report
-from mri_design.evaluation.pictures import (
-    MOST_POINTS,
-    PALETTE,
+from mri_design.evaluation import (
+    ReportFigure,
+    RunFolder,
+    Section,
     inline,
     placed,
+    plots,
     png_bytes,
     pointed_curves,
+    saved_figure,
     svg_text,
+    write_report,
 )
+from mri_design.evaluation.pictures import MOST_POINTS, PALETTE
 from mri_design.evaluation.plots.panels import ScaleBar, object_top
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.scan.trajectories import spiral_curve
+from mri_design.scan import spiral_curve
 
 RNG = np.random.default_rng(1)
 IMAGE = RNG.normal(size=(12, 8)) + 1j * RNG.normal(size=(12, 8))

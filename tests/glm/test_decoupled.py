@@ -19,9 +19,16 @@ from mri_design import (
     StudentT,
     VariationalGaussian,
 )
-from mri_design.glm.decoupled import Anchor, DecoupledDual, conjugate, slope_range
-from mri_design.glm.dense import DualState, PriorAndSites
-from mri_design.glm.references import CholeskyGaussian, OpperArchambeau
+from mri_design.glm import (
+    Anchor,
+    CholeskyGaussian,
+    DecoupledDual,
+    DualState,
+    OpperArchambeau,
+    PriorAndSites,
+    conjugate,
+    slope_range,
+)
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)

@@ -25,7 +25,7 @@ from mri_design import (
     WarmStart,
     evidence_bound,
 )
-from mri_design.glm.references import CholeskyGaussian
+from mri_design.glm import CholeskyGaussian
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats
 
 import mri_design as md
-from mri_design.glm.references import CholeskyGaussian
-from mri_design.inference.base import Engine
+from mri_design.glm import CholeskyGaussian
+from mri_design.inference import Engine
 from mri_design.potentials.base import SMOOTH
 from tests.refusals import refused
 

@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse
 
 from mri_design import DoubleLoop, Exact, Identity, LabelPool, Lanczos, Laplace, PoolDesign, SiteBlock
-from mri_design.glm.labels import PoolMarginals
-from mri_design.glm.references import exact_criterion
+from mri_design.glm import PoolMarginals, exact_criterion
 from tests.refusals import refused
 
 CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)

@@ -22,9 +22,9 @@ from mri_design import (
     WarmStart,
     cartesian,
 )
-from mri_design.glm.references import exact_criterion, minimise_exact_criterion
-from mri_design.inference.base import cold_start, pooled_variances
-from mri_design.model.posterior import Variances
+from mri_design.glm import exact_criterion, minimise_exact_criterion
+from mri_design.inference import cold_start, pooled_variances
+from mri_design.model import Variances
 
 
 @pytest.mark.slow

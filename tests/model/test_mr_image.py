@@ -13,7 +13,7 @@ from mri_design import (
     SparsityBlock,
     Wavelet,
 )
-from mri_design.operators.cartesian_fourier import CentredFFT
+from mri_design.operators import CentredFFT
 from mri_design.readouts import LineReadouts
 
 N = (16, 12)

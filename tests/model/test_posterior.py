@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Convergence, GaussianPosterior, GeneralizedLinearModel, Status
-from mri_design.model.posterior import Variances
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision, Variances
 from tests.slow_cases import slow_case
 
 DONE = Convergence(Status.CONVERGED, 1, 0.0)

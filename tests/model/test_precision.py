@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model import PosteriorPrecision
 from tests.slow_cases import slow_case
 
 Pi = tuple[np.ndarray, ...]

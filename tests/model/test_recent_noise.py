@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import CartesianLines, FiniteDifferences, Identity
-from mri_design.model.memory import RecentNoise
+from mri_design.model import RecentNoise
 
 SHAPE = (8, 6)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.model.precision import circulant_inverse
+from mri_design.model import circulant_inverse
 from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
 from tests.operators.noise import noise
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from mri_design import Dense
-from mri_design.operators.dense import SparseMatrix
+from mri_design.operators import SparseMatrix
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from mri_design import (
     Exact,
     Identity,
 )
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.elementary import RealAndImaginary
+from mri_design.model import PosteriorPrecision
+from mri_design.operators import RealAndImaginary
 from tests.variances.running import run_on
 
 

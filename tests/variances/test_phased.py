@@ -14,11 +14,9 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
-from mri_design.model.memory import least_memory
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.elementary import PhasedParts
-from mri_design.operators.sparsity import GraphDifferences
-from mri_design.variances.control_variate import PhasedControl
+from mri_design.model import PosteriorPrecision, least_memory
+from mri_design.operators import GraphDifferences, PhasedParts
+from mri_design.variances import PhasedControl
 from tests.variances.running import run, together
 
 N = (12, 14)
