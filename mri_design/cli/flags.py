@@ -467,70 +467,29 @@ MAP_METHODS = ("auto", "espirit", "nlinv")
 
 @dataclass(frozen=True)
 class Maps:
-    """Coil maps of the one input: given, or how they are estimated and from what."""
+    """Coil maps of one input or of several: how they are estimated, and those that are given."""
 
     maps: Annotated[
-        str | None,
+        list[str] | None,
         option(
             "--maps",
             metavar="auto|espirit|nlinv|FILE",
             help="Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT; or how they are estimated: "
-            "espirit from gapless centre lines, nlinv from any lines near the centre, auto by what was measured. "
-            "[default: INPUT's, or auto]",
+            "espirit from gapless centre lines, nlinv from any lines near the centre, auto by what was measured. Of "
+            "one of several inputs INPUT=FILE; may be repeated. [default: INPUT's, or auto]",
         ),
     ] = None
     maps_from: Annotated[
-        Path | None,
+        list[str] | None,
         option(
             "--maps-from",
             metavar="SCAN",
             help="Take the coil maps of SCAN, a prescan or an earlier scan with the same coils, on any grid: "
-            "--maps-from prescan.h5.",
+            "--maps-from prescan.h5; of one of several inputs INPUT=SCAN.",
         ),
     ] = None
 
-    def applied(self, recipe: Recipe) -> tuple[Recipe, GivenMaps | None]:
-        """The recipe with the method, and the maps that are given.
-
-        Raises
-        ------
-        UsageError
-            Where maps are given twice, or a method is misspelt.
-        """
-        method = None if self.maps is None else _map_method(self.maps)
-        if self.maps_from is not None and self.maps is not None and method is None:
-            raise UsageError("coil maps are given twice: give --maps FILE or --maps-from SCAN")
-        if method is not None:
-            recipe = recipe.replacing("coils", maps=method)
-        if self.maps_from is not None:
-            return recipe, MapsOfScan(self.maps_from)
-        return recipe, None if self.maps is None or method is not None else Path(self.maps)
-
-
-@dataclass(frozen=True)
-class MapsOfInputs:
-    """Coil maps of several inputs: how they are estimated, and those that are given for some of them."""
-
-    maps: Annotated[
-        list[str] | None,
-        option(
-            "--maps",
-            metavar="auto|espirit|nlinv|INPUT=FILE",
-            help="How coil maps are estimated, or those of one of the inputs, as for design; may be repeated. "
-            "[default: INPUT's, or auto]",
-        ),
-    ] = None
-    maps_from: Annotated[
-        list[str] | None,
-        option(
-            "--maps-from",
-            metavar="INPUT=SCAN",
-            help="Take the coil maps of one of the inputs from SCAN, as for design; may be repeated. Of the only "
-            "input: --maps-from prescan.h5.",
-        ),
-    ] = None
-
-    def applied(self, recipe: Recipe) -> Recipe:
+    def method(self, recipe: Recipe) -> Recipe:
         """The recipe with the method, the last where several are named.
 
         Raises
@@ -544,10 +503,22 @@ class MapsOfInputs:
     @property
     def given(self) -> dict[str, list[str]]:
         """Maps of inputs, by the flags that gave them, as `scan_sources` takes them."""
-        return {
-            "maps": [text for text in self.maps or () if text not in MAP_METHODS],
-            "maps_from": list(self.maps_from or ()),
-        }
+        files = [text for text in self.maps or () if text not in MAP_METHODS]
+        return {"maps": files, "maps_from": list(self.maps_from or ())}
+
+    def applied(self, recipe: Recipe) -> tuple[Recipe, GivenMaps | None]:
+        """The recipe with the method, and the maps that are given of the only input.
+
+        Raises
+        ------
+        UsageError
+            Where maps are given twice, or a method is misspelt.
+        """
+        recipe, files, scans = self.method(recipe), *self.given.values()
+        given: list[GivenMaps] = [*map(Path, files), *(MapsOfScan(Path(scan)) for scan in scans)]
+        if len(given) > 1:
+            raise UsageError("coil maps are given twice: give --maps FILE or --maps-from SCAN")
+        return recipe, given[0] if given else None
 
 
 def _map_method(text: str) -> str | None:

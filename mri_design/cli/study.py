@@ -22,7 +22,7 @@ from mri_design.cli.flags import (
     Executor,
     Jobs,
     LineCount,
-    MapsOfInputs,
+    Maps,
     Override,
     Overwrite,
     Png,
@@ -99,7 +99,7 @@ def compare(
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
     companions: WithOfInputs = None,
     *,
-    maps: MapsOfInputs,
+    maps: Maps,
     recipe: Annotated[
         Recipe,
         Override(
@@ -131,7 +131,7 @@ def compare(
     recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
     names = usual_strategies(encoding) if strategies is None else names_of(strategies)
     check_angles(angles, encoding, names)
-    recipe = maps.applied(recipe)
+    recipe = maps.method(recipe)
     beside = check_with(companions, recipe)
     named = scan_sources([*sources, *(train or [])], slices, **maps.given, companions=beside)
     request = ComparisonRequest(
@@ -191,7 +191,7 @@ def protocol(
     seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
     companions: WithOfInputs = None,
     *,
-    maps: MapsOfInputs,
+    maps: Maps,
     recipe: Annotated[
         Recipe,
         Override(
@@ -217,7 +217,7 @@ def protocol(
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
-    recipe = maps.applied(recipe)
+    recipe = maps.method(recipe)
     beside = check_with(companions, recipe)
     named = scan_sources([*sources, *(test or [])], slices, **maps.given, companions=beside)
     request = ProtocolRequest(
@@ -263,7 +263,7 @@ def train(
     resume: Resume = False,
     quiet: Quiet = False,
     *,
-    maps: MapsOfInputs,
+    maps: Maps,
     recipe: Annotated[
         Recipe,
         Override(
@@ -286,7 +286,7 @@ def train(
     from mri_design.runs.run import Work
     from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
 
-    recipe = maps.applied(recipe)
+    recipe = maps.method(recipe)
     request = TrainingRequest(
         sources=scan_sources(sources, slices, **maps.given),
         recipe=recipe,
