@@ -144,6 +144,16 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray,
     assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
+def test_slices_with_gaps_in_their_numbers(scan: np.ndarray, mrd: type) -> None:
+    raw = mrd()
+    for number, index in ((65535, 1), (7, 0)):
+        for line in range(12):
+            raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
+    got = raw.read()
+    np.testing.assert_array_equal(got.kspace, scan)
+    assert "7, 65535" in got.header["slices"]
+
+
 def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
     raw = mrd().add_scan(scan[:1])
     raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
