@@ -319,32 +319,11 @@ def demo(
 
     Uses the embedded scans only. Ends with the report to open.
     """
-    from mri_design.runs.compare import report_comparison
-    from mri_design.runs.demo import (
-        DESIGN,
-        EXAM,
-        STUDY,
-        begin_demo,
-        compare_on_head,
-        compare_with_other_contrast,
-        design_real_scan,
-        part_of_demo,
-        report_demo,
-    )
-    from mri_design.runs.design.report import report_design
+    from mri_design.runs.demo import STUDY, run_demo
 
     with Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(STUDY) as run:
-        begin_demo(run)
-        with part_of_demo(run, STUDY) as part:
-            study = compare_on_head(part, tune=tune)
-            compared = report_comparison(part, study)
-        with part_of_demo(run, EXAM) as part:
-            exam = compare_with_other_contrast(part)
-            beside = report_comparison(part, exam)
-        with part_of_demo(run, DESIGN) as part:
-            ended = report_design(part, design_real_scan(part))
-        report_demo(run, study, exam)
+        endings = run_demo(run, tune=tune)
     say(f"Open {out / 'report.html'}", quiet)
-    if ended.error is not None:
-        say(f"the image of the real scan: {ended.error.words}", quiet)
-    return exit_code(compared.status, beside.status, ended.status)
+    if (error := endings[-1].error) is not None:
+        say(f"the image of the real scan: {error.words}", quiet)
+    return exit_code(*(ending.status for ending in endings))

@@ -437,7 +437,7 @@ class StrategyComparison(Saved):
     @property
     def rows(self) -> Sequence[Mapping[str, object]]:
         """Mean error and its spread for each strategy and number of lines, as summary.csv has them."""
-        return self.result.errors.summary
+        return self.result.errors.tables["summary"]
 
     @property
     def methods(self) -> Sequence[Mapping[str, object]]:

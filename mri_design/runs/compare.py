@@ -302,7 +302,7 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
         run.progress.say(f"simulated k-space {origin}")
     study.run(pieces, run)
-    if bad := [str(row["strategy"]) for row in study.errors(pieces).maps if row["badly"]]:
+    if bad := [str(row["strategy"]) for row in study.errors(pieces).tables.get("maps", ()) if row["badly"]]:
         run.progress.warn(
             f"coil maps from the lines of masks predict coils held back badly ({', '.join(dict.fromkeys(bad))}), and "
             f"make errors larger; better are {option('start')} with more centre lines, {option('maps', 'FILE')} or "
@@ -406,12 +406,12 @@ REGULAR = ("regular", "fastmri-equispaced")
 def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], list[str], str]:
     """The best strategy and the second, if any; others that readers ask for; and the lead over them, in words."""
     study, count = result.study, shown_count(result.study)
-    winner = next(row for row in errors.winners if row[study.counted] == count)
+    winner = next(row for row in errors.tables["winners"] if row[study.counted] == count)
     pair = [str(winner[place]) for place in ("best", "second") if winner[place] is not None]
-    wins = sum(row["best"] == pair[0] for row in errors.winners), len(study.lines)
+    wins = sum(row["best"] == pair[0] for row in errors.tables["winners"]), len(study.lines)
     at = study.lines.index(count)
     means = {name: float(np.mean(runs[:, at])) for name, runs in errors.runs.items()}
-    at_count = [row for row in errors.summary if row[study.counted] == count and row.get("counts") != "no"]
+    at_count = [row for row in errors.tables["summary"] if row[study.counted] == count and row.get("counts") != "no"]
     centres = {str(row["strategy"]): row.get("centre") for row in at_count}
     kinds: dict[str, list[str]] = {"designed": [], "blind": [], "regular": []}
     for name in study.names:
@@ -429,7 +429,7 @@ def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], 
         repeats=repeats,
         wins=wins,
         others={with_centre(name, centres.get(name)): means[name] for name in asked if name not in pair},
-        gains=[row for row in errors.gains if row[study.counted] == count],
+        gains=[row for row in errors.tables.get("gains", ()) if row[study.counted] == count],
     )
     return pair, asked, verdict
 

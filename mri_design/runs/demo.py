@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mri_design.evaluation.page import (
     Block,
@@ -24,8 +24,15 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.sources import scan_sources
-from mri_design.runs.compare import ComparisonRequest, ComparisonResult, compare_strategies, pair_screen
-from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
+from mri_design.runs.compare import (
+    ComparisonRequest,
+    ComparisonResult,
+    compare_strategies,
+    pair_screen,
+    report_comparison,
+)
+from mri_design.runs.design.report import report_design
+from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.image_sections import error_table
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.verdicts import Duel, duel_verdict
@@ -53,73 +60,62 @@ DESIGNED, RIVAL = "calibrated", "vd-polynomial@tuned"
 """The strategy whose masks are called designed, and the strong competitor that it is held against."""
 
 
-def begin_demo(run: Run) -> None:
-    """Begin the demo in its folder; what is finished there is kept.
+def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
+    """Compare on a head whose truth is known, without and with another contrast of it; then design a real scan's lines.
+
+    Every part has a folder of its own, in which what is finished is kept, and all share one page. With ``tune`` the
+    density's powers are tuned anew.
+
+    Returns
+    -------
+    list of Ending
+        Of `STUDY`, `EXAM` and `DESIGN`.
 
     Raises
     ------
     UsageError
-        Where the folder holds something else.
+        Where one of the folders holds something else.
     """
     run.finished("demo")  # the demo itself leaves no manifest: one that is there is another run's
     run.begin()
-
-
-@contextmanager
-def part_of_demo(run: Run, name: str) -> Iterator[Run]:
-    """Open the folder of one of the runs, `STUDY`, `EXAM` or `DESIGN`, within the demo's.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds something else.
-    """
-    overwrite = run.folder.overwrite
+    overwrite, head = run.folder.overwrite, scan_sources([HEAD], "middle")
     quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
-    with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
-        yield quiet.within(folder)
-
-
-def compare_on_head(run: Run, *, tune: bool = False) -> ComparisonResult:
-    """Compare designed with other masks on a head whose truth is known; ``tune`` tunes the density's powers anew."""
-    return compare_strategies(
-        ComparisonRequest(
-            sources=scan_sources([HEAD], "middle"),
-            recipe=load_recipe(RECIPE).replacing("simulation", matrix=MATRIX),
+    common: dict[str, Any] = {
+        "recipe": load_recipe(RECIPE).replacing("simulation", matrix=MATRIX),
+        "lines": COUNTS,
+    }
+    comparisons = {
+        STUDY: ComparisonRequest(
+            sources=head,
             strategies=STRATEGIES,
-            lines=COUNTS,
             train=scan_sources([TRAINING], "middle"),
             seeds=DRAWS,
             powers={} if tune else {(TUNED_DENSITY, count): power for count, power in POWERS.items()},
+            **common,
         ),
-        run,
-    )
-
-
-def compare_with_other_contrast(run: Run) -> ComparisonResult:
-    """Make the images of designed lines of the same head once more, with another contrast of it in their prior."""
-    return compare_strategies(
-        ComparisonRequest(
-            sources=[replace(source, companions=(OTHER,)) for source in scan_sources([HEAD], "middle")],
-            recipe=load_recipe(RECIPE).replacing("simulation", matrix=MATRIX),
+        EXAM: ComparisonRequest(
+            sources=[replace(source, companions=(OTHER,)) for source in head],
             strategies=(DESIGNED,),
-            lines=COUNTS,
             seeds=1,
+            **common,
         ),
-        run,
-    )
+    }
+    studies, endings = dict[str, ComparisonResult](), list[Ending]()
+    for name in (STUDY, EXAM, DESIGN):
+        with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
+            part = quiet.within(folder)
+            if name == DESIGN:
+                request = DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES)
+                endings.append(report_design(part, design_scan(request, part)))
+            else:
+                studies[name] = compare_strategies(comparisons[name], part)
+                endings.append(report_comparison(part, studies[name]))
+    _report(run, studies[STUDY], studies[EXAM])
+    return endings
 
 
-def design_real_scan(run: Run) -> DesignResult | Ending:
-    """Choose the lines of a scan that comes from a scanner."""
-    return design_scan(DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES), run)
-
-
-def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult) -> Path:
-    """Write the page over the comparisons and the design of a real scan, once their folders are written.
-
-    Mask and errors of the design are read from its folder. Returns the page's path.
-    """
+def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
+    """Write the page over the comparisons and the design of a real scan, whose mask and errors are read from files."""
     compared, beside, scan = (run.folder.path / name for name in (STUDY, EXAM, DESIGN))
     rows, links, warnings = list[Row](), dict[str, str](), []
     for part in (compared, beside, scan):
@@ -137,12 +133,11 @@ def report_demo(run: Run, study: ComparisonResult, exam: ComparisonResult) -> Pa
     ]
     path, title = run.folder.output_path("report.html"), "mri-design demo: which lines to measure"
     write_report(path, title, dated(_first_screen(study), run.command), sections, warnings=warnings)
-    return path
 
 
 def _first_screen(study: ComparisonResult) -> FirstScreen:
     """Designed lines beside the strong competitor, and what follows."""
-    rows = {(str(row["strategy"]), int(str(row["lines"]))): row for row in study.errors.summary}
+    rows = {(str(row["strategy"]), int(str(row["lines"]))): row for row in study.errors.tables["summary"]}
     fought = list[Duel]()
     for count in study.study.lines:
         mine, rival = rows[DESIGNED, count], rows[RIVAL, count]

@@ -360,38 +360,18 @@ class StudyErrors:
     ----------
     rows : sequence of mappings
         One for each strategy, line count, draw and test image.
-    winners, summary : sequence of mappings
-        `winners_table` without oracles, empty for masks that were there before; and `summary_table`.
-    paired : sequence of mappings
-        `paired_table` of the strategies that go by a posterior, or of the masks that were there before, against the
-        others; empty where either are missing.
     runs : mapping of str to float array, shape (run, count)
         Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
-    maps : sequence of mappings
-        `maps_table`; empty where coil maps are not estimated from the lines of masks.
-    companions : sequence of mappings
-        `companions_table`; empty where there are no other images of the objects.
-    enough : sequence of mappings
-        `enough_table`; empty of one count, and where no image needs more than the least.
-    gains : sequence of mappings
-        `gains_table`; empty where coil maps are not estimated from the lines of masks.
+    tables : mapping of str to sequence of mappings
+        The tables that there are, none of them empty, by the names of their files: `winners_table`, without oracles and
+        not of masks that were there before; `summary_table`; `gains_table`; `enough_table`; `paired_table` of the
+        strategies that go by a posterior, or of the masks that were there before, against the others; `maps_table`;
+        and `companions_table`.
     """
 
     rows: Sequence[Row]
-    winners: Sequence[Row]
-    summary: Sequence[Row]
-    paired: Sequence[Row]
     runs: Mapping[str, NDArray[np.float64]]
-    maps: Sequence[Row] = ()
-    companions: Sequence[Row] = ()
-    enough: Sequence[Row] = ()
-    gains: Sequence[Row] = ()
-
-    @property
-    def tables(self) -> dict[str, Sequence[Row]]:
-        """The tables that there are, by the names of their files."""
-        named = ("winners", "summary", "gains", "enough", "paired", "maps", "companions")
-        return {name: table for name in named if (table := getattr(self, name))}
+    tables: Mapping[str, Sequence[Row]]
 
     def save(self, folder: RunFolder) -> None:
         """Write metrics.csv, and the other tables as CSV and Markdown."""
@@ -402,15 +382,15 @@ class StudyErrors:
 
     def facts(self) -> dict[str, object]:
         """What is known of coil maps and other images of masks, for the manifest."""
-        known = {"coil_maps_of_masks": self.maps, "companions_of_masks": self.companions}
-        return {name: list(table) for name, table in known.items() if table}
+        known = {"coil_maps_of_masks": "maps", "companions_of_masks": "companions"}
+        return {fact: list(self.tables[name]) for fact, name in known.items() if name in self.tables}
 
     def blocks(self, words: Mapping[str, str], noise: str = "") -> list[Block]:
         """The tables for a page; ``words`` says what strategies choose, ``noise`` is a `noise_caption`."""
-        twice = any("counts" in row for row in self.summary)
+        twice = any("counts" in row for row in self.tables["summary"])
         captions = CAPTIONS | {
             "summary": CAPTIONS["summary"] + (CENTRE_CAPTION if twice else "") + noise,
-            "paired": f"Designed masks. {paired_caption(self.paired)}",
-            "maps": maps_caption(self.maps),
+            "paired": f"Designed masks. {paired_caption(self.tables.get('paired', ()))}",
+            "maps": maps_caption(self.tables.get("maps", ())),
         }
         return [ReportTable(table, captions[name], FORMATS, words) for name, table in self.tables.items()]

@@ -8,7 +8,7 @@ where there are none, on the very scans that are judged, which favours the rival
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +40,8 @@ DAMPINGS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 """Weights of Tikhonov's penalty that are tried for least squares (CG-SENSE), in units of X^H X."""
 CONVERGED = Status.CONVERGED.value
 TRAINED, HINDSIGHT = "training scans", "test scans, in hindsight"
+CHANGES = ("change", "worst_change", "better_on", "p")
+"""Columns of `paired_table` that the table has."""
 FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "change": "+.1%", "worst_change": "+.1%"}
 """How the table's columns are printed."""
 
@@ -128,14 +130,32 @@ class MethodStudy:
         Of a grid of weights every second one is tried on one draw of each mask, and then the best and its neighbours on
         all.
         """
+        stages: dict[str, Callable[[], list[Trial]]] = {
+            "tuning penalties coarsely": lambda: self._tuning(progress, coarse=True),
+            "tuning penalties": lambda: self._tuning(progress),
+            "other methods": lambda: self.judged(progress),
+        }
         with Workers(self.study.material, work.jobs, work.executor) as workers:
-            for part, trials in (("tuning penalties coarsely", self._coarsely), ("tuning penalties", self._finely)):
-                self._reconstruct(part, list(trials(progress)), progress, workers, work)
-            self._reconstruct("other methods", self.judged(progress), progress, workers, work)
+            for part, trials in stages.items():
+                left = [trial for trial in trials() if not self._errors(progress, trial)]
+                masks = [(*trial.cell[:3], 0 if trial.training else trial.cell[3]) for trial in left]
+                jobs = [(trial, *self.study.mask_of(progress, cell)) for trial, cell in zip(left, masks, strict=True)]
+                finished = workers.finished(trial_errors, jobs)
+                for place, errors in kept_pieces(finished, len(jobs), progress, part, work.progress.show):
+                    progress.trials[left[place].key] = errors
 
-    def weight(self, progress: StudyProgress, method: str, count: int) -> float | None:
-        """The weight with the least mean error at one number of lines; None of methods without one."""
-        return self._best(progress, method, count, self._near(progress, method, count))
+    def weight(self, progress: StudyProgress, method: str, count: int, *, coarse: bool = False) -> float | None:
+        """The weight with the least mean error at one number of lines, of those tried; None of methods without one."""
+        means = {
+            weight: np.mean(
+                [
+                    float(str(progress.trials[trial.key]["relative_l2"]))
+                    for trial in self._weighed(progress, method, count, weight, coarse=coarse)
+                ]
+            )
+            for weight in self._weights(progress, method, count, coarse=coarse)
+        }
+        return min(means, key=means.__getitem__, default=None)
 
     def judged(self, progress: StudyProgress) -> list[Trial]:
         """The images that are judged: every mask that counts, by every method with its weight."""
@@ -146,11 +166,9 @@ class MethodStudy:
     def status(self, progress: StudyProgress) -> str:
         """ "converged", or how many of the images that are judged did not, beside those of the study."""
         ended = [bool(self._errors(progress, trial)["reconstruction_converged"]) for trial in self.judged(progress)]
-        short = f"{ended.count(False)} of {len(ended)} images of other methods not converged"
-        said = [
-            text for text, ends in ((progress.status, progress.status == CONVERGED), (short, all(ended))) if not ends
-        ]
-        return ", ".join(said) or CONVERGED
+        others = f"{ended.count(False)} of {len(ended)} images of other methods not converged"
+        parts = [progress.status] * (progress.status != CONVERGED) + [others] * (not all(ended))
+        return ", ".join(parts) or CONVERGED
 
     def table(self, progress: StudyProgress) -> list[Row]:
         """Mean errors of every strategy, number of lines and method, and their change against the first method.
@@ -170,7 +188,7 @@ class MethodStudy:
                 paired = {row["strategy"]: row for row in paired_table(rows, self.methods, self.methods[:1], [count])}
                 for mean in summary_table(rows, self.methods, [count]):
                     method = str(mean["strategy"])
-                    weight = self.weight(progress, method, count)
+                    weight, changes = self.weight(progress, method, count), paired.get(method, {})
                     ended = [bool(row["reconstruction_converged"]) for row in rows if row["strategy"] == method]
                     table.append(
                         {
@@ -178,18 +196,13 @@ class MethodStudy:
                             "strategy": table_name(name),
                             "method": method,
                             "weight": weight,
-                            "weight_from": None if weight is None else self.weights_from,
+                            "weight_from": None if weight is None else TRAINED if study.training else HINDSIGHT,
                             **{metric: mean[metric] for metric in ("relative_l2", "psnr", "ssim")},
-                            **_without(paired.get(method, {}), "lines", "strategy", "against"),
+                            **{name: changes[name] for name in CHANGES if name in changes},
                             "converged": f"{sum(ended)} of {len(ended)}",
                         }
                     )
         return table
-
-    @property
-    def weights_from(self) -> str:
-        """Which scans choose the weights."""
-        return TRAINED if self.study.training else HINDSIGHT
 
     def _cells(self, progress: StudyProgress) -> list[Cell]:
         """Cells of the masks that count."""
@@ -210,63 +223,24 @@ class MethodStudy:
         scans = range(1 if coarse else len(self.study.training))
         return [Trial(method, weight, True, (name, count, 0, i)) for name, *_ in first for i in scans]
 
-    def _best(
-        self, progress: StudyProgress, method: str, count: int, weights: Sequence[float], *, coarse: bool = False
-    ) -> float | None:
-        means = {
-            weight: np.mean(
-                [
-                    _error(progress.trials[trial.key])
-                    for trial in self._weighed(progress, method, count, weight, coarse=coarse)
-                ]
-            )
-            for weight in weights
-        }
-        return min(means, key=means.__getitem__, default=None)
-
-    def _near(self, progress: StudyProgress, method: str, count: int) -> tuple[float, ...]:
-        """The best of the weights that were tried coarsely, and its neighbours."""
+    def _weights(self, progress: StudyProgress, method: str, count: int, *, coarse: bool) -> tuple[float, ...]:
+        """Weights to try: every second one; then the best of these and its neighbours."""
         _, weights = tried_weights(method)
-        best = self._best(progress, method, count, weights[::2], coarse=True)
-        if best is None:
-            return ()
-        place = weights.index(best)
+        if coarse or not weights:
+            return weights[::2]
+        best = self.weight(progress, method, count, coarse=True)
+        place = weights.index(best) if best is not None else 0
         return weights[max(0, place - 1) : place + 2]
 
-    def _coarsely(self, progress: StudyProgress) -> Iterator[Trial]:
-        for method, count in itertools.product(self.methods, self.study.lines):
-            for weight in tried_weights(method)[1][::2]:
-                yield from self._weighed(progress, method, count, weight, coarse=True)
-
-    def _finely(self, progress: StudyProgress) -> Iterator[Trial]:
-        for method, count in itertools.product(self.methods, self.study.lines):
-            for weight in self._near(progress, method, count):
-                yield from self._weighed(progress, method, count, weight)
+    def _tuning(self, progress: StudyProgress, *, coarse: bool = False) -> list[Trial]:
+        return [
+            trial
+            for method, count in itertools.product(self.methods, self.study.lines)
+            for weight in self._weights(progress, method, count, coarse=coarse)
+            for trial in self._weighed(progress, method, count, weight, coarse=coarse)
+        ]
 
     def _errors(self, progress: StudyProgress, trial: Trial) -> Mapping[str, object]:
         """What is known already of a trial; those of the study's own reconstruction are its."""
         own = trial.method == self.study.recipe.reconstruction.method and trial.weight is None
         return progress.rows[cell_key(*trial.cell)] if own else progress.trials.get(trial.key, {})
-
-    def _reconstruct(
-        self, part: str, trials: Sequence[Trial], progress: StudyProgress, workers: Workers[Material], work: Work
-    ) -> None:
-        left = [trial for trial in trials if not self._errors(progress, trial)]
-        jobs = [(trial, *self.study.mask_of(progress, _mask_cell(trial))) for trial in left]
-        finished = workers.finished(trial_errors, jobs)
-        for place, errors in kept_pieces(finished, len(jobs), progress, part, work.progress.show):
-            progress.trials[left[place].key] = errors
-
-
-def _mask_cell(trial: Trial) -> Cell:
-    """The cell whose mask a trial takes."""
-    name, count, draw, image = trial.cell
-    return name, count, draw, 0 if trial.training else image
-
-
-def _error(errors: Mapping[str, object]) -> float:
-    return float(str(errors["relative_l2"]))
-
-
-def _without(row: Row, *names: str) -> Row:
-    return {name: value for name, value in row.items() if name not in names}

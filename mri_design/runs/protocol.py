@@ -431,7 +431,7 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
     assert shown is not None
     image = [*result.tests, *result.training][0]
     readouts, strategy = image.slice_model.candidates, result.request.strategy
-    rows = [] if result.tested is None else result.tested.summary
+    rows = [] if result.tested is None else result.tested.tables["summary"]
     mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
     rival = best_other(rows, PROTOCOL)
     words = {strategy_label(strategy): f"{readouts.unit}s {explained(strategy)}", **result.words}

@@ -534,16 +534,19 @@ class Study(Material):
         summary = summary_table(every, variants, counts)
         if len(variants) > len(names):
             summary = [{**row, "counts": "yes" if _cell(row) in counted else "no"} for row in summary]
+        tables = {
+            "winners": [] if self.given else winners_table(rows, real or names, counts),
+            "summary": summary,
+            "gains": gains_table(every, designed, fixed, counts),
+            "enough": enough_table(rows, real or names, counts),
+            "paired": paired_table(rows, designed, others, counts) if designed and others else [],
+            "maps": maps_table(every, variants, counts),
+            "companions": companions_table(every, variants, counts),
+        }
         return StudyErrors(
             rows=self._labelled(every),
-            winners=[] if self.given else self._labelled(winners_table(rows, real or names, counts)),
-            summary=self._labelled(summary),
-            paired=self._labelled(paired_table(rows, designed, others, counts)) if designed and others else [],
             runs={strategy_label(name): _runs(rows, name, counts) for name in names},
-            maps=self._labelled(maps_table(every, variants, counts)),
-            companions=self._labelled(companions_table(every, variants, counts)),
-            enough=self._labelled(enough_table(rows, real or names, counts)),
-            gains=self._labelled(gains_table(every, designed, fixed, counts)),
+            tables={name: self._labelled(table) for name, table in tables.items() if table},
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:

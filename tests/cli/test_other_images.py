@@ -139,7 +139,7 @@ def test_python_takes_them_too(exam: Path) -> None:
     plain = scan.reconstruct(lines)
     assert not np.array_equal(made.array, plain.array)
     compared = scan.compare(["regular"], lines=32, draws=1, companions=[exam / "t1.npy"])
-    assert [row["used"] for row in compared.result.errors.companions] == [1]
+    assert [row["used"] for row in compared.result.errors.tables["companions"]] == [1]
     designed = scan.design(lines=19, start=18, companions=[exam / "t1.npy"])
     for image in (designed.reconstruct(), designed.reconstruct("map")):
         assert image.reconstruction.companions.offered[0].companion.name == "t1.npy"
