@@ -46,15 +46,12 @@ from .pictures import pointed_curves as pointed_curves
 from .pictures import svg_text as svg_text
 from .predictions import WINDOW as WINDOW
 from .predictions import DesignAccount as DesignAccount
-from .predictions import ExpectedInformation as ExpectedInformation
 from .predictions import PredictionCheck as PredictionCheck
 from .predictions import Replay as Replay
 from .predictions import SliceMeans as SliceMeans
-from .predictions import account_of as account_of
 from .predictions import actual_energies as actual_energies
 from .predictions import check_counts as check_counts
 from .predictions import check_predictions as check_predictions
-from .predictions import expected_information as expected_information
 from .predictions import how_often_right as how_often_right
 from .predictions import innovations as innovations
 from .predictions import score_is_information as score_is_information

@@ -76,16 +76,6 @@ class FirstPicture:
     top: str = ""
 
     @property
-    def address(self) -> str:
-        """The picture as an address."""
-        return _address(self.png)
-
-    @property
-    def ramp_address(self) -> str:
-        """The colours as an address; empty without them."""
-        return _address(self.ramp)
-
-    @property
     def looks(self) -> str:
         """Its size, as a style: as wide as its place, but no higher than a screen has room for."""
         ratio = self.shape[1] / (self.shape[0] * self.proportion)
@@ -508,7 +498,7 @@ def _template() -> Template:
 
     source = _resource("page.html.j2")
     surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    surroundings.filters["words"] = _words
+    surroundings.filters |= {"words": _words, "address": _address}
     return surroundings.from_string(source)
 
 

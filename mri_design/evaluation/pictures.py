@@ -7,11 +7,14 @@ import html
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
+
+Drawing = Any
+"""A figure of the plotting library, which is not imported here; every function in `plots` returns one."""
 
 
 class Colour(NamedTuple):
@@ -86,22 +89,6 @@ def inline(svg: str, prefix: str, label: str) -> str:
     return _ROOT.sub(root, drawn, count=1)
 
 
-class Drawing(Protocol):
-    """A figure that can write itself as PNG and SVG; every function in `plots` returns one."""
-
-    @property
-    def savefig(self) -> Callable[..., Any]:
-        """Writes the figure to an open binary file."""
-
-    @property
-    def get_layout_engine(self) -> Callable[[], Any]:
-        """Returns the engine that places the axes whenever the figure is written."""
-
-    @property
-    def set_layout_engine(self) -> Callable[..., Any]:
-        """Takes another one, or None for axes that stay where they are."""
-
-
 def png_bytes(figure: Drawing) -> bytes:
     """The figure as PNG on white, at its own resolution; the same figure gives the same bytes.
 
@@ -110,14 +97,18 @@ def png_bytes(figure: Drawing) -> bytes:
     figure : Drawing
         For example a `matplotlib.figure.Figure`.
     """
+    target = io.BytesIO()
     # the library's version would otherwise be written into every file
-    return _saved(figure, format="png", dpi="figure", metadata={"Software": None})
+    figure.savefig(target, format="png", dpi="figure", metadata={"Software": None})
+    return target.getvalue()
 
 
 def svg_text(figure: Drawing) -> str:
     """The figure as SVG without a background; the same figure gives the same text."""
+    target = io.StringIO()
     written = {"Date": None, "Creator": None}
-    return _saved(figure, format="svg", dpi="figure", facecolor="none", metadata=written).decode("utf-8")
+    figure.savefig(target, format="svg", dpi="figure", facecolor="none", metadata=written)
+    return target.getvalue()
 
 
 @contextmanager
@@ -151,12 +142,6 @@ def placed(figure: Drawing) -> Iterator[None]:
         yield
     finally:
         figure.set_layout_engine(engine)
-
-
-def _saved(figure: Drawing, **options: Any) -> bytes:
-    target = io.BytesIO()
-    figure.savefig(target, **options)
-    return target.getvalue()
 
 
 MOST_POINTS = 4000

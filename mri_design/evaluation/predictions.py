@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -384,42 +385,6 @@ def _energies(slice_model: MRSlice, values: Array) -> NDArray[np.float64]:
     return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))
 
 
-@dataclass(frozen=True)
-class ExpectedInformation:
-    """Information about the image that each chosen line was expected to bring.
-
-    Parameters
-    ----------
-    gains : float array, shape (step,)
-        `Forecast.information`, in nats; NaN where nothing was predicted, as for lines that an exchange added.
-    upper_bound : bool
-        Whether the gains are the most that a line can tell; False where the scores are the information themselves.
-    """
-
-    gains: NDArray[np.float64]
-    upper_bound: bool
-
-    @property
-    def predicted(self) -> NDArray[np.float64]:
-        """The gains that were predicted, without the gaps."""
-        return self.gains[np.isfinite(self.gains)]
-
-    @property
-    def total(self) -> float:
-        """Sum of what was predicted, in nats."""
-        return float(self.predicted.sum())
-
-    @property
-    def lines_for_half(self) -> int:
-        """Number of predicted lines, from the first one, that bring half of the total."""
-        return int(np.searchsorted(np.cumsum(self.predicted), self.total / 2)) + 1
-
-
-def expected_information(trace: DesignTrace) -> ExpectedInformation:
-    """The information in nats that was expected of each step of a design."""
-    return ExpectedInformation(np.array([step.information for step in trace.steps]), not score_is_information(trace))
-
-
 def score_is_information(trace: DesignTrace) -> bool:
     """Whether the scores are log det(I + X_* A^-1 X_*^H), twice the information in nats."""
     return trace.strategy.startswith("information-gain")
@@ -552,45 +517,36 @@ class DesignAccount:
     ----------
     trace : DesignTrace
         Every decision.
-    information : ExpectedInformation
-        What each line was expected to tell.
-    innovations : Innovations or None
-        Energy of each line's innovation, predicted and measured; None where nothing was predicted.
-    predicted_errors : tuple of (int, float)
-        Numbers of measured lines, and the relative error that was predicted for the image made from them.
-    checks : tuple of PredictionCheck
+    checks : sequence of PredictionCheck
         Predictions with the actual errors beside them; empty where these are not known.
-    fractions : sequence of mappings
-        `how_often_right` of the checks that have a prediction; empty without them.
     """
 
     trace: DesignTrace
-    information: ExpectedInformation
-    innovations: Innovations | None
-    predicted_errors: tuple[tuple[int, float], ...]
-    checks: tuple[PredictionCheck, ...] = ()
-    fractions: Sequence[Row] = ()
+    checks: Sequence[PredictionCheck] = ()
 
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """Information in nats that each chosen line was expected to bring, or at most (`score_is_information`).
 
-def account_of(trace: DesignTrace, checks: Sequence[PredictionCheck] = ()) -> DesignAccount:
-    """The account of a finished design.
+        NaN where nothing was predicted, as for lines that an exchange added.
+        """
+        return np.array([step.information for step in self.trace.steps])
 
-    Parameters
-    ----------
-    trace : DesignTrace
-        Every decision.
-    checks : sequence of PredictionCheck
-        Its predictions with the actual errors beside them, where those are known.
-    """
-    start, end = len(trace.start), trace.forecast(len(trace.lines))
-    errors = [(start + i, step.predicted_error) for i, step in enumerate(trace.steps) if step.predicted_error > 0]
-    errors += [(len(trace.lines), end.predicted_error)] if end is not None and end.predicted_error > 0 else []
-    judged = [check for check in checks if not np.isnan(check.ratio)]
-    return DesignAccount(
-        trace=trace,
-        information=expected_information(trace),
-        innovations=innovations(trace),
-        predicted_errors=tuple(errors),
-        checks=tuple(checks),
-        fractions=how_often_right(judged) if judged else (),
-    )
+    @cached_property
+    def innovations(self) -> Innovations | None:
+        """Energy of each line's innovation, predicted and measured; None where nothing was predicted."""
+        return innovations(self.trace)
+
+    @property
+    def predicted_errors(self) -> list[tuple[int, float]]:
+        """Numbers of measured lines, and the relative error that was predicted for the image made from them."""
+        start, end = len(self.trace.start), self.trace.forecast(len(self.trace.lines))
+        errors = [(start + i, step.predicted_error) for i, step in enumerate(self.trace.steps)]
+        errors += [] if end is None else [(len(self.trace.lines), end.predicted_error)]
+        return [(count, error) for count, error in errors if error > 0]
+
+    @property
+    def fractions(self) -> Sequence[Row]:
+        """`how_often_right` of the checks that have a prediction; empty without them."""
+        judged = [check for check in self.checks if not np.isnan(check.ratio)]
+        return how_often_right(judged) if judged else ()

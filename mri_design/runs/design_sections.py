@@ -166,15 +166,15 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
 
 
 def _information(folder: RunFolder, account: DesignAccount) -> Blocks:
-    information, gains = account.information, account.information.predicted
+    gains = account.gains[np.isfinite(account.gains)]
     if not len(gains):
         return []
-    bounds, total = information.upper_bound, information.total
+    bounds, total = not score_is_information(account.trace), float(gains.sum())
     bits = f"{total:.5g} nats ({total / np.log(2):.5g} bits), {total / len(gains):.4g} nats a line"
     return [
         Paragraph(
             f"The {len(gains)} chosen lines were expected to tell {'at most ' if bounds else ''}{bits}; the first "
-            f"{information.lines_for_half} of them half of it, the last one {gains[-1]:.4g}."
+            f"{np.searchsorted(np.cumsum(gains), total / 2) + 1} of them half of it, the last one {gains[-1]:.4g}."
         ),
         saved_figure(
             folder,
@@ -323,8 +323,8 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
         ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
         themselves (`design.decision.columns`). Empty where a rule predicts nothing.
     """
-    trace, energies, gains = account.trace, account.innovations, account.information.gains
-    bounds = account.information.upper_bound
+    trace, energies, gains = account.trace, account.innovations, account.gains
+    bounds = not score_is_information(trace)
     gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
     rows: Rows = [
         {

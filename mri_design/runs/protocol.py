@@ -24,7 +24,7 @@ from mri_design.errors import UsageError
 from mri_design.evaluation.metrics import noise_caption
 from mri_design.evaluation.page import FirstScreen, ReportTable, Section
 from mri_design.evaluation.plots.panels import Frame
-from mri_design.evaluation.predictions import DesignAccount, account_of
+from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import read_kept
 from mri_design.evaluation.run_status import CHECKPOINT
 from mri_design.experiment.design import DesignOptions, require_room, run_design
@@ -310,7 +310,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         ending=Ending(_status(designed, refined, tested), trace.lines),
         training=training,
         tests=tests,
-        account=account_of(trace),
+        account=DesignAccount(trace),
         acquisition=in_acquisition_order(trace.lines, readouts, recipe),
         refined=refined,
         tested=study.errors(tested) if study else None,

@@ -111,10 +111,6 @@ def test_sign_test_is_the_two_sided_binomial_test():
             a = np.where(np.arange(pairs) < smaller, 0.0, 2.0)
             assert paired_sign_test(a, np.ones(pairs)) == pytest.approx(binomtest(smaller, pairs, 0.5).pvalue)
 
-    for a, b in (([1, 2], [1]), ([], []), ([np.nan], [1.0]), ([[1.0]], [[2.0]])):
-        with pytest.raises(InputError):
-            paired_sign_test(a, b)
-
 
 def test_air_counts_for_neither_psnr_nor_ssim():
     """Noise of the air changes nothing; the same noise inside the object does; holes belong to the object."""

@@ -12,14 +12,13 @@ from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, Informati
 from mri_design.design import DesignTrace, RandomLines, ReferenceSlice
 from mri_design.evaluation import (
     WINDOW,
-    ExpectedInformation,
+    DesignAccount,
     PredictionCheck,
     Replay,
     actual_energies,
     check_counts,
     check_predictions,
     csv_text,
-    expected_information,
     how_often_right,
     innovations,
     truth_or_none,
@@ -224,19 +223,13 @@ def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: R
             check_predictions([one], state.trace, Replay(engine.inference), signals=state.signals, counts=[count])
 
 
-def test_gains_are_those_of_the_steps_and_bounds_for_rules_that_do_not_compute_them() -> None:
-    known = expected_information(TRACE)
-    assert (known.gains.tolist(), known.upper_bound) == ([2.0, 1.5], False)
-    bound = expected_information(replace(TRACE, strategy="expected-error"))
-    assert (bound.gains.tolist(), bound.upper_bound) == ([2.0, 1.5], True)
-    known = ExpectedInformation(np.array([1.0, np.nan, 3.0, 2.0]), False)
-    assert known.predicted.tolist() == [1, 3, 2]
-    assert (known.total, known.lines_for_half) == (6.0, 2)
+def test_gains_are_those_of_the_steps() -> None:
+    assert DesignAccount(TRACE).gains.tolist() == [2.0, 1.5]
 
 
 def test_rules_that_know_nothing_tell_nothing() -> None:
     blind = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
-    assert np.isnan(expected_information(blind).gains).all()
+    assert np.isnan(DesignAccount(blind).gains).all()
     assert innovations(blind) is None
     assert innovations(replace(blind, steps=())) is None
 

@@ -20,7 +20,7 @@ from mri_design import (
     turned,
 )
 from mri_design.design import DesignTrace
-from mri_design.evaluation import PredictionCheck, ReportTable, RunFolder, account_of
+from mri_design.evaluation import DesignAccount, PredictionCheck, ReportTable, RunFolder
 from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
@@ -95,7 +95,7 @@ def tables(folder: RunFolder) -> set[str]:
 
 @pytest.mark.slow
 def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
-    sections = save_design(folder, account_of(TRACE), LINES, 1.0)
+    sections = save_design(folder, DesignAccount(TRACE), LINES, 1.0)
     assert figures(folder) >= ALWAYS | SCORED | JUDGED and len(sections) == 3
     assert tables(folder) == {"steps.csv", "scores.csv"}
     assert [tuple(row.values()) for row in table(folder, "lines.csv")] == [
@@ -110,10 +110,10 @@ def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
 
 @pytest.mark.slow
 def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> None:
-    sections = save_design(folder, account_of(KNOWING, checks()), LINES, 2.0)
+    sections = save_design(folder, DesignAccount(KNOWING, checks()), LINES, 2.0)
     assert {"predicted-error", "prediction-lines"} <= figures(folder)
     twice = tuple(changed(s, predicted_energy=2 * s.outcome.predicted_energy) for s in KNOWING.steps)
-    save_design(folder, account_of(replace(KNOWING, strategy="expected-error", steps=twice)), LINES, 1.0)
+    save_design(folder, DesignAccount(replace(KNOWING, strategy="expected-error", steps=twice)), LINES, 1.0)
     assert [row["predicted_error"] for row in table(folder, "steps.csv")] == ["0.1", "0.1"]
     along, often = (b for b in sections[1].blocks if isinstance(b, ReportTable))
     assert [row["lines"] for row in along.rows] == [2, 3]
@@ -127,12 +127,12 @@ def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> Non
 
 def test_a_rule_that_knows_nothing_shows_its_mask_alone(folder: RunFolder) -> None:
     for trace, written in ((replace(TRACE, steps=()), set()), (BLIND, {"steps.csv"})):
-        assert len(save_design(folder, account_of(trace), LINES, 1.0)) == 1 and tables(folder) == written
+        assert len(save_design(folder, DesignAccount(trace), LINES, 1.0)) == 1 and tables(folder) == written
 
 
 def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None:
     plane = PlaneReadouts((2, 4))
-    sections = save_design(folder, account_of(KNOWING, checks(unit="sample")), plane, 1.0)
+    sections = save_design(folder, DesignAccount(KNOWING, checks(unit="sample")), plane, 1.0)
     assert len(sections) == 2 and figures(folder) == {"mask-growth", "scores", "predicted-error", "innovations"}
     assert np.load(folder.path / "mask.npy").shape == (2, 4)
     samples = [(row["sample"], row["ky"], row["kz"], row["block"]) for row in table(folder, "samples.csv")]
@@ -148,14 +148,14 @@ def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None
 def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
     angles = equispaced_angles(8)
     shots = ShotReadouts((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], angles), "radial", tuple(angles))
-    save_design(folder, account_of(TRACE), shots, 1.0)
+    save_design(folder, DesignAccount(TRACE), shots, 1.0)
     rows = table(folder, "shots.csv")
     assert [row["shot"] for row in rows] == ["4", "3", "6", "0"]
     assert [row["information_nats"] for row in rows] == ["", "", "4.75", "1.125"]
 
 
 def test_rules_that_know_nothing_leave_gaps() -> None:
-    first = step_rows(account_of(BLIND))[0]
+    first = step_rows(DesignAccount(BLIND))[0]
     assert (first["lines"], first["line"], first["ky"], first["score"]) == (1, 6, 2, None)
     assert (first["predicted_error"], first["found"], first["running_ratio"]) == (None, None, None)
     assert score_rows(BLIND) == []
@@ -163,20 +163,20 @@ def test_rules_that_know_nothing_leave_gaps() -> None:
 
 def test_steps_add_up_and_exchanged_lines_leave_gaps() -> None:
     trace = short_trace.TRACE
-    first, second, third = step_rows(account_of(replace(trace, steps=(*trace.steps, design_step(1)))))
+    first, second, third = step_rows(DesignAccount(replace(trace, steps=(*trace.steps, design_step(1)))))
     assert (first["lines"], second["lines"]) == (2, 3)
     assert (second["line"], second["ky"], second["score"]) == (0, -4, 3.0)
     assert (second["gain_nats"], second["total_nats"], third["total_nats"]) == (1.5, 3.5, None)
     assert first["predicted_error"] == pytest.approx(np.sqrt(8 * 20 / (1000 + 8 * 20)))
     assert (second["predicted"], second["found"], third["found"]) == (15, 60, None)
-    assert "at_most_nats" in step_rows(account_of(replace(trace, strategy="x")))[0]
+    assert "at_most_nats" in step_rows(DesignAccount(replace(trace, strategy="x")))[0]
     scores = score_rows(trace)[0]
     assert list(scores) == ["lines", "line", *(f"ky={k}" for k in range(-4, 4))]
     assert (scores["ky=2"], scores["ky=1"]) == (4.0, None)
 
 
 def test_steps_scores_and_images_follow_the_trace() -> None:
-    account = account_of(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
+    account = DesignAccount(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
     noiseless = KSpaceData(
         to_kspace(2 * IMAGE)[None, None], np.ones(8, bool), reference=2 * IMAGE[None], noise_variance=1e-6
     )
@@ -198,7 +198,7 @@ def test_steps_scores_and_images_follow_the_trace() -> None:
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error))
     unknown = json.loads(step_explorer(account, "nats", replace(known, reference=None), last).json)["images"]
     assert len(unknown) == 3 and all(i["mean"] and not i["difference"] for i in unknown)
-    assert len(json.loads(step_explorer(account_of(TRACE, checks()), "nats", known, last).json)["images"]) == 1
+    assert len(json.loads(step_explorer(DesignAccount(TRACE, checks()), "nats", known, last).json)["images"]) == 1
 
 
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:

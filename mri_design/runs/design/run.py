@@ -21,7 +21,6 @@ from mri_design.evaluation.predictions import (
     DesignAccount,
     PredictionCheck,
     Replay,
-    account_of,
     check_predictions,
     truth_or_none,
 )
@@ -618,7 +617,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         ended=ended,
         model=recipe.phase.name if recipe.phase.model == "aware" and warm is not None else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
-        account=account_of(trace, designed.checks),
+        account=DesignAccount(trace, designed.checks),
         acquisition=designed.acquisition,
         numbers=designed.numbers,
         steered_by=designed.steered_by,
