@@ -16,7 +16,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import scan_sources
 from mri_design.experiment.stored_designs import load_trained
 from mri_design.runs.run import Progress, Work
-from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
+from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, training_rule
 
 INFORMING = "residual-greedy"
 RULES = (INFORMING, "stochastic-lbcs")
@@ -77,12 +77,11 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
         progress = Progress(
             lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of)
         )
-        order = learn_order(
+        learn_order(
             TrainingRequest(sources=sources, recipe=recipe, rule=rule, lines=course.lines),
             OrderFile(file),
             Work(seed=seed, jobs=jobs, progress=progress),
         )
-        report_order(OrderFile(file), order)
         made = load_trained(file)
         ledger.keep(
             "training",

@@ -284,7 +284,7 @@ def train(
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.run import Work
-    from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, report_order, training_rule
+    from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, training_rule
 
     recipe = maps.method(recipe)
     request = TrainingRequest(
@@ -299,7 +299,7 @@ def train(
     file = OrderFile(out, overwrite, sys.argv[1:], resume)
     with kept_on_interruption(file.beginning, resume=True), telling(quiet) as progress:
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
-        ended = report_order(file, learn_order(request, file, work))
+        ended = learn_order(request, file, work)
     say(f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
     return exit_code(ended.status)
 

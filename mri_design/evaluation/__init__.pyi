@@ -48,7 +48,6 @@ from .predictions import WINDOW as WINDOW
 from .predictions import DesignAccount as DesignAccount
 from .predictions import PredictionCheck as PredictionCheck
 from .predictions import Replay as Replay
-from .predictions import SliceMeans as SliceMeans
 from .predictions import actual_energies as actual_energies
 from .predictions import check_counts as check_counts
 from .predictions import check_predictions as check_predictions
@@ -56,10 +55,6 @@ from .predictions import how_often_right as how_often_right
 from .predictions import innovations as innovations
 from .predictions import score_is_information as score_is_information
 from .predictions import truth_or_none as truth_or_none
-from .regions import RegionMean as RegionMean
-from .regions import differences as differences
-from .regions import named_regions as named_regions
-from .regions import region_means as region_means
 from .run_folder import RunFolder as RunFolder
 from .run_folder import read_kept as read_kept
 from .run_folder import require_same_run as require_same_run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,14 +43,15 @@ class Replay:
     refined: Refined | None = None
 
 
-@dataclass
-class SliceMeans:
-    """Posteriors of one slice at growing numbers of lines, each from the one before.
+def slice_means(
+    slice_model: MRSlice, signal: float, index: int, trace: DesignTrace, replay: Replay, counts: Sequence[int]
+) -> Iterator[tuple[MRSlice, GaussianPosterior]]:
+    """Posteriors behind the decisions after so many lines, each from the one before, and the slice as it was seen then.
 
     Parameters
     ----------
     slice_model : MRSlice
-        The slice.
+        The slice; it is seen with the coil maps that the design had.
     signal : float
         Its signal level during the design.
     index : int
@@ -59,45 +60,29 @@ class SliceMeans:
         The design.
     replay : Replay
         Settings of the means.
+    counts : sequence of int
+        Growing numbers of lines.
     """
-
-    slice_model: MRSlice
-    signal: float
-    index: int
-    trace: DesignTrace
-    replay: Replay
-    _warm: WarmStart | None = field(init=False, default=None)
-    _count: int = field(init=False, default=0)
-
-    def seen(self, count: int) -> MRSlice:
-        """The slice with the coil maps that the design had for the decision after ``count`` lines."""
-        return self.slice_model.calibrated(self.trace.lines[: map_lines(len(self.trace.start), count)], rough=True)
-
-    def posterior(self, count: int) -> GaussianPosterior:
-        """The posterior behind the decision after ``count`` lines."""
-        seen = self._inferred(count)
-        refined = self.replay.refined
-        if refined is not None and not self._followed(count) and refined(self.seen(count), seen.mean).phase is not None:
-            seen = self._inferred(count)
-        self._count = count
-        return seen
-
-    def _followed(self, count: int) -> bool:
-        """Whether the design too went from the last mean to this one, or began here."""
-        start = len(self.trace.start)
-        between = self.trace.steps[max(self._count - start + 1, 0) : count - start]
-        return all(step.choice.pending for step in between) and (self._count > 0 or count == start)
-
-    def _inferred(self, count: int) -> GaussianPosterior:
-        replay, warm, lines = self.replay, self._warm, self.trace.lines[:count]
-        model = self.seen(count)
-        if replay.refined is not None:
-            model = replay.refined(model, model.central_image(lines) if warm is None else warm.mean)
-        loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
-        engine = replace(replay.inference, outer_iterations=loops)
-        posterior, _ = infer_slice(model, lines, self.signal, engine, (replay.seed, self.index), warm)
-        self._warm = WarmStart.from_posterior(posterior)
-        return posterior
+    warm: WarmStart | None = None
+    start, before, refined = len(trace.start), 0, replay.refined
+    for count in counts:
+        lines = trace.lines[:count]
+        seen = slice_model.calibrated(trace.lines[: map_lines(start, count)], rough=True)
+        between = trace.steps[max(before - start + 1, 0) : count - start]
+        # whether the design too went from the last mean to this one, or began here
+        followed = all(step.choice.pending for step in between) and (before > 0 or count == start)
+        for again in (False, True):
+            model = seen
+            if refined is not None:
+                model = refined(seen, seen.central_image(lines) if warm is None else warm.mean)
+            loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
+            engine = replace(replay.inference, outer_iterations=loops)
+            posterior, _ = infer_slice(model, lines, signal, engine, (replay.seed, index), warm)
+            warm = WarmStart.from_posterior(posterior)
+            if again or refined is None or followed or refined(seen, posterior.mean).phase is None:
+                break
+        before = count
+        yield seen, posterior
 
 
 INNER = 2 / 3
@@ -325,22 +310,23 @@ def check_predictions(
     if not chosen or slices[0].candidates.name not in ("lines", "plane"):
         return []
     known = list(truths) if truths else [None] * len(slices)
-    makers = [SliceMeans(one, signals[i], i, trace, replay) for i, one in enumerate(slices)]
+    counts = (len(trace.start), *chosen)  # where the design began, too, of which nothing is predicted
+    makers = [slice_means(one, signals[i], i, trace, replay, counts) for i, one in enumerate(slices)]
     callback(0, len(chosen))
-    for maker in makers:  # where the design began, too, of which nothing is predicted
-        maker.posterior(len(trace.start))
+    for maker in makers:
+        next(maker)
     candidates = slices[0].candidates
     inner = candidates.radius < INNER if isinstance(candidates, PlaneReadouts) else None
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))
-        posteriors = [maker.posterior(count) for maker in makers]
+        made = [next(maker) for maker in makers]
         forecast, acquired = trace.forecast(count), trace.mask(count)
         if forecast is None:
             raise InputError(field="counts", got=str(count), wanted=f"some of {check_counts(trace, len(trace.lines))}")
         found = [
-            actual_energies(maker.seen(count), posterior.mean, truth, acquired)
-            for maker, posterior, truth in zip(makers, posteriors, known, strict=True)
+            actual_energies(seen, posterior.mean, truth, acquired)
+            for (seen, posterior), truth in zip(made, known, strict=True)
         ]
         checks.append(
             PredictionCheck(
@@ -351,8 +337,8 @@ def check_predictions(
                 predicted_level=forecast.predicted_level,
                 actual_level=float(sum(level for _, level in found)),
                 inner=inner,
-                mean=posteriors[0].mean,
-                deviation=np.sqrt(np.asarray(posteriors[0].image_variances)),
+                mean=made[0][1].mean,
+                deviation=np.sqrt(np.asarray(made[0][1].image_variances)),
                 unit=candidates.unit,
                 of_one_image=len(slices) == 1,
             )

@@ -19,7 +19,6 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel
-from mri_design.evaluation.regions import RegionMean
 from mri_design.evaluation.tables import percent
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
@@ -28,7 +27,7 @@ from mri_design.interactive.running import Report, Saved, Told, image_png, mask_
 from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.image_sections import frame_of, layout_of
-from mri_design.runs.measure import DrawnImage
+from mri_design.runs.measure import DrawnImage, RegionMean
 from mri_design.runs.recon.report import report_reconstruction, report_volume
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.volume import VolumeResult

@@ -209,16 +209,11 @@ class OrderFile:
         return design
 
 
-def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> TrainedDesign | Ending:
+def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Ending:
     """Learn an order on the scans; an interrupted training goes on where it stopped.
 
-    The beginning of the order is kept beside the file after every line. Where the file holds this very order, finished,
-    nothing is done.
-
-    Returns
-    -------
-    TrainedDesign or Ending
-        The order, with how many reconstructions did not converge; an `Ending` where it had been finished before.
+    The beginning of the order is kept beside the file after every line, and goes when the order is complete. Where the
+    file holds this very order, finished, nothing is done.
 
     Raises
     ------
@@ -275,15 +270,9 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Traine
             inputs = {file.name: file.sha256 for file in record.inputs}
             settings = {**record.settings, "inputs": inputs, **facts, "identity": record.identity}
             design = replace(begun, settings=settings)
-        return train(training, design, after_line)
-
-
-def report_order(file: OrderFile, design: TrainedDesign | Ending) -> Ending:
-    """Write a finished order, and remove its beginning; one that was finished before stays as it is."""
-    if isinstance(design, Ending):
-        return design
-    save_trained(file.path, design)
-    file.beginning.unlink(missing_ok=True)
+        design = train(training, design, after_line)
+        save_trained(file.path, design)
+        file.beginning.unlink(missing_ok=True)
     return order_ending(design)
 
 

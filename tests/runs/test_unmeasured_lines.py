@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
-from mri_design.evaluation import Replay, SliceMeans
+from mri_design.evaluation.predictions import Replay, slice_means
 from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_inference, design_seed
 from mri_design.interactive.running import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
@@ -165,12 +165,9 @@ def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KS
     with Workers(None, max(places, 1)) as workers, keeper_of(workers, 2) as keeper:
         options = DesignOptions(keeper=keeper, closing=True)
         state = run_design(slices, strategy, LINES, RECIPE, start=START, options=options)
-    means = SliceMeans(
-        slices[1], state.signals[1], 1, state.trace, Replay(design_inference(strategy, RECIPE), design_seed(0))
-    )
-    for count in range(len(START), LINES):
-        mean = means.posterior(count).mean
-    np.testing.assert_array_equal(mean, state.warm[1].mean)
+    replay, counts = Replay(design_inference(strategy, RECIPE), design_seed(0)), range(len(START), LINES)
+    *_, (_, last) = slice_means(slices[1], state.signals[1], 1, state.trace, replay, counts)
+    np.testing.assert_array_equal(last.mean, state.warm[1].mean)
 
 
 class PlugPulledError(Exception):
