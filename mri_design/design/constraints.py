@@ -11,12 +11,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, described, require_counts, require_instance, require_numbers
+from mri_design.errors import InputError, described, require_choice, require_counts, require_numbers
 from mri_design.readouts import PlaneReadouts
 
 Half = Literal["positive", "negative"]
@@ -148,7 +148,9 @@ class LineConstraints(Constraints):
                 if isinstance(line, bool) or not isinstance(line, Integral):
                     raise InputError(field=name, got=described(line), wanted=wanted)
         require_counts(least=0, **{"forced centre": self.centre})
-        _require_partial_fourier(self.partial_fourier, self.whole_half)
+        if self.partial_fourier is not None:
+            require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})
+        require_choice(get_args(Half), **{"whole half": self.whole_half})
         if self.max_jump is not None:
             require_counts(least=1, **{"maximum jump": self.max_jump})
         both = sorted(set(self.forbidden) & set(self.required))
@@ -308,13 +310,6 @@ def _listed(lines: Sequence[int]) -> str:
     return f"line{'s' if len(lines) > 1 else ''} {shown}{', ...' if len(lines) > 8 else ''}"
 
 
-def _require_partial_fourier(share: float | None, half: str) -> None:
-    if share is not None:
-        require_numbers(least=0.5, most=1.0, **{"partial Fourier": share})
-    if half not in ("positive", "negative"):
-        raise InputError(field="whole half", got=repr(half), wanted="positive or negative")
-
-
 def _kept(k: NDArray[np.int_], n: int, share: float | None, half: Half) -> NDArray[np.bool_]:
     """Where partial Fourier leaves rows ``k`` of a grid of ``n``: at k >= -m, m = ceil(share n) - ceil(n / 2)."""
     if share is None:
@@ -342,10 +337,7 @@ class PlaneConstraints(Constraints):
     centre : int
         That many samples nearest to DC are required too.
 
-    Raises
-    ------
-    InputError
-        For values out of range. What contradicts a scan is refused where its samples are known (`needed`).
+    What contradicts a scan is refused where its samples are known (`needed`).
     """
 
     plane: PlaneReadouts
@@ -355,11 +347,6 @@ class PlaneConstraints(Constraints):
     whole_half: Half = "positive"
     calibration: int = 0
     centre: int = 0
-
-    def __post_init__(self) -> None:
-        require_instance(bool, wanted="true or false", shutter=self.shutter)
-        require_counts(least=0, **{"calibration region": self.calibration, "forced centre": self.centre})
-        _require_partial_fourier(self.partial_fourier, self.whole_half)
 
     @cached_property
     def kept(self) -> NDArray[np.bool_]:
@@ -442,20 +429,10 @@ class AngleConstraints(Constraints):
         Candidates.
     half_turn : int
         How many of them fill half a turn: all spokes, every second arm. A start is spread over these.
-
-    Raises
-    ------
-    InputError
-        For numbers below 1, or a half turn of more than all.
     """
 
     size: int
     half_turn: int
-
-    def __post_init__(self) -> None:
-        require_counts(least=1, size=self.size, **{"half turn": self.half_turn})
-        if self.half_turn > self.size:
-            raise InputError(field="half turn", got=str(self.half_turn), wanted=f"at most {self.size}")
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
         """True for every angle, (size,).

@@ -59,11 +59,6 @@ class EarlierScan:
         As `DesignEngine` has them.
     seed : int
         Of the variances.
-
-    Raises
-    ------
-    InputError
-        Where the shapes of scan, image and ``unknown`` differ.
     """
 
     scan: MRSlice
@@ -74,14 +69,6 @@ class EarlierScan:
     step_loops: int = 1
     seed: int = 0
     _progress: _Progress = field(default_factory=_Progress, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.image.shape != self.scan.shape or self.unknown.shape != (self.scan.candidates.size,):
-            raise InputError(
-                field="earlier scan",
-                got=f"an image {self.image.shape} and {self.unknown.shape} for a scan {self.scan.shape}",
-                wanted="one shape",
-            )
 
     def require_grid(self, n_lines: int) -> None:
         """Refuse a scan with another number of lines, or of samples.

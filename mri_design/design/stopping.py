@@ -6,9 +6,9 @@ posterior knows the centre of k-space only, and what it expects of all the rest 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Protocol
 
 import numpy as np
 
@@ -29,37 +29,36 @@ Prospect = DesignStep | Forecast
 """Input of a stop rule: a decision, or the forecast at the end of a design."""
 
 
-class NamedRule(Protocol):
+class NamedRule(ABC):
     """A rule for `DesignEngine.run` that can say why.
 
     ``looks_ahead`` asks for `Forecast.least_error`.
     """
 
-    @property
-    def looks_ahead(self) -> bool: ...
+    looks_ahead: bool = False
 
     def asks(self, step: Prospect, ratio: float) -> bool:
         """Whether `Forecast.image_error` is wanted before the rule is asked.
 
         ``ratio`` is that error over the predicted one where it was last known; 0 where it is wanted in any case.
         """
-        ...
+        return False
 
+    @abstractmethod
     def __call__(self, step: Prospect) -> bool:
         """Whether the design ends now, before the line of this decision is measured."""
-        ...
 
+    @abstractmethod
     def reason(self, step: Prospect, unit: str = "line") -> str:
         """The number that the rule looks at beside its limit, in words; ``unit`` is what candidates are called."""
-        ...
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
         """Why what was wanted cannot be had, in words; empty while it can, or where it is reached."""
-        ...
+        return ""
 
 
 @dataclass(frozen=True)
-class UntilError:
+class UntilError(NamedRule):
     """End the design once the predicted relative L2 error of the image is small enough, or cannot become so.
 
     After every line a design predicts the error of its own posterior, by the energies of innovations. The image that
@@ -120,14 +119,20 @@ class UntilError:
 
     def reason(self, step: Prospect, unit: str = "line") -> str:
         """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
-        told = self.missed(step, unit) or self._compared(self._error(step))
-        return told + (_untested(step, self.fewest, unit) if self._reached(step) else "")
+        error, met = self._error(step), self._reached(step)
+        compared = _compared("predicted error", 100 * error, 100 * self.error, "%", met, "<=")
+        return (self.missed(step, unit) or compared) + (_untested(step, self.fewest, unit) if met else "")
 
     def missed(self, step: Prospect, unit: str = "line") -> str:
         """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
         if not _is_tested(step, self.fewest) or not self._hopeless(step):
             return ""
-        return self._out_of_reach(self._least(step), self._error(step), unit)
+        least, now = _rounded(100 * self._least(step), 100 * self.error, False), self._error(step)
+        return (
+            f"an error of {100 * self.error:g} % is out of reach: every {unit} that may be measured would leave "
+            f"some {least} %, from noise and from {unit}s that may not be; "
+            + ("the error so far has not been predicted" if isnan(now) else f"predicted now: {100 * now:.3g} %")
+        )
 
     def _error(self, step: Prospect) -> float:
         return step.image_error if self.by_image else step.predicted_error
@@ -149,20 +154,9 @@ class UntilError:
         at_rest = step.recent_fall < AT_REST
         return self.error < FAR * least or (at_rest and self.error < least)
 
-    def _compared(self, predicted: float) -> str:
-        met = predicted <= self.error
-        return _compared("predicted error", 100 * predicted, 100 * self.error, "%", met, "<=")
-
-    def _out_of_reach(self, least: float, now: float, unit: str) -> str:
-        return (
-            f"an error of {100 * self.error:g} % is out of reach: every {unit} that may be measured would leave "
-            f"some {_rounded(100 * least, 100 * self.error, False)} %, from noise and from {unit}s that may not be; "
-            + ("the error so far has not been predicted" if isnan(now) else f"predicted now: {100 * now:.3g} %")
-        )
-
 
 @dataclass(frozen=True)
-class UntilGain:
+class UntilGain(NamedRule):
     """End the design once the best remaining line would bring little information.
 
     Parameters
@@ -182,15 +176,10 @@ class UntilGain:
 
     gain: float
     fewest: int = FEWEST_TESTED
-    looks_ahead: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         _require_positive("gain to stop at", self.gain)
         require_counts(fewest=self.fewest, least=0)
-
-    def asks(self, step: Prospect, ratio: float) -> bool:
-        """Never: gains are those of the design's posterior."""
-        return False
 
     def __call__(self, step: Prospect) -> bool:
         return _is_tested(step, self.fewest) and self._reached(step)
@@ -204,19 +193,15 @@ class UntilGain:
     def _reached(self, step: Prospect) -> bool:
         return step.information < self.gain
 
-    def missed(self, step: Prospect, unit: str = "line") -> str:
-        """Empty: every gain can be reached, since gains fall towards zero with every line."""
-        return ""
-
 
 @dataclass(frozen=True)
-class AnyOf:
+class AnyOf(NamedRule):
     """Enough lines once one of several rules says so."""
 
     rules: tuple[NamedRule, ...]
 
     @property
-    def looks_ahead(self) -> bool:
+    def looks_ahead(self) -> bool:  # type: ignore[override]
         """True where one of the rules needs the least error."""
         return any(rule.looks_ahead for rule in self.rules)
 

@@ -17,19 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import SHARE, covering, first_disc, require_weights, thinned, unmeasured_around
+from mri_design.design.blocks import SHARE, covering, first_disc, thinned, unmeasured_around
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.strategy import best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
-from mri_design.errors import InputError, option, require_counts, require_numbers
+from mri_design.errors import InputError, option, require_counts
 from mri_design.readouts import PlaneReadouts
 
 
@@ -160,28 +159,6 @@ class TrainedDesign:
         return values
 
 
-NOTHING = LineConstraints()
-"""No constraints."""
-
-
-class TrainingRule(Protocol):
-    """Scores of the candidates: larger is better, NaN where not tried."""
-
-    @property
-    def name(self) -> str: ...
-
-    def scores(
-        self,
-        candidates: LineCandidates,
-        residual: NDArray[np.float64],
-        n_scans: int,
-        evaluate: Evaluate,
-        rng: np.random.Generator,
-    ) -> NDArray[np.float64]:
-        """``residual``, (size,), is the mean over the scans with the lines so far."""
-        ...
-
-
 @dataclass(frozen=True)
 class ResidualGreedy:
     """The candidate on and around which the residual energy is largest: no reconstruction beyond those so far.
@@ -193,20 +170,11 @@ class ResidualGreedy:
         their details on lines nearby.
     reach : float
         In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
-
-    Raises
-    ------
-    InputError
-        For weights that are not numbers between 0 and 1, and a reach that is not a number of zero or more.
     """
 
     neighbours: tuple[float, ...] = (0.25,)
     reach: float = 2.0
     name: str = "residual-greedy"
-
-    def __post_init__(self) -> None:
-        require_weights(self.neighbours)
-        require_numbers(reach=self.reach)
 
     def scores(
         self,
@@ -258,6 +226,10 @@ class LBCS:
         return scores
 
 
+TrainingRule = ResidualGreedy | LBCS
+"""Its scores are larger for better candidates, and NaN for those not tried, from the mean residual so far, (size,)."""
+
+
 def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) -> NDArray[np.int_]:
     """``count`` of the items in their order; all where there are not more."""
     if count is None or count >= len(items):
@@ -293,7 +265,7 @@ class OrderTraining:
     evaluate: Evaluate
     _: KW_ONLY
     seed: int = 0
-    constraints: Constraints = NOTHING
+    constraints: Constraints = field(default_factory=LineConstraints)
     block: int = 1
 
 
@@ -451,20 +423,12 @@ class ExchangeRules:
     shortlist : int
         The line to drop is the one of so many candidates whose loss leaves the least error. An attempt takes that many
         reconstructions per scan, and one more.
-
-    Raises
-    ------
-    InputError
-        For a shortlist of no line.
     """
 
     keep: Sequence[int] = ()
     allowed: NDArray[np.bool_] | None = None
     importance: Mapping[int, float] = field(default_factory=dict)
     shortlist: int = 6
-
-    def __post_init__(self) -> None:
-        require_counts(least=1, shortlist=self.shortlist)
 
 
 ANY_EXCHANGE = ExchangeRules()
@@ -544,12 +508,8 @@ def refine(
     InputError
         For no scan, scans on different grids, or a line that is kept but not there.
     """
-    require_counts(least=0, attempts=attempts)
     measurable = shared_lines(scans)
     incoming = measurable if rules.allowed is None else measurable & rules.allowed
-    missing = sorted(set(rules.keep) - set(state.lines))
-    if missing:
-        raise InputError(field="lines to keep", got=f"{missing}, not in the mask", wanted="lines of the mask")
     every = range(len(scans))
 
     def rank(line: int) -> tuple[bool, float, int]:

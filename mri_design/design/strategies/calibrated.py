@@ -49,7 +49,7 @@ from mri_design.design.strategies.error_model import (
 )
 from mri_design.design.strategy import DesignView
 from mri_design.design.trace import Choice, DesignStep, Forecast
-from mri_design.errors import InputError, require_counts, require_instance, require_numbers
+from mri_design.errors import InputError, require_counts, require_instance
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.readouts import PlaneReadouts, Readouts
 
@@ -380,9 +380,7 @@ class CalibratedSamples(ChoosesByScore):
     Raises
     ------
     InputError
-        For no draw, a reach, share or exponent that is not a number between 0 and 1, a power that is not a number of
-        zero or more, or something else in place of earlier scans; and where these are of another grid, or not as many
-        as the slices.
+        Where earlier scans are of another grid, or not as many as the slices.
     """
 
     draws: int = 8
@@ -393,15 +391,6 @@ class CalibratedSamples(ChoosesByScore):
     temper: float = TEMPER
     earlier: tuple[EarlierScan, ...] = ()
     name: str = "calibrated"
-
-    def __post_init__(self) -> None:
-        require_counts(draws=self.draws, least=1)
-        require_numbers(most=1.0, reach=self.reach, disc_share=self.disc_share, temper=self.temper)
-        require_numbers(disc_power=self.disc_power)
-        if self.drawn is not None:
-            require_instance(bool, wanted="true, false or None", drawn=self.drawn)
-        for scan in self.earlier:
-            require_instance(EarlierScan, wanted="EarlierScans, or none", earlier=scan)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """See `PlaneReadouts.start_for_posterior`."""

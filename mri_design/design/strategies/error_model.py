@@ -13,9 +13,9 @@ Samples of a plane: a gamma regression, which learns from the scan alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal
 
@@ -78,131 +78,53 @@ class LineKnowledge:
         return float(np.sum(self.signal[near if near.any() else self.with_data]))
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """Some lines in the state of a design: what the features are made of. Every array is (lines,) unless said."""
-
-    known: LineKnowledge
-    at: NDArray[np.intp]
-
-    @property
-    def n_lines(self) -> int:
-        """Lines of the grid."""
-        return len(self.known.measured)
-
-    @cached_property
-    def frequency(self) -> NDArray[np.intp]:
-        """k, DC = 0."""
-        return np.asarray(self.at - self.n_lines // 2)
-
-    @cached_property
-    def log_radius(self) -> Numbers:
-        """log(1 + |k|)."""
-        return np.asarray(np.log1p(np.abs(self.frequency)))
-
-    @cached_property
-    def opposite(self) -> NDArray[np.intp]:
-        """The lines at -k."""
-        return np.asarray((2 * (self.n_lines // 2) - self.at) % self.n_lines)
-
-    @cached_property
-    def measured(self) -> NDArray[np.intp]:
-        """Numbers of the measured lines, (count,)."""
-        return np.flatnonzero(self.known.measured)
-
-    @cached_property
-    def log_count(self) -> Numbers:
-        """log(measured lines / 16), the same for all."""
-        return np.full(len(self.at), np.log(len(self.measured) / 16))
-
-    @cached_property
-    def conjugate(self) -> Numbers:
-        """1 where the line at -k is measured, 0 elsewhere."""
-        return self.known.measured[self.opposite].astype(float)
-
-    @cached_property
-    def gaps(self) -> tuple[Numbers, Numbers]:
-        """Distances to measured lines on the nearer and on the farther side."""
-        return _gaps(self.measured, self.at, self.n_lines)
-
-    @cached_property
-    def opposite_gap(self) -> Numbers:
-        """Distance from -k to the nearest measured line."""
-        return _gaps(self.measured, self.opposite, self.n_lines)[0]
-
-    def near(self, distance: int) -> Numbers:
-        """How many of the two lines at a distance are measured."""
-        return _neighbours(self.known.measured, self.at, distance)
-
-    def near_opposite(self, distance: int) -> Numbers:
-        """How many of the two lines at a distance from -k are measured."""
-        return _neighbours(self.known.measured, self.opposite, distance)
-
-    @cached_property
-    def log_unit(self) -> float:
-        """log of the image's centre energy."""
-        return float(np.log(self.known.unit))
-
-    @cached_property
-    def spectrum(self) -> Numbers:
-        """Mean of the measured log energies, weighted by how near in |k| they are."""
-        with_data = np.flatnonzero(self.known.with_data)
-        apart = np.abs(np.abs(self.frequency)[:, None] - np.abs(with_data - self.n_lines // 2))
-        closeness = np.exp(-apart / KERNEL) + 1e-6
-        return np.asarray(closeness @ np.log(self.known.signal[with_data]) / closeness.sum(axis=1))
-
-    def place(self, index: int, side: int) -> Numbers:
-        """Weight of one of `PLACES` on the side of positive (1) or negative (-1) k; the centre has none."""
-        return _shares_of_places(self.n_lines)[index, np.abs(self.frequency)] * (side * self.frequency > 0)
-
-
-Feature = tuple[str, Callable[[_Lines], Numbers]]
-"""A name, and what it is of some lines, (lines,)."""
-
 _TINY = np.finfo(float).tiny
-_FEATURES: tuple[Feature, ...] = (
-    ("constant", lambda x: np.ones(len(x.at))),
-    ("log(1 + |k|)", lambda x: x.log_radius),
-    ("log(1 + |k|)^2", lambda x: x.log_radius**2),
-    ("log(lines / 16)", lambda x: x.log_count),
-    ("log(1 + |k|) log(lines / 16)", lambda x: x.log_radius * x.log_count),
-    ("-k measured", lambda x: x.conjugate),
-    ("log(0.1 + smaller gap)", lambda x: np.log(0.1 + x.gaps[0])),
-    ("log(0.1 + larger gap)", lambda x: np.log(0.1 + x.gaps[1])),
-    ("measured at distance 1", lambda x: x.near(1)),
-    ("measured at distance 2", lambda x: x.near(2)),
-    ("measured at distance 3", lambda x: x.near(3)),
-    ("measured at distance 1 of -k", lambda x: x.near_opposite(1)),
-    ("measured at distance 2 of -k", lambda x: x.near_opposite(2)),
-    (
-        "log(0.1 + smaller gap at -k), 0 where measured",
-        lambda x: np.where(x.conjugate > 0, 0.0, np.log(0.1 + x.opposite_gap)),
-    ),
-    ("measured at distance 1 of k times of -k", lambda x: x.near(1) * x.near_opposite(1)),
-    ("measured at distance 1 of -k, where -k is", lambda x: x.conjugate * x.near_opposite(1)),
-    ("measured at distance 1, times log(1 + |k|)", lambda x: x.log_radius * x.near(1)),
-    ("-k measured, times log(1 + |k|)", lambda x: x.log_radius * x.conjugate),
-    ("log expected energy of the error", lambda x: np.log(np.maximum(x.known.expected[x.at], _TINY)) - x.log_unit),
-    ("log measured energy near |k|", lambda x: x.spectrum - x.log_unit),
-    ("log noise energy of a line", lambda x: np.full(len(x.at), np.log(x.known.noise) - x.log_unit)),
-    ("sign(k) log(1 + |k|)", lambda x: np.sign(x.frequency) * x.log_radius),
-    *(
-        (f"k near {sign}{near}", partial(_Lines.place, index=index, side=side))
-        for sign, side in (("+", 1), ("-", -1))
-        for index, near in enumerate(PLACES)
-    ),
-)
-"""In the order of the columns. Energies are relative to `LineKnowledge.unit`."""
 
-FEATURES = tuple(name for name, _ in _FEATURES)
-"""Names of the features, in the order of the columns."""
+
+def _named_features(known: LineKnowledge, at: NDArray[np.intp]) -> dict[str, Numbers]:
+    """Features of some lines by name, (lines,) each; energies are relative to `LineKnowledge.unit`."""
+    n_lines, measured = len(known.measured), np.flatnonzero(known.measured)
+    frequency, opposite = at - n_lines // 2, (2 * (n_lines // 2) - at) % n_lines
+    radius, log_unit = np.log1p(np.abs(frequency)), float(np.log(known.unit))
+    count, conjugate = np.full(len(at), np.log(len(measured) / 16)), known.measured[opposite].astype(float)
+    near = {distance: _neighbours(known.measured, at, distance) for distance in (1, 2, 3)}
+    near_opposite = {distance: _neighbours(known.measured, opposite, distance) for distance in (1, 2)}
+    smaller, larger = _gaps(measured, at, n_lines)
+    opposite_gap, _ = _gaps(measured, opposite, n_lines)
+    with_data = np.flatnonzero(known.with_data)  # whose mean log energy counts the more, the nearer in |k| they are
+    apart = np.abs(np.abs(frequency)[:, None] - np.abs(with_data - n_lines // 2))
+    closeness = np.exp(-apart / KERNEL) + 1e-6
+    spectrum = closeness @ np.log(known.signal[with_data]) / closeness.sum(axis=1)
+    shares = _shares_of_places(n_lines)[:, np.abs(frequency)]
+    return {
+        "constant": np.ones(len(at)),
+        "log(1 + |k|)": radius,
+        "log(1 + |k|)^2": radius**2,
+        "log(lines / 16)": count,
+        "log(1 + |k|) log(lines / 16)": radius * count,
+        "-k measured": conjugate,
+        "log(0.1 + smaller gap)": np.log(0.1 + smaller),
+        "log(0.1 + larger gap)": np.log(0.1 + larger),
+        **{f"measured at distance {distance}": found for distance, found in near.items()},
+        **{f"measured at distance {distance} of -k": found for distance, found in near_opposite.items()},
+        "log(0.1 + smaller gap at -k), 0 where measured": np.where(conjugate > 0, 0.0, np.log(0.1 + opposite_gap)),
+        "measured at distance 1 of k times of -k": near[1] * near_opposite[1],
+        "measured at distance 1 of -k, where -k is": conjugate * near_opposite[1],
+        "measured at distance 1, times log(1 + |k|)": radius * near[1],
+        "-k measured, times log(1 + |k|)": radius * conjugate,
+        "log expected energy of the error": np.log(np.maximum(known.expected[at], _TINY)) - log_unit,
+        "log measured energy near |k|": spectrum - log_unit,
+        "log noise energy of a line": np.full(len(at), np.log(known.noise) - log_unit),
+        "sign(k) log(1 + |k|)": np.sign(frequency) * radius,
+        **{f"k near +{place}": share * (frequency > 0) for place, share in zip(PLACES, shares, strict=True)},
+        **{f"k near -{place}": share * (-frequency > 0) for place, share in zip(PLACES, shares, strict=True)},
+    }
 
 
 def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] | None = None) -> Numbers:
     """Features of some lines (all without an argument), shape (lines, `FEATURES`)."""
     at = np.arange(len(known.measured)) if lines is None else np.asarray(lines, dtype=np.intp)
-    each = _Lines(known, at)
-    return np.stack([values(each) for _, values in _FEATURES], axis=1)
+    return np.stack(list(_named_features(known, at).values()), axis=1)
 
 
 def features_of_line(known: LineKnowledge, line: int) -> Numbers:
@@ -246,6 +168,9 @@ def _gaps(measured: NDArray[np.intp], at: NDArray[np.intp], n: int) -> tuple[Num
     above = bounded[np.searchsorted(measured, at, side="right") + 1] - at
     return np.minimum(below, above).astype(float), np.maximum(below, above).astype(float)
 
+
+FEATURES = tuple(_named_features(LineKnowledge(np.ones(2, dtype=bool), np.ones(2), 1.0, np.ones(2)), np.arange(2)))
+"""Names of the features, in the order of the columns."""
 
 LARGEST_DOUBT = 1.0
 """Nats squared: how uncertain a line's log energy may count as, as it is on the grids that the shipped model saw."""

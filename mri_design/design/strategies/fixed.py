@@ -144,20 +144,11 @@ class RegularLines:
     ----------
     spacing : int or None
         R; None is the smallest whose comb fits into the lines that are not at the start.
-
-    Raises
-    ------
-    InputError
-        For a spacing that is not a whole number of one or more.
     """
 
     spacing: int | None = None
     name: str = "regular"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        if self.spacing is not None:
-            require_counts(least=1, **{"line spacing": self.spacing})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """A small centre, so that the image's scale can be seen: four lines."""
@@ -206,20 +197,11 @@ class RandomLines:
     centre_fraction : float or None
         Share of the grid that is sampled at the centre (fastMRI: 0.08 at acceleration 4, 0.04 at 8); None is no
         centre beyond four lines, plain random sampling.
-
-    Raises
-    ------
-    InputError
-        For a share that is not a number between 0 and 1.
     """
 
     centre_fraction: float | None = None
     name: str = "random"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        if self.centre_fraction is not None:
-            require_numbers(most=1.0, **{"centre fraction": self.centre_fraction})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines, never more than the target."""
@@ -242,19 +224,11 @@ class Equispaced:
     ----------
     centre_fraction : float
         Share of the grid that is fully sampled at the centre, 0 to 1.
-
-    Raises
-    ------
-    InputError
-        For a share that is not a number between 0 and 1.
     """
 
     centre_fraction: float = 0.08
     name: str = "fastmri-equispaced"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        require_numbers(most=1.0, **{"centre fraction": self.centre_fraction})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
@@ -298,19 +272,11 @@ class RandomSamples(ChoosesBlocks):
     ----------
     power : float
         Zero or more; larger is more concentrated. Tune it on training images, per number of samples and coils.
-
-    Raises
-    ------
-    InputError
-        For a power that is not a number of zero or more.
     """
 
     power: float = 8.0
     name: str = "vd-polynomial"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        require_numbers(**{"density power": self.power})
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """As many samples as designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
@@ -356,25 +322,12 @@ class CaipiSamples(ChoosesBlocks):
         square as possible.
     shift : int, optional
         Samples along kz by which one row of the pattern lies beside the one before; by default half of R_z.
-
-    Raises
-    ------
-    InputError
-        For spacings that are not whole numbers of one or more, or a negative shift.
     """
 
     spacing: tuple[int, int] | None = None
     shift: int | None = None
     name: str = "caipi"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        if self.spacing is not None:
-            if not isinstance(self.spacing, tuple) or len(self.spacing) != 2:
-                raise InputError(field="spacing", got=repr(self.spacing), wanted="two whole numbers (R_y, R_z)")
-            require_counts(least=1, **{"spacing along ky": self.spacing[0], "spacing along kz": self.spacing[1]})
-        if self.shift is not None:
-            require_counts(least=0, shift=self.shift)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """See `PlaneReadouts.start_for_posterior`."""
@@ -420,22 +373,12 @@ class FixedAngles:
         As `interleaf_angles` has them, or golden ones.
     tiny : int
         Of golden angles: see `golden_angles`.
-
-    Raises
-    ------
-    InputError
-        For another kind, or a ``tiny`` below 1.
     """
 
     kind: AngleSet = "half-turn"
     tiny: int = 1
     name: str = "half-turn"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(AngleSet):
-            raise InputError(field="angles", got=repr(self.kind), wanted=", ".join(get_args(AngleSet)))
-        require_counts(least=1, tiny=self.tiny)
 
     def angles(self, count: int, turn: float) -> NDArray[np.float64]:
         """``count`` angles in radians; golden ones share ``turn``, pi for spokes and 2 pi for arms."""

@@ -225,19 +225,10 @@ class ExpectedError(PredictsByScore):
     draws : int, optional
         Posterior draws behind the variances; inference's own are used, with one coil as far as they go. By default
         those of the readouts: 12 for lines and shots, 8 for the samples of a plane.
-
-    Raises
-    ------
-    InputError
-        For no draw.
     """
 
     draws: int | None = None
     name: str = "expected-error"
-
-    def __post_init__(self) -> None:
-        if self.draws is not None:
-            require_counts(draws=self.draws, least=1)
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Expected energies, which are the forecast, too."""

@@ -15,7 +15,7 @@ from mri_design.design.energies import actual_energies, expected_energies
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trace import Choice
 from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
-from mri_design.errors import InputError, require_counts, require_working
+from mri_design.errors import InputError
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
@@ -106,20 +106,10 @@ class OracleHole(TrueImages, ChoosesByScore):
     draws : int, optional
         Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go. By
         default those of the readouts.
-
-    Raises
-    ------
-    InputError
-        For truths that are no images, or no draw.
     """
 
     draws: int | None = None
     name: str = "oracle-hole"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.draws is not None:
-            require_counts(draws=self.draws, least=1)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines, as a strategy that predicts would begin with; four with several coils."""
@@ -152,23 +142,11 @@ class OracleGreedy(TrueImages):
         As of `TrueImages`.
     reconstruct : callable
         Makes the images; its errors are relative L2 of the magnitude, mean over slices.
-
-    Raises
-    ------
-    InputError
-        For truths that are no images, or a reconstruction that cannot be called.
     """
 
     reconstruct: Reconstruct | None = None
     name: str = "oracle-greedy"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reconstruct is not None:
-            require_working(
-                reconstruct=self.reconstruct, wanted="a function (number of the slice, lines) -> image (ky, kx)"
-            )
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
         """This oracle with the truth and the reconstruction."""

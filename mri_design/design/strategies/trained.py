@@ -14,7 +14,6 @@ from mri_design.design.blocks import (
     Scores,
     block_by_gains,
     first_disc,
-    require_weights,
     unmeasured_around,
 )
 from mri_design.design.energies import fewest_coils, means_of
@@ -22,7 +21,7 @@ from mri_design.design.strategy import ChoosesBlocks, DesignView
 from mri_design.design.trace import Choice
 from mri_design.design.training import TrainedDesign
 from mri_design.design.trials import ReferenceSlice, line_residual
-from mri_design.errors import InputError, require_instance, require_numbers, require_working, sequence_of
+from mri_design.errors import InputError
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
@@ -44,16 +43,12 @@ class TrainedOrder(ChoosesBlocks):
     Raises
     ------
     InputError
-        For anything but a `TrainedDesign`, and where it is of another grid than the scan.
+        Where it is of another grid than the scan, once it is to choose.
     """
 
     design: TrainedDesign
     name: str = "trained"
     needs_posterior: bool = False
-
-    def __post_init__(self) -> None:
-        wanted = "a TrainedDesign, as load_trained reads it from a file"
-        require_instance(TrainedDesign, wanted=wanted, design=self.design)
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """The number of candidates around DC that training began with."""
@@ -93,12 +88,6 @@ class TrainingResidual(ChoosesByScore):
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself.
     reach : float
         In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
-
-    Raises
-    ------
-    InputError
-        For scans that are none, a reconstruction that cannot be called, weights that are not numbers between 0 and 1,
-        and a reach that is not a number of zero or more.
     """
 
     scans: tuple[ReferenceSlice, ...] = ()
@@ -106,14 +95,6 @@ class TrainingResidual(ChoosesByScore):
     neighbours: tuple[float, ...] = (0.25,)
     reach: float = 2.0
     name: str = "residual-greedy"
-
-    def __post_init__(self) -> None:
-        sequence_of(ReferenceSlice, "scans", self.scans, wanted="the training slices with their true images")
-        require_weights(self.neighbours)
-        require_numbers(reach=self.reach)
-        if self.reconstruct is not None:
-            wanted = "a function (number of the slice, lines) -> image (ky, kx)"
-            require_working(reconstruct=self.reconstruct, wanted=wanted)
 
     @property
     def needs_posterior(self) -> bool:  # type: ignore[override]

@@ -1,7 +1,6 @@
 """What an earlier scan says of the error on every line, how far it is believed, and what becomes of a wrong one."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,8 +43,6 @@ def earlier(make_slice: SliceMaker, name: str = "brain") -> EarlierScan:
 
 
 def test_other_things_are_refused(make_slice: SliceMaker) -> None:
-    with refused("earlier scan"):
-        replace(earlier(make_slice), unknown=np.zeros(31))
     with refused("earlier scan"):  # before the first line
         Calibrated(side_information=earlier(make_slice)).default_start(LineReadouts((64, 64)), 16)
 

@@ -111,10 +111,6 @@ def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
 
 def test_other_things_are_refused() -> None:
     before, one = earlier(), scene(seed=1)[0]
-    with refused("earlier"):
-        CalibratedSamples(earlier=("frame.npz",))  # type: ignore[arg-type]
-    with refused("earlier scan"):
-        replace(before, unknown=np.zeros(SIZE))
     with refused("earlier scan"):
         CalibratedSamples(earlier=(before,)).default_start(LineReadouts((256, 256)), 100)
     with refused("earlier scans"):

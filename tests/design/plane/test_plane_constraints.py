@@ -42,7 +42,3 @@ def test_what_cannot_be_is_refused() -> None:
         PlaneConstraints(PLANE).start(EVERY, 500)
     with refused("constraints"):
         PlaneConstraints(PLANE).allowed(16)
-    with refused("whole half"):
-        PlaneConstraints(PLANE, whole_half="left")  # type: ignore[arg-type]
-    with refused("partial Fourier"):
-        PlaneConstraints(PLANE, partial_fourier=0.3)

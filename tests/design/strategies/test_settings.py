@@ -9,23 +9,11 @@ import pytest
 
 from mri_design import Calibrated, InformationGain, LanczosInformationGain, OracleResidual, VariableDensity
 from mri_design.design import (
-    CaipiSamples,
-    Equispaced,
-    ExpectedError,
-    FixedAngles,
     OracleGreedy,
     OracleHole,
-    RandomLines,
-    RandomSamples,
-    RegularLines,
-    TrainedDesign,
-    TrainedOrder,
-    TrainingResidual,
 )
 from mri_design.experiment.strategies import STRATEGIES
 from tests.refusals import refused
-
-LEARNT = TrainedDesign(grid=(4, 4), lines=(2, 1), n_start=1, profile=np.ones((2, 4)), errors=np.ones(2), rule="rule")
 
 
 def strategies() -> list[type]:
@@ -49,31 +37,18 @@ def test_settings_are_keywords(kind: type) -> None:
         (Calibrated, {"side_information": "order.npz"}, "side_information"),
         *((Calibrated, {"neighbours": (wrong,)}, "neighbours: weight at distance 1") for wrong in (1.5, -0.1, np.nan)),
         (Calibrated, {"neighbours": (True, 0.5)}, "neighbours: weight at distance 1"),
-        (ExpectedError, {"draws": 0}, "draws"),
         (InformationGain, {"draws": 0}, "draws"),
         (LanczosInformationGain, {"steps": 0}, "steps"),
-        (TrainedOrder, {"design": None}, "design"),
         (OracleResidual, {"truths": -1}, "truths"),
         (OracleHole, {"truths": -1}, "truths"),
         (OracleResidual, {"truths": (1.0,)}, "truths[0]"),
         (OracleResidual, {"truths": np.ones((2, 4))}, "truths"),
         (OracleGreedy, {"truths": (np.ones(4),)}, "truths[0]"),
-        (OracleGreedy, {"reconstruct": "mean"}, "reconstruct"),
-        *((RegularLines, {"spacing": wrong}, "line spacing") for wrong in (0, -2, 1.5)),
-        (TrainingResidual, {"reach": -1.0}, "reach"),
-        (RandomLines, {"centre_fraction": 1.5}, "centre fraction"),
-        (Equispaced, {"centre_fraction": -0.1}, "centre fraction"),
-        (Equispaced, {"centre_fraction": None}, "centre fraction"),
         (VariableDensity, {"family": "uniform"}, "density family"),
         (VariableDensity, {"power": -1.0}, "density power"),
         (VariableDensity, {"power": np.nan}, "density power"),
         (VariableDensity, {"centre": 0}, "density centre"),
         (VariableDensity, {"draw": "even"}, "draw"),
-        (RandomSamples, {"power": -1.0}, "density power"),
-        (CaipiSamples, {"spacing": (2,)}, "spacing"),
-        (CaipiSamples, {"spacing": (2, 0)}, "spacing along kz"),
-        (FixedAngles, {"kind": "even"}, "angles"),
-        (FixedAngles, {"tiny": 0}, "tiny"),
     ],
 )
 def test_wrong_settings_are_refused(kind: Callable[..., object], settings: dict[str, Any], field: str) -> None:

@@ -64,9 +64,3 @@ def test_it_asks_for_the_training_scan_of_every_slice(
         TrainingResidual().choose(view, rng)
     with refused("residual-greedy"):
         TrainingResidual().knowing(training_scans(make_slice())).choose(view, rng)
-    with refused("neighbours: weight at distance 1"):
-        TrainingResidual(neighbours=(2.0,))
-    with refused("scans[0]"):
-        TrainingResidual(scans=(np.ones((16, 16)),))  # type: ignore[arg-type]
-    with refused("reconstruct"):
-        TrainingResidual(reconstruct="mean")  # type: ignore[arg-type]

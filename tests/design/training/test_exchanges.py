@@ -20,7 +20,6 @@ from mri_design.design import (
 )
 from mri_design.operators import Array
 from tests.design_steps import design_step
-from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 POOR = (8, 7, 9, 0, 1, 15, 14)
@@ -121,14 +120,8 @@ def test_lines_that_cannot_be_measured_do_not_come_in(
     assert final.exchanges and there[[e.added for e in final.exchanges]].all()
 
 
-def test_senseless_requests_are_refused(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
+def test_nothing_is_exchanged_where_nothing_may_be(scans: list[ReferenceSlice], evaluate: Evaluate) -> None:
     begun = begin_refinement(scans, POOR, evaluate)
-    with refused("lines to keep"):
-        refine(scans, begun, 1, evaluate, ExchangeRules(keep=[3, 8]))
-    with refused("attempts"):
-        refine(scans, begun, -1, evaluate)
-    with refused("shortlist"):
-        ExchangeRules(shortlist=0)
     assert refine(scans, begun, 0, evaluate) == begun
     assert refine(scans, begun, 5, evaluate, ExchangeRules(keep=POOR)) == begun
 
