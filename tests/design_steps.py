@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mri_design import Choice
-from mri_design.design import DesignStep
+from mri_design.design import DesignStep, Forecast
+
+Part = TypeVar("Part", DesignStep, Forecast)
 
 
 def design_step(line: int, **values: Any) -> DesignStep:
@@ -14,8 +16,8 @@ def design_step(line: int, **values: Any) -> DesignStep:
     return changed(DesignStep(Choice(line)), **values)
 
 
-def changed(step: DesignStep, **values: Any) -> DesignStep:
-    """The decision with other values of some fields.
+def changed(step: Part, **values: Any) -> Part:
+    """The decision, or its forecast, with other values of some fields.
 
     Raises
     ------
@@ -23,7 +25,7 @@ def changed(step: DesignStep, **values: Any) -> DesignStep:
         For a name that no part has.
     """
     left = dict(values)
-    made: DesignStep = _changed(step, left)
+    made: Part = _changed(step, left)
     if left:
         raise TypeError(f"no field of a decision: {sorted(left)}")
     return made

@@ -339,8 +339,7 @@ def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: For
         chosen = thinned(left, squared_correlation(view.posteriors), plane_of(view), count)
     else:
         chosen = np.argsort(-np.where(np.isfinite(left), left, -np.inf), kind="stable")[:count].tolist()
-    begun = replace(first, line=chosen[0], forecast=Forecast() if forecast is None else forecast)
-    return [begun, *(Choice(candidate) for candidate in chosen[1:])]
+    return [replace(first, line=chosen[0], forecast=forecast or Forecast()), *map(Choice, chosen[1:])]
 
 
 def block_by_gains(energies: Numbers, view: DesignView, count: int, forecast: Forecast | None = None) -> list[Choice]:
@@ -359,8 +358,7 @@ def block_by_gains(energies: Numbers, view: DesignView, count: int, forecast: Fo
     """
     left, free = np.where(view.candidates.mask, 0.0, energies), view.candidates.remaining
     chosen, gains = covering(left, squared_correlation(view.posteriors), plane_of(view), free, count)
-    begun = Choice(chosen[0], np.where(free, gains, np.nan), Forecast() if forecast is None else forecast)
-    return [begun, *(Choice(sample) for sample in chosen[1:])]
+    return [Choice(chosen[0], np.where(free, gains, np.nan), forecast or Forecast()), *map(Choice, chosen[1:])]
 
 
 def thinned(scores: Numbers, squared: Numbers, plane: PlaneReadouts, count: int) -> list[int]:

@@ -64,11 +64,7 @@ class LineCandidates:
             object.__setattr__(self, "readouts", LineReadouts((self.n_lines, self.n_lines)))
         n = len(self.measurable)
         whole = all(isinstance(line, Integral) and not isinstance(line, bool) for line in self.acquired)
-        if (
-            not whole
-            or len(set(self.acquired)) < len(self.acquired)
-            or any(not 0 <= line < n for line in self.acquired)
-        ):
+        if not whole or len(set(self.acquired)) < len(self.acquired) or not set(self.acquired) <= set(range(n)):
             raise InputError(field="lines", got=str(self.acquired), wanted=f"different line numbers from 0 to {n - 1}")
         if not all(self.measurable[line] for line in self.acquired):
             raise InputError(field="lines", got=str(self.acquired), wanted="lines that hold data")
@@ -102,30 +98,18 @@ class LineCandidates:
     def _refuse_disobedience(self, allowed: NDArray[np.bool_]) -> None:
         """Refuse acquired lines that break the constraints."""
         broken = [line for line in self.acquired if not allowed[line]]
-        if broken:
-            raise InputError(
-                field="lines",
-                got=str(broken),
-                wanted="lines that the constraints allow",
-                cure="Begin with the lines of `LineConstraints.start`, or forbid fewer.",
-            )
-        missing = sorted(set(self.constraints.needed(self.measurable)) - set(self.acquired))
-        if missing and self.acquired:
-            raise InputError(
-                field="required lines",
-                got=f"{missing} not at the start",
-                wanted="all of them among the first lines",
-                cure="Begin with the lines of `LineConstraints.start`.",
-            )
+        needed = set(self.constraints.needed(self.measurable))
+        missing = sorted(needed - set(self.acquired)) if self.acquired else []
         jump = self.constraints.max_jump
         far = [f"{a} to {b}" for a, b in pairwise(self.acquired) if jump is not None and abs(b - a) > jump]
-        if far:
-            raise InputError(
-                field="maximum jump",
-                got=f"lines {far[0]}",
-                wanted=f"at most {jump} between consecutive lines",
-                cure="Begin with the lines of `LineConstraints.start`.",
-            )
+        for name, found, wanted in (
+            ("lines", broken, "lines that the constraints allow"),
+            ("required lines", missing, "all of them among the first lines"),
+            ("maximum jump", far, f"at most {jump} between consecutive lines"),
+        ):
+            if found:
+                cure = "Begin with the lines of `LineConstraints.start`, or ask less of the lines."
+                raise InputError(name, ", ".join(map(str, found)), wanted, cure)
 
     @property
     def n_lines(self) -> int:

@@ -32,10 +32,10 @@ from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.readouts import Readouts, ShotReadouts
 
-StopRule = Callable[[DesignStep], bool]
-"""Sees the next decision, with what is predicted for the lines so far; True ends the design without it.
+StopRule = Callable[[Forecast], bool]
+"""Sees what is predicted for the lines so far, and of the line that is decided on; True ends the design without it.
 
-Its line has not been measured yet. For a rule whose attribute ``looks_ahead`` is true the engine computes
+This line has not been measured yet. For a rule whose attribute ``looks_ahead`` is true the engine computes
 `Forecast.least_error` too.
 """
 
@@ -228,9 +228,9 @@ class DesignEngine:
                 forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
                 steps[0] = _with_forecast(steps[0], forecast)
             ratio = _image_ratio(state.trace, candidates.readouts, any(s.own_maps is not None for s in slices))
-            if ratio is not None and self._needs_image_error(stop, steps[0], ratio):
+            if ratio is not None and self._needs_image_error(stop, steps[0].forecast, ratio):
                 steps[0] = _with_forecast(steps[0], self._with_image_error(slices, state, steps[0].forecast))
-            if stop is not None and stop(steps[0]):
+            if stop is not None and stop(steps[0].forecast):
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
@@ -251,10 +251,10 @@ class DesignEngine:
             return replace(state, trace=replace(state.trace, closing=end))
         return state
 
-    def _needs_image_error(self, stop: StopRule | None, prospect: DesignStep | Forecast, ratio: float) -> bool:
+    def _needs_image_error(self, stop: StopRule | None, forecast: Forecast, ratio: float) -> bool:
         """Whether a rule wants to know the error of the image (`NamedRule.asks`), and somebody can tell it."""
         asks = getattr(stop, "asks", None)
-        return asks is not None and self.image_error is not None and bool(asks(prospect, ratio))
+        return asks is not None and self.image_error is not None and bool(asks(forecast, ratio))
 
     def _with_image_error(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:
         """The forecast with what is predicted of the image; the design's own prediction where nothing is."""
@@ -276,7 +276,7 @@ class DesignEngine:
         forecast = replace(
             self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices))),
             image_energy=image_energy(inferred.posteriors),
-            information=state.trace.steps[-1].information if state.trace.steps else float("nan"),
+            information=state.trace.steps[-1].forecast.information if state.trace.steps else float("nan"),
             tested=float(state.trace.found),
         )
         if not (candidates.allowed & ~candidates.mask).any():
@@ -397,7 +397,8 @@ def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> floa
     Zero where the design has to look, whatever it predicts: since the last look, or since the start, coil maps were
     made anew (``own_maps``: they are those of the lines measured), or `AT_LEAST` lines have come.
     """
-    seen = [(n, each) for n, each in enumerate(trace.steps, len(trace.start)) if np.isfinite(each.image_error)]
+    forecasts = enumerate((step.forecast for step in trace.steps), len(trace.start))
+    seen = [(n, each) for n, each in forecasts if np.isfinite(each.image_error)]
     count, start = len(trace.lines), len(trace.start)
     last = seen[-1][0] if seen else start
     line = max(1, readouts.size // readouts.grid[0])

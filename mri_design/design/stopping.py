@@ -12,7 +12,7 @@ from math import isnan
 
 import numpy as np
 
-from mri_design.design.trace import DesignStep, Forecast
+from mri_design.design.trace import Forecast
 from mri_design.errors import InputError, require_counts, require_numbers
 
 FAR = 0.75
@@ -25,10 +25,6 @@ AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
 
-Prospect = DesignStep | Forecast
-"""Input of a stop rule: a decision, or the forecast at the end of a design."""
-
-
 class NamedRule(ABC):
     """A rule for `DesignEngine.run` that can say why.
 
@@ -37,7 +33,7 @@ class NamedRule(ABC):
 
     looks_ahead: bool = False
 
-    def asks(self, step: Prospect, ratio: float) -> bool:
+    def asks(self, forecast: Forecast, ratio: float) -> bool:
         """Whether `Forecast.image_error` is wanted before the rule is asked.
 
         ``ratio`` is that error over the predicted one where it was last known; 0 where it is wanted in any case.
@@ -45,14 +41,14 @@ class NamedRule(ABC):
         return False
 
     @abstractmethod
-    def __call__(self, step: Prospect) -> bool:
-        """Whether the design ends now, before the line of this decision is measured."""
+    def __call__(self, forecast: Forecast) -> bool:
+        """Whether the design ends now, before the line that is decided on is measured."""
 
     @abstractmethod
-    def reason(self, step: Prospect, unit: str = "line") -> str:
+    def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """The number that the rule looks at beside its limit, in words; ``unit`` is what candidates are called."""
 
-    def missed(self, step: Prospect, unit: str = "line") -> str:
+    def missed(self, forecast: Forecast, unit: str = "line") -> str:
         """Why what was wanted cannot be had, in words; empty while it can, or where it is reached."""
         return ""
 
@@ -107,51 +103,51 @@ class UntilError(NamedRule):
                 cure="Five per cent are 0.05.",
             )
 
-    def asks(self, step: Prospect, ratio: float) -> bool:
+    def asks(self, forecast: Forecast, ratio: float) -> bool:
         """Where the prediction, times ``ratio``, would end the design, and where there is no prediction."""
-        if not self.by_image or not _is_tested(step, self.fewest):
+        if not self.by_image or not _is_tested(forecast, self.fewest):
             return False
-        predicted = step.predicted_error
-        return isnan(predicted) or predicted * ratio <= NEAR * self.error or self._beyond(_least(step), step)
+        predicted = forecast.predicted_error
+        return isnan(predicted) or predicted * ratio <= NEAR * self.error or self._beyond(_least(forecast), forecast)
 
-    def __call__(self, step: Prospect) -> bool:
-        return _is_tested(step, self.fewest) and (self._reached(step) or self._hopeless(step))
+    def __call__(self, forecast: Forecast) -> bool:
+        return _is_tested(forecast, self.fewest) and (self._reached(forecast) or self._hopeless(forecast))
 
-    def reason(self, step: Prospect, unit: str = "line") -> str:
+    def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
-        error, met = self._error(step), self._reached(step)
+        error, met = self._error(forecast), self._reached(forecast)
         compared = _compared("predicted error", 100 * error, 100 * self.error, "%", met, "<=")
-        return (self.missed(step, unit) or compared) + (_untested(step, self.fewest, unit) if met else "")
+        return (self.missed(forecast, unit) or compared) + (_untested(forecast, self.fewest, unit) if met else "")
 
-    def missed(self, step: Prospect, unit: str = "line") -> str:
+    def missed(self, forecast: Forecast, unit: str = "line") -> str:
         """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
-        if not _is_tested(step, self.fewest) or not self._hopeless(step):
+        if not _is_tested(forecast, self.fewest) or not self._hopeless(forecast):
             return ""
-        least, now = _rounded(100 * self._least(step), 100 * self.error, False), self._error(step)
+        least, now = _rounded(100 * self._least(forecast), 100 * self.error, False), self._error(forecast)
         return (
             f"an error of {100 * self.error:g} % is out of reach: every {unit} that may be measured would leave "
             f"some {least} %, from noise and from {unit}s that may not be; "
             + ("the error so far has not been predicted" if isnan(now) else f"predicted now: {100 * now:.3g} %")
         )
 
-    def _error(self, step: Prospect) -> float:
-        return step.image_error if self.by_image else step.predicted_error
+    def _error(self, forecast: Forecast) -> float:
+        return forecast.image_error if self.by_image else forecast.predicted_error
 
-    def _least(self, step: Prospect) -> float:
+    def _least(self, forecast: Forecast) -> float:
         """`_least`, as much smaller as the image's error is than that of the design; NaN where it is not known."""
         if not self.by_image:
-            return _least(step)
-        return float(_least(step) * np.minimum(1.0, step.image_error / step.predicted_error))
+            return _least(forecast)
+        return float(_least(forecast) * np.minimum(1.0, forecast.image_error / forecast.predicted_error))
 
-    def _reached(self, step: Prospect) -> bool:
-        return self._error(step) <= self.error
+    def _reached(self, forecast: Forecast) -> bool:
+        return self._error(forecast) <= self.error
 
-    def _hopeless(self, step: Prospect) -> bool:
-        return not self._reached(step) and self._beyond(self._least(step), step)
+    def _hopeless(self, forecast: Forecast) -> bool:
+        return not self._reached(forecast) and self._beyond(self._least(forecast), forecast)
 
-    def _beyond(self, least: float, step: Prospect) -> bool:
+    def _beyond(self, least: float, forecast: Forecast) -> bool:
         """Whether the wanted error is far below what every line would leave, or below it and nothing moves any more."""
-        at_rest = step.recent_fall < AT_REST
+        at_rest = forecast.recent_fall < AT_REST
         return self.error < FAR * least or (at_rest and self.error < least)
 
 
@@ -181,17 +177,17 @@ class UntilGain(NamedRule):
         _require_positive("gain to stop at", self.gain)
         require_counts(fewest=self.fewest, least=0)
 
-    def __call__(self, step: Prospect) -> bool:
-        return _is_tested(step, self.fewest) and self._reached(step)
+    def __call__(self, forecast: Forecast) -> bool:
+        return _is_tested(forecast, self.fewest) and self._reached(forecast)
 
-    def reason(self, step: Prospect, unit: str = "line") -> str:
+    def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """The information of the best candidate against the smallest that is worth measuring one."""
-        reached = self._reached(step)
-        told = _compared(f"gain of the best {unit}", step.information, self.gain, "nats", reached, "<")
-        return told + (_untested(step, self.fewest, unit) if reached else "")
+        reached = self._reached(forecast)
+        told = _compared(f"gain of the best {unit}", forecast.information, self.gain, "nats", reached, "<")
+        return told + (_untested(forecast, self.fewest, unit) if reached else "")
 
-    def _reached(self, step: Prospect) -> bool:
-        return step.information < self.gain
+    def _reached(self, forecast: Forecast) -> bool:
+        return forecast.information < self.gain
 
 
 @dataclass(frozen=True)
@@ -205,40 +201,41 @@ class AnyOf(NamedRule):
         """True where one of the rules needs the least error."""
         return any(rule.looks_ahead for rule in self.rules)
 
-    def asks(self, step: Prospect, ratio: float) -> bool:
+    def asks(self, forecast: Forecast, ratio: float) -> bool:
         """Where one of the rules asks."""
-        return any(rule.asks(step, ratio) for rule in self.rules)
+        return any(rule.asks(forecast, ratio) for rule in self.rules)
 
-    def __call__(self, step: Prospect) -> bool:
-        return any(rule(step) for rule in self.rules)
+    def __call__(self, forecast: Forecast) -> bool:
+        return any(rule(forecast) for rule in self.rules)
 
-    def reason(self, step: Prospect, unit: str = "line") -> str:
+    def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """Reasons of the rules that are met; of all where none is."""
-        met = [rule for rule in self.rules if rule(step)]
-        return " and ".join(rule.reason(step, unit) for rule in met or self.rules)
+        met = [rule for rule in self.rules if rule(forecast)]
+        return " and ".join(rule.reason(forecast, unit) for rule in met or self.rules)
 
-    def missed(self, step: Prospect, unit: str = "line") -> str:
+    def missed(self, forecast: Forecast, unit: str = "line") -> str:
         """Words about what is out of reach, unless another rule was met by the same decision."""
-        met = [rule for rule in self.rules if rule(step)]
-        missed = [rule.missed(step, unit) for rule in met]
+        met = [rule for rule in self.rules if rule(forecast)]
+        missed = [rule.missed(forecast, unit) for rule in met]
         return " and ".join(missed) if all(missed) else ""
 
 
-def _least(step: Prospect) -> float:
+def _least(forecast: Forecast) -> float:
     """The error that all candidates would leave: at most what those measured leave, whatever the predictions say."""
-    return step.least_error if isnan(step.predicted_error) else min(step.least_error, step.predicted_error)
+    least, predicted = forecast.least_error, forecast.predicted_error
+    return least if isnan(predicted) else min(least, predicted)
 
 
-def _is_tested(step: Prospect, fewest: int) -> bool:
+def _is_tested(forecast: Forecast, fewest: int) -> bool:
     """Whether so many predictions have been held against what was measured, where anybody counted them."""
-    return not step.tested < fewest
+    return not forecast.tested < fewest
 
 
-def _untested(step: Prospect, fewest: int, unit: str) -> str:
+def _untested(forecast: Forecast, fewest: int, unit: str) -> str:
     """Why a design went on although the number is small enough; empty where it may be trusted."""
-    if _is_tested(step, fewest):
+    if _is_tested(forecast, fewest):
         return ""
-    return f", believed once {fewest} {unit}s were predicted and then measured ({step.tested:g} so far)"
+    return f", believed once {fewest} {unit}s were predicted and then measured ({forecast.tested:g} so far)"
 
 
 def _require_positive(name: str, value: float) -> None:

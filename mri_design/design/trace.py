@@ -200,7 +200,7 @@ class DesignStep:
         Of lines and samples their energy is predicted; of shots, which overlap, only the information that they bring.
         """
         of_energy = isfinite(self.forecast.image_energy)  # a posterior has expected energies of candidates
-        return isfinite(self.outcome.actual_energy if of_energy else self.information)
+        return isfinite(self.outcome.actual_energy if of_energy else self.forecast.information)
 
     @property
     def forecast(self) -> Forecast:
@@ -209,33 +209,8 @@ class DesignStep:
 
     @property
     def predicted_error(self) -> float:
-        """`Forecast.predicted_error` before the line: with the next two, what a stop rule asks a decision for."""
+        """`Forecast.predicted_error` before the line."""
         return self.forecast.predicted_error
-
-    @property
-    def information(self) -> float:
-        """`Forecast.information` of the line."""
-        return self.forecast.information
-
-    @property
-    def least_error(self) -> float:
-        """`Forecast.least_error` before the line."""
-        return self.forecast.least_error
-
-    @property
-    def recent_fall(self) -> float:
-        """`Forecast.recent_fall` before the line."""
-        return self.forecast.recent_fall
-
-    @property
-    def image_error(self) -> float:
-        """`Forecast.image_error` before the line."""
-        return self.forecast.image_error
-
-    @property
-    def tested(self) -> float:
-        """`Forecast.tested` before the line."""
-        return self.forecast.tested
 
 
 def columns(record: DesignStep | Forecast) -> dict[str, Any]:

@@ -214,17 +214,22 @@ def run_design(
     slices = sequence_of(MRSlice, "slices", slices, wanted=wanted, least=1)
     recipe = recipe_or_default(recipe)
     strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy
-    require_working(
-        strategy=strategy, wanted="a strategy, for example make_strategy('calibrated')", takes=2, method="choose"
-    )
     require_counts(target=target, seed=seed, least=0)
     if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
-    engine = _engine(strategy, recipe, design_seed(seed, options.draw), slices[0].candidates)
-    engine = replace(engine, measure=options.measure, image_error=options.image_error)
-    measurable = np.logical_and.reduce([s.measured for s in slices])
     readouts = slices[0].candidates
+    engine = DesignEngine(
+        strategy,
+        design_inference(strategy, recipe),
+        seed=design_seed(seed, options.draw),
+        block=recipe.design.block_of(readouts),
+        constraints=recipe.constraints.rules(readouts),
+        refined=refinement(recipe),
+        measure=options.measure,
+        image_error=options.image_error,
+    )
+    measurable = np.logical_and.reduce([s.measured for s in slices])
     if start is None:
         first = start_lines(measurable, strategy, target, recipe, 0, slices[0].n_coils, readouts)
     elif isinstance(start, Sequence | np.ndarray):
@@ -296,14 +301,3 @@ def final_model(
         return slice_model, None
     warm, refined = state.warm[place], refinement(recipe)
     return slice_model if refined is None else refined(slice_model, warm.mean), warm
-
-
-def _engine(strategy: Strategy, recipe: Recipe, seed: int, readouts: Readouts) -> DesignEngine:
-    return DesignEngine(
-        strategy,
-        design_inference(strategy, recipe),
-        seed=seed,
-        block=recipe.design.block_of(readouts),
-        constraints=recipe.constraints.rules(readouts),
-        refined=refinement(recipe),
-    )

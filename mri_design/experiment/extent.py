@@ -360,16 +360,16 @@ def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Reci
 
 def lines_expected(trace: DesignTrace, rule: NamedRule | None, most: int) -> int:
     """How many lines a design will have, by how what its rule looks at has fallen so far; ``most`` at the utmost."""
-    counted = list(enumerate(trace.steps, len(trace.start)))
+    counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
     expected = [most]
     for one in rule.rules if isinstance(rule, AnyOf) else [rule]:
         if isinstance(one, UntilError):
-            ratios = [step.image_error / step.predicted_error for step in trace.steps if np.isfinite(step.image_error)]
+            ratios = [each.image_error / each.predicted_error for _, each in counted if np.isfinite(each.image_error)]
             ratio = ratios[-1] if one.by_image and ratios and np.isfinite(ratios[-1]) else 1.0
-            errors = [(count, step.predicted_error) for count, step in counted]
+            errors = [(count, each.predicted_error) for count, each in counted]
             expected.append(expected_total(errors, one.error / ratio, most))
         elif isinstance(one, UntilGain):
-            expected.append(expected_total([(count, step.information) for count, step in counted], one.gain, most))
+            expected.append(expected_total([(count, each.information) for count, each in counted], one.gain, most))
     return min(expected)
 
 
@@ -421,10 +421,11 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
         return "" if chosen else f"nothing was chosen: all {count_text(lines, unit)} are those of the start"
     if trace.declined is not None:
         none = "" if trace.steps else ", none of them chosen, as those of the start suffice"
-        return f"stopped after {lines} of at most {count_text(most, unit)}{none}: {rule.reason(trace.declined, unit)}"
+        reason = rule.reason(trace.declined.forecast, unit)
+        return f"stopped after {lines} of at most {count_text(most, unit)}{none}: {reason}"
     if trace.closing is None and not trace.steps:
         return f"never asked when to stop: all {lines} {unit}s are those of the start"
-    end = trace.steps[-1] if trace.closing is None else trace.closing
+    end = trace.steps[-1].forecast if trace.closing is None else trace.closing
     return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end, unit)}"
 
 

@@ -33,7 +33,6 @@ from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints
-    from mri_design.estimation.map_estimate import MapEstimate
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.evidence.companions import CompanionPrior
     from mri_design.inference.double_loop import DoubleLoop
@@ -48,7 +47,6 @@ S = TypeVar("S", bound=Settings)
 SHIPPED = Path(__file__).parents[1] / "recipes"
 MAX_RECIPE_BYTES = 1 << 20
 SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
-MAP_SMOOTHING = 1e-3  # rounding of the modulus in the last stage: sharper corners take many iterations
 COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
 
 _SERIES, _PLANE, _SHOTS = "Which series of raw data", "Samples of a plane (3-D scans)", "Spokes and spirals"
@@ -182,10 +180,9 @@ class OwnBlock(BlockRecipe):
     def __post_init__(self) -> None:
         """Whoever made the block has checked it."""
 
-    def made(self) -> SparsityBlock | SiteBlock:
+    def made(self) -> Any:
         """The block itself."""
-        made: SparsityBlock | SiteBlock = self.block
-        return made
+        return self.block
 
     def plain(self) -> dict[str, Any]:
         """What a manifest says of it, which cannot make it again."""
@@ -473,13 +470,13 @@ class InferenceRecipe(Settings):
         Draws beside a control are moved on from where the solver stopped, for images, or left there, for designs, which
         judge lines by them (`ControlVariate`).
         """
-        arguments: dict[str, Any] = {"lanczos": {"steps": self.lanczos_steps}}.get(self.variances, {})
-        if self.variances in ("perturb-and-solve", "control-variate"):
-            drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "memory": self.memory}
-            arguments = {**drawn, "with_bias": False}
-        if self.variances == "control-variate":
-            arguments |= {"column_limit": COLUMN_LIMIT, "extrapolated": extrapolated}
-        made: VarianceEstimator = VARIANCES[self.variances](**arguments)
+        drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "memory": self.memory, "with_bias": False}
+        arguments: dict[str, dict[str, Any]] = {
+            "lanczos": {"steps": self.lanczos_steps},
+            "perturb-and-solve": drawn,
+            "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
+        }
+        made: VarianceEstimator = VARIANCES[self.variances](**arguments.get(self.variances, {}))
         return made
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
@@ -719,12 +716,6 @@ class ReconstructionRecipe(Settings):
         most=64,
     )
 
-    def map_estimate(self, inference: InferenceRecipe) -> MapEstimate:
-        """MAP with these settings."""
-        from mri_design.estimation.map_estimate import MapEstimate
-
-        return MapEstimate(MAP_SMOOTHING, inner=inference.inner_solver())
-
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRecipe(Settings):
@@ -892,23 +883,18 @@ def recipe_from(recipe: Recipe | str | Path | Mapping[str, object] | None) -> Re
 
 
 def recipe_or_default(recipe: Recipe | None) -> Recipe:
-    """The recipe, or the default one where there is none; anything else is refused as `require_recipe` does."""
-    if recipe is None:
-        return Recipe()
-    require_recipe(recipe)
-    return recipe
-
-
-def require_recipe(recipe: object) -> None:
-    """Refuse anything but a `Recipe` where one is wanted: a name, a dictionary, None.
+    """The recipe, or the default one where there is none.
 
     Raises
     ------
     InputError
-        Saying how a recipe is read.
+        For anything else, as a name or a dictionary: how a recipe is read.
     """
+    if recipe is None:
+        return Recipe()
     cure = "load_recipe(None) is the default one, load_recipe(NAME) reads a file or a shipped one."
     require_instance(Recipe, wanted="a Recipe", cure=cure, recipe=recipe)
+    return recipe
 
 
 def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:

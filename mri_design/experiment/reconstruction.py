@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mri_design.errors import (
     require_instance,
     require_random,
 )
-from mri_design.estimation.map_estimate import least_squares
+from mri_design.estimation.map_estimate import MapEstimate, least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.evidence.companions import CompanionChoice, choose_companions, renew_companions
 from mri_design.evidence.draws import PosteriorDraws
@@ -50,6 +50,8 @@ from mri_design.registry import full_name
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
 
+MAP_SMOOTHING = 1e-3
+"""Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
 OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
 """What is said of error bars that nothing scales."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
@@ -122,13 +124,13 @@ class Reconstruction:
 
     def times(self, unit: float | Array) -> Reconstruction:
         """Image and error bars in other units: times a number, or a number for each pixel."""
-        std = None if self.std is None else np.asarray(self.std * unit, dtype=self.std.dtype)
-        noise = None if self.noise is None else self.noise.times(unit)
-        alone = None if self.alone is None else np.asarray(self.alone * unit, dtype=self.alone.dtype)
-        draws = None if self.draws is None else np.asarray(self.draws * unit, dtype=self.draws.dtype)
-        image = np.asarray(self.image * unit, dtype=self.image.dtype)
-        sampler = None if self.sampler is None else self.sampler.times(unit)
-        return replace(self, image=image, std=std, noise=noise, alone=alone, draws=draws, sampler=sampler)
+        there = {name: getattr(self, name) for name in ("image", "std", "alone", "draws", "noise", "sampler")}
+        scaled: dict[str, Any] = {}
+        for name, part in there.items():
+            if part is not None:
+                array = isinstance(part, np.ndarray)
+                scaled[name] = np.asarray(part * unit, dtype=part.dtype) if array else part.times(unit)
+        return replace(self, **scaled)
 
     @property
     def predicted_error(self) -> float | None:
@@ -313,7 +315,10 @@ def reconstruct_prepared(
     if again is not None:
         options.watch("outer loops once more")
         companions, slice_model = again, again.applied(alone, companion_prior)
-        start, spent = _start_again(posterior, local, slice_model, lines, options.signal), result.convergence.matvecs
+        # from where the means so far have ended, for companions that are laid anew
+        first = replace(slice_model, alike=None).model(lines, options.signal)
+        start = WarmStart(posterior.mean, carried(posterior if local is None else local, first, ("companion",)).z)
+        spent = result.convergence.matvecs
         result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
         matvecs = result.convergence.matvecs + spent
         result = replace(result, convergence=replace(result.convergence, matvecs=matvecs))
@@ -322,7 +327,10 @@ def reconstruct_prepared(
         noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
         result = replace(result, noise=posterior_noise(posterior, noise_rng))
     if recipe.reconstruction.band_factors:
-        result = _with_spectral_correction(result, slice_model, lines, without)
+        factors = shipped_spectral_correction("modulus" if slice_model.phase is None else "phase-aware")
+        share = strength(without, factors, None if choice is None else choice.image)
+        corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
+        result = replace(result, image=corrected, band_strength=share)
     if not with_std:
         return result
     inferred = _Inferred(slice_model, alone, lines, without, posterior=posterior, local=local)
@@ -399,16 +407,6 @@ def _with_error_bars(
     return replace(result, std=scaled, std_factor=scale, draws=draws, sampler=sampler)
 
 
-def _with_spectral_correction(
-    result: Reconstruction, slice_model: MRSlice, lines: Sequence[int], without: HeldBack | None
-) -> Reconstruction:
-    """The image with its bands of k-space corrected by as much as the lines held back ask for."""
-    factors = shipped_spectral_correction("modulus" if slice_model.phase is None else "phase-aware")
-    share = strength(without, factors, None if result.phase_choice is None else result.phase_choice.image)
-    corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
-    return replace(result, image=corrected, band_strength=share)
-
-
 def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
     """Outer loops that a posterior mean takes at most, over all its stages: what a callback may count to."""
     return recipe.inference.loops + loops_of_stages(slice_model)
@@ -439,7 +437,7 @@ def _map_image(
     slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
 ) -> Reconstruction:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
-    estimate = recipe.reconstruction.map_estimate(recipe.inference)
+    estimate = MapEstimate(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
     if is_non_local(slice_model):
         model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal, start=start)
     else:
@@ -473,19 +471,6 @@ def _mean(
     posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
     convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
     return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
-
-
-def _start_again(
-    posterior: GaussianPosterior,
-    local: GaussianPosterior | None,
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    signal: float | None,
-) -> WarmStart:
-    """Where `_mean` has ended, for a slice with companions that are laid anew."""
-    first = replace(slice_model, alike=None).model(lines, signal)
-    start = carried(posterior if local is None else local, first, ("companion",))
-    return WarmStart(posterior.mean, start.z)
 
 
 def image_rng(seed: int) -> np.random.Generator:

@@ -520,7 +520,7 @@ class _Live:
         known = {
             "scores": None if first.choice.scores is None else [_number(step.choice.score) for step in steps],
             "predicted_error": _number(first.predicted_error),
-            "nats": _number(first.information),
+            "nats": _number(first.forecast.information),
         }
         about = {name: value for name, value in known.items() if value is not None}
         missing = self._asked(lines, {"rule": self._request.design.strategy.name, **about})

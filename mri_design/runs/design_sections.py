@@ -90,11 +90,11 @@ def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
             angles = getattr(candidates, "angles", None)
             row = {"shot": number, "angle_degrees": None if angles is None else float(np.degrees(angles[number]))}
             gain = "at_most_nats" if trace.steps and not score_is_information(trace) else "information_nats"
-            row[gain] = None if step is None else _known(step.information)
+            row[gain] = None if step is None else _known(step.forecast.information)
             if step is not None:
                 row |= {"predicted": _known(step.outcome.predicted_energy), "found": _known(step.outcome.actual_energy)}
                 row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
-                row |= {"image_error": _known(step.image_error)} if looked else {}
+                row |= {"image_error": _known(step.forecast.image_error)} if looked else {}
         rows.append({"order": order, **row})
     return rows
 
@@ -352,7 +352,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
 def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, object]:
     """The error that is predicted before a decision, and what the design looks at only now and then, if it does."""
     found: dict[str, object] = {"predicted_error": _known(forecast.predicted_error)}
-    if any(np.isfinite(step.least_error) for step in trace.steps):
+    if any(np.isfinite(step.forecast.least_error) for step in trace.steps):
         found["least_error"] = _known(forecast.least_error)
     end = trace.forecast(len(trace.lines))
     if _looked(trace) or (end is not None and np.isfinite(end.image_error)):
@@ -364,7 +364,7 @@ def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, objec
 
 def _looked(trace: DesignTrace) -> bool:
     """Whether a design has looked at its image on the way (`Forecast.image_error`)."""
-    return any(np.isfinite(step.image_error) for step in trace.steps)
+    return any(np.isfinite(step.forecast.image_error) for step in trace.steps)
 
 
 def _informed(trace: DesignTrace) -> bool:
@@ -496,7 +496,7 @@ def _block_rows(account: DesignAccount) -> Rows:
                 "samples": len(trace.start) + begin,
                 "chosen": end - begin,
                 "predicted_error": _known(first.predicted_error),
-                **({"image_error": _known(first.image_error)} if looked else {}),
+                **({"image_error": _known(first.forecast.image_error)} if looked else {}),
                 **({"side_information_weight": _known(first.forecast.side_information_weight)} if informed else {}),
                 "predicted": _known(predicted),
                 "found": _known(found),

@@ -10,6 +10,7 @@ from mri_design import (
     DesignEngine,
     DoubleLoop,
     Exact,
+    Forecast,
     GaussianPosterior,
     InformationGain,
     MRSlice,
@@ -20,7 +21,6 @@ from mri_design import (
 from mri_design.design import (
     AnyOf,
     DesignState,
-    DesignStep,
     ExpectedError,
     LineConstraints,
     LowPass,
@@ -29,15 +29,15 @@ from mri_design.design import (
 )
 from mri_design.model import PosteriorPrecision
 from tests.design.conftest import SliceMaker
-from tests.design_steps import changed, design_step
+from tests.design_steps import changed
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 START = (8, 7, 9, 6)
 
 
-def step(error: float = float("nan"), gain: float = float("nan")) -> DesignStep:
-    return design_step(1, expected=np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
+def step(error: float = float("nan"), gain: float = float("nan")) -> Forecast:
+    return Forecast(np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
 
 
 NAN = float("nan")
@@ -61,7 +61,7 @@ EITHER = AnyOf((UntilError(0.05), UntilGain(5.0)))
 )
 def test_a_rule_stops_once_its_number_is_small(rule: NamedRule, error: float, gain: float, stops: bool) -> None:
     assert rule(step(error, gain)) is stops
-    for each in (step(error, gain), design_step(3)):  # of which the second predicts nothing
+    for each in (step(error, gain), Forecast()):  # of which the second predicts nothing
         assert rule.reason(each, "spoke")
     assert "5.00001" in UntilError(0.05).reason(step(0.0500001))  # as many digits as tell it from the limit
 
@@ -107,22 +107,22 @@ def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
     assert not AnyOf((UntilGain(5.0),)).looks_ahead
 
 
-def _dense_error(one: MRSlice, step: DesignStep, posterior: GaussianPosterior, lines: list[int]) -> float:
+def _dense_error(one: MRSlice, forecast: Forecast, posterior: GaussianPosterior, lines: list[int]) -> float:
     """Relative error once ``lines`` are measured, by dense linear algebra with the site precisions of ``posterior``."""
     held = posterior.precision
     full = PosteriorPrecision(one.encoding(lines), held.blocks, held.site_precisions)
     left = one.noise_variance * np.trace(np.linalg.inv(full.dense_real()))
-    return float(np.sqrt(left / (step.forecast.image_energy + left)))
+    return float(np.sqrt(left / (forecast.image_energy + left)))
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
     engine = DesignEngine(ExpectedError(draws=4000), DoubleLoop(Exact()), first_loops=2)
-    seen: list[DesignStep] = []
+    seen: list[Forecast] = []
 
-    def look(step: DesignStep) -> bool:
-        seen.append(step)
+    def look(forecast: Forecast) -> bool:
+        seen.append(forecast)
         return True
 
     look.looks_ahead = True  # type: ignore[attr-defined]
@@ -145,7 +145,7 @@ def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMak
     for engine in (free, bound):
         state = engine.run([one], engine.begin([one], START), 10, stop=rule)
         assert state.trace.declined is not None and len(state.trace.lines) == len(START) + rule.fewest
-        least.append(state.trace.declined.least_error)
+        least.append(state.trace.declined.forecast.least_error)
     assert least[1] > 1.5 * least[0]
 
 
@@ -187,7 +187,7 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: Slice
     begun = engine.begin([one], START)
     trace = engine.run([one], begun, 10, stop=UntilError(0.9)).trace
     assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
-    assert trace.declined is not None and trace.declined.tested == 4
+    assert trace.declined is not None and trace.declined.forecast.tested == 4
     first = trace.steps[0]
     assert first.forecast.predicted is not None and np.isfinite(first.outcome.predicted_energy)
     assert np.isnan(first.predicted_error) and trace.forecast(len(START)) is None
@@ -237,12 +237,13 @@ def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMak
     engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)), image_error=image_error)
     state = engine.run([one], engine.begin([one], START), 14, stop=rule)
     trace = state.trace
-    assert trace.declined is not None and trace.declined.image_error == 0.7 and looked[-1] == len(trace.lines)
-    seen = {len(START) + n: each.image_error for n, each in enumerate(trace.steps) if np.isfinite(each.image_error)}
+    assert trace.declined is not None and trace.declined.forecast.image_error == 0.7 and looked[-1] == len(trace.lines)
+    errors = [step.forecast.image_error for step in trace.steps]
+    seen = {len(START) + n: error for n, error in enumerate(errors) if np.isfinite(error)}
     assert list(seen) == looked[:-1] and list(seen.values())[:2] == [0.95, 0.9]
     blind = replace(engine, image_error=lambda slices, state: float("nan"))  # where nothing is known of the image
     ended = blind.run([one], blind.begin([one], START), 14, stop=rule).trace.declined
-    assert ended is not None and ended.image_error == ended.predicted_error <= 0.75
+    assert ended is not None and ended.forecast.image_error == ended.predicted_error <= 0.75
     same = engine.run([one], engine.begin([one], START), 14).trace  # looking changes no line
     assert same.lines[: len(trace.lines)] == trace.lines
 
@@ -254,9 +255,9 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: Slic
     whole = engine.run([one], engine.begin([one], START), 14).trace
     asked = [s for s in whole.steps if not s.choice.pending]
     rule = UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
-    first = next(i for i, s in enumerate(asked) if rule(s))
+    first = next(i for i, s in enumerate(asked) if rule(s.forecast))
     stopped = engine.run([one], engine.begin([one], START), 14, stop=rule).trace
     assert whole.declined is None and stopped.declined is not None
     assert stopped.lines == whole.lines[: len(START) + first * block]
     assert stopped.declined.line == asked[first].line and stopped.declined.line not in stopped.lines
-    assert rule(stopped.declined)
+    assert rule(stopped.declined.forecast)

@@ -38,9 +38,9 @@ def test_the_fields_of_all_parts_have_names_of_their_own() -> None:
 
 
 def test_what_a_stop_rule_asks_is_that_of_the_forecast() -> None:
-    step = design_step(1, expected=np.array([1.0, 3.0]), image_energy=12.0, information=2.5, least_error=0.25)
+    step = design_step(1, expected=np.array([1.0, 3.0]), image_energy=12.0)
     assert step.forecast.predicted_level == 16.0
-    assert (step.predicted_error, step.information, step.least_error) == (pytest.approx(0.5), 2.5, 0.25)
+    assert step.predicted_error == step.forecast.predicted_error == pytest.approx(0.5)
     believing = changed(step, corrected=np.array([0.0, 4.0])).forecast
     assert believing.predicted is believing.corrected
 
@@ -89,6 +89,6 @@ def test_information_of_a_decision_against_the_dense_determinant(
     posterior = loop.infer(one.model(START), np.random.default_rng(0))
     exact = information_gain(posterior, step.line) / 2
     if isinstance(rule, InformationGain):
-        assert step.information == pytest.approx(exact, rel=0.06)
+        assert step.forecast.information == pytest.approx(exact, rel=0.06)
     else:
-        assert exact < step.information < 1.5 * exact
+        assert exact < step.forecast.information < 1.5 * exact

@@ -97,12 +97,12 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
     """What was seen is kept with the decisions, so that the next look comes where it would have come."""
     options = DesignOptions(stop=UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
     whole = run_design([one], "calibrated", 28, recipe, start=6, options=options).trace
-    assert whole.declined is not None and whole.declined.image_error <= 0.12
-    seen = [each.image_error for each in whole.steps]
+    assert whole.declined is not None and whole.declined.forecast.image_error <= 0.12
+    seen = [each.forecast.image_error for each in whole.steps]
     assert np.isfinite(seen).any()
 
     def interrupt(state: DesignState) -> None:
-        if np.isfinite(state.trace.steps[-1].image_error):
+        if np.isfinite(state.trace.steps[-1].forecast.image_error):
             raise KeyboardInterrupt
 
     kept = replace(options, checkpoint=Checkpoint(tmp_path / "state.npz"))
@@ -110,7 +110,7 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
         run_design([one], "calibrated", 28, recipe, start=6, options=replace(kept, callback=interrupt))
     again = run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
     assert again.lines == whole.lines
-    np.testing.assert_array_equal([each.image_error for each in again.steps], seen)
+    np.testing.assert_array_equal([each.forecast.image_error for each in again.steps], seen)
 
 
 class Wanting:

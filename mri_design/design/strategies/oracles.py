@@ -161,13 +161,11 @@ class OracleGreedy(TrueImages):
             Without the truth.
         """
         require_truths(self.name, self.truths, len(self.truths))
+        if self.reconstruct is None:
+            raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=NO_TRUTH)
         candidates = view.candidates
         scores: NDArray[np.float64] = np.full(candidates.n_lines, np.nan)
         for line in np.flatnonzero(candidates.remaining):
-            scores[line] = -self._error((*candidates.acquired, int(line)))
+            images = (self.reconstruct(i, (*candidates.acquired, int(line))) for i in range(len(self.truths)))
+            scores[line] = -np.mean([relative_error(*pair) for pair in zip(images, self.truths, strict=True)])
         return best_line(scores, candidates)
-
-    def _error(self, lines: Sequence[int]) -> float:
-        if self.reconstruct is None:
-            raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=NO_TRUTH)
-        return float(np.mean([relative_error(self.reconstruct(i, lines), t) for i, t in enumerate(self.truths)]))

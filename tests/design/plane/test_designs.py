@@ -19,8 +19,8 @@ from mri_design import (
 )
 from mri_design.design import (
     CalibratedSamples,
-    DesignStep,
     ExpectedError,
+    Forecast,
     PlaneConstraints,
     Strategy,
     infer_slice,
@@ -62,7 +62,8 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     assert all(step.found and step.outcome.actual_energy > 0 for step in steps)
     assert all(np.isnan(step.outcome.predicted_energy) for step in steps[:9])  # nothing was found to learn from
     assert all(step.outcome.predicted_energy > 0 for step in steps[9:])
-    assert all(step.information > 0 and step.predicted_error > 0 for step in steps[9:] if not step.choice.pending)
+    begun = [step.forecast for step in steps[9:] if not step.choice.pending]
+    assert all(forecast.information > 0 and forecast.predicted_error > 0 for forecast in begun)
     assert all(step.forecast.expected is None for step in steps if step.choice.pending)
     assert sum(step.cost.matvecs > 0 for step in steps) == 2
     start = state.trace.start
@@ -77,9 +78,9 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
     begun = made.begin(slices, made.constraints.start(slices[0].measured, 20))
     asked: list[float] = []
 
-    def rule(step: DesignStep) -> bool:
-        asked.append(step.predicted_error)
-        return UntilError(0.9)(step)
+    def rule(forecast: Forecast) -> bool:
+        asked.append(forecast.predicted_error)
+        return UntilError(0.9)(forecast)
 
     end = made.run(slices, begun, 29, closing=True).trace.closing
     assert end is not None and 0 < end.predicted_error < 1
@@ -88,7 +89,7 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
     assert expected is not None and corrected is not None
     assert np.array_equal(np.isnan(corrected), ~plane_mask(begun.trace.lines)) and np.all(expected > 0)
-    assert np.isnan(trace.steps[0].information) and not UntilGain(1e9)(trace.steps[0])
+    assert np.isnan(trace.steps[0].forecast.information) and not UntilGain(1e9)(trace.steps[0].forecast)
 
 
 def plane_mask(samples: Sequence[int]) -> np.ndarray:
