@@ -516,7 +516,7 @@ class DesignAccount:
 
         NaN where nothing was predicted, as for lines that an exchange added.
         """
-        return np.array([step.information for step in self.trace.steps])
+        return np.array([step.forecast.information for step in self.trace.steps])
 
     @cached_property
     def innovations(self) -> Innovations | None:
