@@ -65,12 +65,6 @@ def test_a_slice_keeps_everything_that_belongs_to_it(data: KSpaceData, index: in
             data.select_slice(missing)
 
 
-def test_zero_filled_edges_are_still_fully_sampled_but_gaps_are_not(data: KSpaceData) -> None:
-    edges, gap = np.arange(8) % 7 != 0, np.arange(8) != 2
-    assert replace(data, measured=edges).fully_sampled
-    assert not replace(data, measured=gap).fully_sampled
-
-
 def not_finite(bad: float) -> np.ndarray:
     samples = SAMPLES.copy()
     samples[1, 0, 2, 3] = samples[2, 1, 0, 0] = bad

@@ -66,7 +66,6 @@ class MrdFile:
     """An MRD file to be written; every field can be made wrong on purpose."""
 
     folder: Path
-    folder: Path
     nx: int = 16
     ny: int = 12
     nz: int = 1
@@ -108,6 +107,12 @@ class MrdFile:
         for index in range(kspace.shape[0]):
             for line in range(kspace.shape[2]):
                 self.add(kspace[index, :, line], slice=index, kspace_encode_step_1=line, **fields)
+        return self
+
+    def add_volume(self, kspace: np.ndarray, **fields: int) -> MrdFile:
+        """Append every readout of (coil, ky, kz, kx)."""
+        for ky, kz in np.ndindex(kspace.shape[1:3]):
+            self.add(kspace[:, ky, kz], kspace_encode_step_1=ky, kspace_encode_step_2=kz, **fields)
         return self
 
     def read(self, **settings: Any) -> Any:

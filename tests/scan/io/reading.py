@@ -25,7 +25,9 @@ def refused(field: str, cure: str = "") -> Iterator[None]:
 
 
 def assert_told(
-    told: ScanSummary | TrajectoryData | ImageStack, whole: KSpaceData | TrajectoryData | ImageStack
+    told: ScanSummary | TrajectoryData | ImageStack,
+    whole: KSpaceData | TrajectoryData | ImageStack,
+    atol: float = 0,
 ) -> None:
     """The same slice, the same samples of all slices, the same header; images are their own summary."""
     if isinstance(whole, ImageStack):
@@ -37,8 +39,12 @@ def assert_told(
         ours, theirs = getattr(told.part, name), getattr(whole, name)
         assert (ours is None) == (theirs is None)
         if theirs is not None:
-            np.testing.assert_array_equal(ours[0], theirs[told.index])
+            np.testing.assert_allclose(ours[0], theirs[told.index], rtol=0, atol=atol)
     for mine, other in zip(told.samplings, whole.samplings, strict=True):
         np.testing.assert_array_equal(mine.samples, other.samples)
     assert (told.header, told.name, told.n_coils) == (whole.header, whole.name, whole.n_coils)
     assert (told.part.noise_variance, told.part.orientation) == (whole.noise_variance, whole.orientation)
+    part = whole.select_slice(told.index)
+    assert told.geometry == whole.geometry and told.part.geometry == part.geometry
+    for name in ("measured", "noise_covariance", "calibration"):
+        np.testing.assert_array_equal(getattr(told.part, name), getattr(part, name))

@@ -7,7 +7,6 @@ import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -133,18 +132,8 @@ def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Pa
         assert file.slice(0).name == slices.read(0).name == "head[0]"
     told = called(["info", toy])
     assert told.exit_code == 0 and "32 phase-encode lines" in told.output
-    words: list[Any] = [
-        "--slice",
-        1,
-        "--lines",
-        10,
-        "--strategy",
-        "low-pass",
-        "--no-report",
-        "--out",
-        tmp_path / "lines",
-    ]
-    assert called(["design", toy, *words]).exit_code == 0
+    words = ["--slice", "1", "--lines", "10", "--strategy", "low-pass", "--no-report", "--out"]
+    assert called(["design", toy, *words, tmp_path / "lines"]).exit_code == 0
     assert np.load(tmp_path / "lines" / "mask.npy").sum() == 10
 
 

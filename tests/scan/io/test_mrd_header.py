@@ -9,14 +9,12 @@ import pytest
 
 from mri_design.scan.io import DEFAULT_LIMITS, MrdHeader, parse_mrd_header
 
-_SPACE = (
-    "<matrixSize><x>16</x><y>12</y><z>1</z></matrixSize><fieldOfView_mm><x>16</x><y>12</y><z>1</z></fieldOfView_mm>"
-)
 
-
-def header(before: str = "", behind: str = "") -> MrdHeader:
+def header(before: str = "", behind: str = "", fov: tuple[float, ...] = (16, 12, 1)) -> MrdHeader:
     """A small header with more elements before and behind its encoding."""
-    encoding = f"<encodedSpace>{_SPACE}</encodedSpace><reconSpace>{_SPACE}</reconSpace>"
+    lengths = "".join(f"<{axis}>{length}</{axis}>" for axis, length in zip("xyz", fov, strict=True))
+    space = f"<matrixSize><x>16</x><y>12</y><z>1</z></matrixSize><fieldOfView_mm>{lengths}</fieldOfView_mm>"
+    encoding = f"<encodedSpace>{space}</encodedSpace><reconSpace>{space}</reconSpace>"
     text = f'<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{before}<encoding>{encoding}</encoding>{behind}</ismrmrdHeader>'
     return parse_mrd_header("header", text, DEFAULT_LIMITS)
 
@@ -62,12 +60,9 @@ def test_patient_study_and_measurement_are_told_as_dicom_has_them() -> None:
     ("element", "name"),
     [
         ("<studyInstanceUID>1.2.three</studyInstanceUID>", "StudyInstanceUID"),
-        (f"<studyInstanceUID>1.{'2' * 63}</studyInstanceUID>", "StudyInstanceUID"),
         (f"<studyID>{'x' * 10_000}</studyID>", "StudyID"),
         ("<studyDate>2020-13-04</studyDate>", "StudyDate"),
-        ("<studyDate>yesterday</studyDate>", "StudyDate"),
         ("<studyTime>25:00:00</studyTime>", "StudyTime"),
-        ("<referringPhysicianName>two\nlines</referringPhysicianName>", "ReferringPhysicianName"),
     ],
 )
 def test_a_wrong_identifier_is_left_out_with_a_note(element: str, name: str) -> None:
@@ -126,17 +121,6 @@ def test_the_scanner_is_noted_where_the_header_names_it(system: str, notes: dict
     assert header(f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>").notes == notes
 
 
-def fields_of_view(encoded: tuple[float, ...], reconstructed: tuple[float, ...]) -> MrdHeader:
-    def space(name: str, fov: tuple[float, ...]) -> str:
-        lengths = "".join(f"<{axis}>{length}</{axis}>" for axis, length in zip("xyz", fov, strict=True))
-        sizes = "<matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>"
-        return f"<{name}>{sizes}<fieldOfView_mm>{lengths}</fieldOfView_mm></{name}>"
-
-    spaces = space("encodedSpace", encoded) + space("reconSpace", reconstructed)
-    text = f'<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>{spaces}</encoding></ismrmrdHeader>'
-    return parse_mrd_header("xml", text, DEFAULT_LIMITS)
-
-
 @pytest.mark.parametrize(
     ("said", "taken"),
     [
@@ -148,6 +132,6 @@ def fields_of_view(encoded: tuple[float, ...], reconstructed: tuple[float, ...])
     ],
 )
 def test_fields_of_view_that_cannot_be_are_metres_or_unknown(said: tuple[float, ...], taken: tuple[float, ...]) -> None:
-    header = fields_of_view(said, said)
-    np.testing.assert_allclose(header.encodings[0].encoded.field_of_view, taken)
-    assert ("field_of_view_in_file" in header.notes) == (said != taken)
+    told = header(fov=said)
+    np.testing.assert_allclose(told.encodings[0].encoded.field_of_view, taken)
+    assert ("field_of_view_in_file" in told.notes) == (said != taken)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design import InputError, TrajectoryData
+from mri_design import TrajectoryData
 from mri_design.scan.io import read
-from tests.scan.io.reading import read_here
+from tests.scan.io.reading import read_here, refused
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
 
@@ -41,12 +40,6 @@ def builder(mrd: type, **settings: object) -> Any:
     return mrd(**{"nx": N, "ny": N, "rx": N, "trajectory": "radial", **settings})
 
 
-def scan_of(path: Path, **settings: Any) -> TrajectoryData:
-    got = read_here(path, **settings)
-    assert isinstance(got, TrajectoryData)
-    return got
-
-
 @pytest.mark.parametrize("isolated", [True, False])
 def test_samples_are_read_with_their_trajectory(samples: np.ndarray, mrd: type, isolated: bool) -> None:
     raw = builder(mrd)
@@ -63,14 +56,14 @@ def test_samples_are_read_with_their_trajectory(samples: np.ndarray, mrd: type, 
 def test_other_names_and_a_third_coordinate_of_zeros(samples: np.ndarray, mrd: type, kind: str) -> None:
     raw = builder(mrd, trajectory=kind)
     add_spokes(raw, samples, np.concatenate([spokes(), np.zeros((SPOKES, LENGTH, 1), np.float32)], axis=-1))
-    got = scan_of(raw.write())
+    got = raw.read()
     np.testing.assert_allclose(got.trajectory, spokes()[..., ::-1].reshape(-1, 2))
 
 
 def test_cycles_per_pixel_are_multiplied_by_the_matrix(samples: np.ndarray, mrd: type) -> None:
     raw = builder(mrd, nx=2 * N, fov=400, ny=12)  # readout oversampling leaves the pixels as they are
     add_spokes(raw, samples, spokes() / N)
-    got = scan_of(raw.write())
+    got = raw.read()
     assert got.grid_shape == (12, N)
     np.testing.assert_allclose(got.trajectory, (spokes() / N * [N, 12])[..., ::-1].reshape(-1, 2), rtol=1e-6)
     assert got.header["trajectory_unit"] == "cycles per pixel, up to 0.5; multiplied by the 12 x 16 pixels (ky, kx)"
@@ -80,7 +73,7 @@ def test_discarded_samples_are_left_out_with_their_coordinates(samples: np.ndarr
     raw = builder(mrd)
     wild = np.pad(spokes(), ((0, 0), (2, 1), (0, 0)), constant_values=1e4)
     add_spokes(raw, np.pad(samples, ((0, 0),) * 3 + ((2, 1),), constant_values=99), wild, discard_pre=2, discard_post=1)
-    got = scan_of(raw.write())
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
     np.testing.assert_allclose(got.trajectory, spokes()[..., ::-1].reshape(-1, 2))
 
@@ -89,7 +82,7 @@ def test_shots_are_in_the_order_of_their_counter(samples: np.ndarray, mrd: type)
     raw = builder(mrd)
     for spoke in (3, 0, 4, 1, 2):
         raw.add(samples[0, :, spoke], spokes()[spoke], kspace_encode_step_1=spoke)
-    got = scan_of(raw.write())
+    got = raw.read()
     np.testing.assert_array_equal(got.kspace, samples[:1].reshape(1, COILS, -1))
 
 
@@ -100,12 +93,12 @@ def test_only_the_first_of_each_counter_and_no_navigation(samples: np.ndarray, m
     add_spokes(raw, -samples, repetition=1)
     add_spokes(raw, samples)
     path = raw.write()
-    got = scan_of(path)
+    got = read_here(path)
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
     assert got.header["repetition"] == "0, the first of 2 (0, 1); the others were not read"
     assert got.header["readouts_skipped"].startswith("1 of 22")
     assert got.header["calibration_skipped"].startswith("1 readouts")
-    np.testing.assert_array_equal(scan_of(path, counters={"repetition": 1}).kspace, -got.kspace)
+    np.testing.assert_array_equal(read_here(path, counters={"repetition": 1}).kspace, -got.kspace)
 
 
 def test_repeated_shots_need_a_policy(samples: np.ndarray, mrd: type) -> None:
@@ -113,10 +106,10 @@ def test_repeated_shots_need_a_policy(samples: np.ndarray, mrd: type) -> None:
     for factor in (1, 3):
         add_spokes(raw, factor * samples)
     path = raw.write()
-    with pytest.raises(InputError, match=r"data\[10\]: traj.*as acquisition 0.*duplicates='average'"):
+    with refused("data[10]: traj", "duplicates='average'"):
         read_here(path)
     for policy, factor in (("average", 2), ("first", 1), ("last", 3)):
-        got = scan_of(path, duplicates=policy)
+        got = read_here(path, duplicates=policy)
         np.testing.assert_allclose(got.kspace, factor * samples.reshape(2, COILS, -1), rtol=1e-6)
         assert got.header["duplicates"].startswith(policy)
 
@@ -137,93 +130,53 @@ def test_noise_readouts_and_dead_coils(samples: np.ndarray, mrd: type) -> None:
     assert got.scaled(2).noise_covariance == pytest.approx(4 * got.noise_covariance)
 
 
-def drop_coordinates(raw: Any) -> None:
-    raw.readouts[7].resize(LENGTH, COILS, 0)
+def every(change: Callable[[Any], object], step: int = 1) -> Callable[[Any], object]:
+    """Change every readout, or every second one."""
+    return lambda raw: [change(one) for one in raw.readouts[step - 1 :: step]]
 
 
-def lengthen(raw: Any) -> None:
-    raw.readouts[7].resize(LENGTH + 1, COILS, 2)
+def scaled(factor: float) -> Callable[[Any], object]:
+    return every(lambda one: one.traj.__imul__(np.float32(factor)))
 
 
-def other_discard(raw: Any) -> None:
-    raw.readouts[7].discard_pre = 1
-
-
-def one_dimension(raw: Any) -> None:
-    for readout in raw.readouts:
-        readout.resize(LENGTH, COILS, 1)
-
-
-def other_partition(raw: Any) -> None:
-    raw.readouts[7].idx.kspace_encode_step_2 = 1
-
-
-def partitions(raw: Any) -> None:
-    raw.nz = 4
-
-
-def not_finite(raw: Any) -> None:
-    raw.readouts[7].traj[3, 1] = np.nan
-
-
-def turned_slice(raw: Any) -> None:
-    for readout in raw.readouts[1::2]:
-        readout.traj[:] = readout.traj[:, ::-1]
-
-
-def missing_spoke(raw: Any) -> None:
-    raw.readouts.pop()
-
-
-def scaled_by(factor: float) -> Callable[[Any], None]:
-    def apply(raw: Any) -> None:
-        for readout in raw.readouts:
-            readout.traj[:] = readout.traj * np.float32(factor)
-
-    return apply
-
-
-def weights(raw: Any) -> None:
-    for readout in raw.readouts:
-        k = readout.traj.copy()
-        readout.resize(LENGTH, COILS, 3)
-        readout.traj[:, :2], readout.traj[:, 2] = k, 0.5
+def with_weights(one: Any) -> None:
+    k = one.traj.copy()
+    one.resize(LENGTH, COILS, 3)
+    one.traj[:, :2], one.traj[:, 2] = k, 0.5
 
 
 def interpolated(raw: Any) -> None:
     raw.rx = 2 * N
-    scaled_by(1 / N)(raw)
+    scaled(1 / N)(raw)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "field", "text"),
+    ("spoil", "field"),
     [
-        (drop_coordinates, "data[7]: trajectory_dimensions", "no coordinates, in a file with radial trajectory"),
-        (one_dimension, "data[0]: trajectory_dimensions", "2 or 3"),
-        (lengthen, "data[7]: number_of_samples", "12, as acquisition 0"),
-        (other_discard, "data[7]: number_of_samples", "the same ones in every readout"),
-        (other_partition, "data[7]: kspace_encode_step_2", "2-D"),
-        (partitions, "encodedSpace.matrixSize.z", "trajectories are read in two dimensions"),
-        (not_finite, "data[7]: traj", "NaN"),
-        (turned_slice, "data[1]: traj", "the same trajectory in every slice"),
-        (missing_spoke, "data[1]: traj", "the same trajectory in every slice"),
-        (scaled_by(2), "data: traj", "a larger grid"),
-        (scaled_by(2 / N), "data: traj", "Multiply the columns by half the grid's lengths"),
-        (scaled_by(2 * np.pi / N), "data: traj", "radians per pixel"),
-        (weights, "data: traj", "weights of the samples"),
-        (interpolated, "data: traj", "cycles per field of view"),
+        (lambda raw: raw.readouts[7].resize(LENGTH, COILS, 0), "data[7]: trajectory_dimensions"),
+        (every(lambda one: one.resize(LENGTH, COILS, 1)), "data[0]: trajectory_dimensions"),
+        (lambda raw: raw.readouts[7].resize(LENGTH + 1, COILS, 2), "data[7]: number_of_samples"),
+        (lambda raw: setattr(raw.readouts[7], "discard_pre", 1), "data[7]: number_of_samples"),
+        (lambda raw: setattr(raw.readouts[7].idx, "kspace_encode_step_2", 1), "data[7]: kspace_encode_step_2"),
+        (lambda raw: setattr(raw, "nz", 4), "encodedSpace.matrixSize.z"),
+        (lambda raw: raw.readouts[7].traj.__setitem__((3, 1), np.nan), "data[7]: traj"),
+        (every(lambda one: one.traj.__setitem__(slice(None), one.traj[:, ::-1].copy()), 2), "data[1]: traj"),
+        (lambda raw: raw.readouts.pop(), "data[1]: traj"),
+        (scaled(2), "data: traj"),
+        (scaled(2 / N), "data: traj"),
+        (scaled(2 * np.pi / N), "data: traj"),
+        (every(with_weights), "data: traj"),
+        (interpolated, "data: traj"),
     ],
 )
 def test_what_is_no_such_trajectory_is_refused(
-    samples: np.ndarray, mrd: type, spoil: Callable[[Any], None], field: str, text: str
+    samples: np.ndarray, mrd: type, spoil: Callable[[Any], object], field: str
 ) -> None:
     raw = builder(mrd)
     add_spokes(raw, samples)
     spoil(raw)
-    with pytest.raises(InputError) as caught:
+    with refused(field):
         raw.read()
-    assert field in caught.value.field
-    assert text in str(caught.value)
 
 
 def test_coordinates_of_a_cartesian_scan_are_not_used(scan: np.ndarray, mrd: type) -> None:

@@ -192,13 +192,6 @@ def test_padding_keeps_every_pixel_and_the_centre(shape, matrix):
     assert fitted.sum() == 8
 
 
-def test_shapes_stay_in_proportion():
-    square = np.zeros((1, 120, 90))
-    square[0, 30:90, 15:75] = 1  # 60 x 60
-    rows, columns = np.nonzero(fit_to_matrix(square, (64, 64))[0] > 0.5)
-    assert np.ptp(rows) == np.ptp(columns) == 31
-
-
 def test_detail_beyond_the_matrix_does_not_alias():
     stripes = np.tile([[1.0], [0.0], [0.0]], (64, 192))[None]  # three rows a cycle: beyond 64 rows' reach
     fitted = fit_to_matrix(stripes, 64)[0]

@@ -66,13 +66,6 @@ def test_an_even_number_of_spirals_over_the_full_turn_measures_everything_twice(
         assert redundancy(count, spread) < 0.4, (count, spread)
 
 
-def test_counts_by_hand():
-    made = conjugate_coverage(np.array([[0.0, 0.1], [2.0, 1.0], [-2.0, -1.2], [3.0, 0.0], [3.2, 0.0]]))
-    assert (made.cells, made.folded) == (4, 3)
-    assert made.redundancy == pytest.approx(2 / 3)
-    assert conjugate_coverage(np.zeros((3, 2))).redundancy == 0
-
-
 @pytest.mark.parametrize("shape", [(12,), (15,), (8, 9), (7, 6)])
 def test_the_spread_of_a_mask_is_the_sum_over_its_samples(shape: tuple[int, ...]) -> None:
     mask = np.random.default_rng(1).random(shape) < 0.4

@@ -37,15 +37,18 @@ def test_pixels_times_the_slope_are_the_image(content: bytes) -> None:
     assert read.pixel_array.max() == 65535
 
 
-def test_the_place_is_that_of_the_first_pixel(content: bytes) -> None:
+def test_the_place_is_that_of_the_first_pixel(content: bytes, source: SourceImage) -> None:
     read = _read(content)
     assert list(read.PixelSpacing) == [1.5, 2.0]
     assert list(read.ImageOrientationPatient) == [1, 0, 0, 0, 1, 0]
     assert list(read.ImagePositionPatient) == [1 - 2 * 2.0, 2 - 3 * 1.5, 3]
     unplaced = _read(dicom_bytes(IMAGE, SliceGeometry((1.5, 2.0), 5.0), LABELS))
     assert "PixelSpacing" in unplaced and "ImagePositionPatient" not in unplaced
-    unknown = _read(dicom_bytes(IMAGE, None, LABELS))
-    assert "PixelSpacing" not in unknown and "SliceThickness" not in unknown
+    flat = _read(dicom_bytes(IMAGE, SliceGeometry((1.5, 2.0), None), LABELS))
+    assert "SliceThickness" not in flat and flat.PixelSpacing == [1.5, 2.0]
+    unknown = _read(dicom_bytes(IMAGE, None, replace(LABELS, source=replace(source, frames=1, frame=None))))
+    assert not {"PixelSpacing", "SliceThickness", "FrameOfReferenceUID"} & {*unknown.dir()}
+    assert unknown.StudyInstanceUID == "1.2.3" and "ReferencedFrameNumber" not in unknown.SourceImageSequence[0]
 
 
 def test_directions_have_six_digits_behind_the_point(content: bytes) -> None:
@@ -121,18 +124,6 @@ def test_a_root_without_room_for_a_series_is_not_used(scanned: SourceImage, leng
     read = _read(dicom_bytes(IMAGE, PLACED, replace(LABELS, source=SourceImage(known, image=False))))
     assert read.SeriesInstanceUID.is_valid and len(read.SeriesInstanceUID) <= 64
     assert read.SeriesInstanceUID.startswith(f"{root}." if length == 51 else "2.25.")
-
-
-def test_an_image_without_a_place_is_in_no_frame_of_reference(source: SourceImage) -> None:
-    read = _read(dicom_bytes(IMAGE, None, replace(LABELS, source=replace(source, frames=1, frame=None))))
-    assert "FrameOfReferenceUID" not in read and read.StudyInstanceUID == "1.2.3"
-    assert "ReferencedFrameNumber" not in read.SourceImageSequence[0]
-
-
-def test_a_thickness_that_nobody_knows_is_left_out() -> None:
-    pytest.importorskip("pydicom")
-    read = _read(dicom_bytes(IMAGE, SliceGeometry((1.5, 2.0), None), LABELS))
-    assert "SliceThickness" not in read and read.PixelSpacing == [1.5, 2.0]
 
 
 def test_negative_pixels_are_refused() -> None:
