@@ -29,6 +29,8 @@ TSE = replace(GRE, kind="tse", echo_time=0.014, repetition_time=0.1, flip_angle=
 
 
 made_once = cache(pulseq_file)
+Written = Callable[..., Path]
+"""(settings, change of the text) -> the path of a file, see `written`."""
 
 
 @pytest.fixture

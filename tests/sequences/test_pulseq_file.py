@@ -1,8 +1,6 @@
 """Files play exactly the lines that were designed; what no scanner could play is refused with what could be."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +9,12 @@ from mri_design import InputError
 from mri_design.sequences import LineOrder, Scanner, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.refusals import refused
-from tests.sequences.conftest import GRE, ORDER, TSE, played
+from tests.sequences.conftest import GRE, ORDER, TSE, Written, played
+
+pytest.importorskip("pypulseq")
 
 
-def test_lines_lie_where_they_were_designed(asked: SequenceSettings, written: Callable[..., Path]) -> None:
+def test_lines_lie_where_they_were_designed(asked: SequenceSettings, written: Written) -> None:
     (x, y, z), _ = played(written(asked), asked)
     np.testing.assert_allclose(y, np.repeat(np.array(ORDER.lines) - 8, 16).reshape(-1, 16), atol=1e-4)
     np.testing.assert_allclose(x, np.tile(np.arange(16) - 8, (8, 1)), atol=1e-4)
@@ -23,7 +23,6 @@ def test_lines_lie_where_they_were_designed(asked: SequenceSettings, written: Ca
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_orders_and_geometries_come_back(seed: int) -> None:
-    pytest.importorskip("pypulseq")
     rng = np.random.default_rng(seed)
     n_lines, echoes = int(rng.integers(5, 40)), int(rng.integers(1, 5))
     lines = rng.permutation(n_lines)[: int(rng.integers(1, n_lines))].tolist()
@@ -43,7 +42,6 @@ def test_random_orders_and_geometries_come_back(seed: int) -> None:
 
 
 def test_the_same_request_gives_the_same_bytes(asked: SequenceSettings, generic: Scanner) -> None:
-    pytest.importorskip("pypulseq")
     first, second = (pulseq_file(ORDER, asked, generic) for _ in range(2))
     assert first == second
     assert b"\nFOV 0.2 0.24 0.005 \n" in first.content
@@ -63,7 +61,6 @@ def test_the_same_request_gives_the_same_bytes(asked: SequenceSettings, generic:
     ],
 )
 def test_what_cannot_be_played_is_refused(settings: SequenceSettings, field: str, generic: Scanner) -> None:
-    pytest.importorskip("pypulseq")
     with refused(field):
         pulseq_file(ORDER, settings, generic)
 
@@ -72,7 +69,6 @@ def test_what_cannot_be_played_is_refused(settings: SequenceSettings, field: str
 def test_the_least_time_that_is_named_is_really_enough(
     settings: SequenceSettings, field: str, generic: Scanner
 ) -> None:
-    pytest.importorskip("pypulseq")
     name = field.replace(" ", "_")
     with pytest.raises(InputError) as caught:
         pulseq_file(ORDER, replace(settings, **{name: 0.001}), generic)
@@ -83,7 +79,6 @@ def test_the_least_time_that_is_named_is_really_enough(
 
 
 def test_a_weak_transmitter_gets_a_longer_pulse(generic: Scanner) -> None:
-    pytest.importorskip("pypulseq")
     weak = replace(generic, max_b1=5e-6)
     assert pulseq_file(ORDER, replace(TSE, echo_time=0.03, repetition_time=0.2), weak).verified.b1 <= 5e-6
     with refused("generic: max_b1"):
@@ -96,7 +91,6 @@ def test_a_weak_transmitter_gets_a_longer_pulse(generic: Scanner) -> None:
 def test_a_gradient_limit_that_is_too_small_is_named_with_one_that_is_enough(
     generic: Scanner, change: dict[str, float]
 ) -> None:
-    pytest.importorskip("pypulseq")
     weak, settings = replace(generic, max_gradient=0.001), replace(GRE, echo_time=0.06, repetition_time=0.2, **change)
     with refused("generic: max_gradient") as caught:
         pulseq_file(ORDER, settings, weak)
@@ -109,6 +103,5 @@ def test_a_gradient_limit_that_is_too_small_is_named_with_one_that_is_enough(
 
 
 def test_a_scanner_may_ask_for_a_multiple_of_samples(generic: Scanner) -> None:
-    pytest.importorskip("pypulseq")
     with refused("samples of a readout"):
         pulseq_file(ORDER, replace(GRE, samples=18), replace(generic, samples_divisor=4))

@@ -9,6 +9,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.scan.io import IsolatedSource, ReadOptions, read_noise
 from mri_design.scan.writing import pair_files
+from tests.scan.io.reading import refused
 
 COILS = 3
 MIXING = 0.1 * (np.eye(COILS) + 0.3j * np.eye(COILS, k=1))
@@ -51,9 +52,8 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
     found = IsolatedSource(path, ReadOptions(only_noise=True)).noise()
     np.testing.assert_allclose(found.covariance, TRUTH, atol=0.2 * TRUTH[0, 0].real)
     assert found.samples == 640 and found.dwell == 2.5
-    with pytest.raises(InputError) as refused:
+    with refused(str(path)):
         read_noise(path, COILS + 1)
-    assert refused.value.field == str(path)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,8 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
 def test_what_is_no_noise_of_the_coils_is_refused(tmp_path: Path, wrong: np.ndarray) -> None:
     path = tmp_path / "noise.npy"
     np.save(path, wrong)
-    with pytest.raises(InputError) as refused:
+    with refused("noise.npy" if wrong.size else "noise.npy: shape"):
         read_noise(path, COILS)
-    assert str(path) in refused.value.field
 
 
 def test_files_that_hold_no_noise_are_refused(tmp_path: Path, mrd: type, scan: np.ndarray, fastmri_file: Path) -> None:
