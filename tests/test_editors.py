@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jedi
+
 REPOSITORY = Path(__file__).parents[1]
 SCRIPT = """import mri_design as md
 
@@ -25,3 +27,11 @@ def test_mypy_sees_a_scan(tmp_path: Path) -> None:
     assert revealed[0] == "mri_design.interactive.scan.LoadedScan"
     assert revealed[1].startswith("numpy.ndarray") and "mri_design.operators.dense.Dense" in revealed[2]
     assert '"LoadedScan" has no attribute "no_such_method"' in told
+
+
+def test_jedi_sees_a_scan_and_completes_it() -> None:
+    script = jedi.Script(SCRIPT + "image.to_ni\nmd.lo\n", project=jedi.Project(REPOSITORY))
+    (scan,) = script.infer(3, 2)
+    assert scan.full_name == "mri_design.interactive.scan.LoadedScan"
+    assert [one.name for one in script.complete(9, 11)] == ["to_nifti"]
+    assert "load" in [one.name for one in script.complete(10, 5)]
