@@ -18,9 +18,6 @@ from .metrics import reference_noise as reference_noise
 from .metrics import relative_l2 as relative_l2
 from .page import MOST_SLICE_BYTES as MOST_SLICE_BYTES
 from .page import Block as Block
-from .page import ExploredImage as ExploredImage
-from .page import ExploredSlice as ExploredSlice
-from .page import ExploredStep as ExploredStep
 from .page import FirstPicture as FirstPicture
 from .page import FirstScreen as FirstScreen
 from .page import KeyNumbers as KeyNumbers

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import Manifest, command_line, installed_versions, manifest_text
@@ -258,43 +257,6 @@ MOST_NUMBERS = 60_000
 
 
 @dataclass(frozen=True)
-class ExploredStep:
-    """A step of the report's slider: line and scores.
-
-    Parameters
-    ----------
-    line : int
-        The line that was chosen.
-    scores : float array, shape (ky,), or None
-        Of all candidates, NaN for others; None for a rule without scores.
-    """
-
-    line: int
-    scores: NDArray[np.floating] | None
-
-
-@dataclass(frozen=True)
-class ExploredImage:
-    """The image from the first so many lines.
-
-    Parameters
-    ----------
-    count : int
-        Lines.
-    mean, deviation, difference : bytes
-        PNG pictures of the image, of its error bars and of its actual error; empty where there is none.
-    error : str
-        Its error in words, as far as it is known.
-    """
-
-    count: int
-    mean: bytes
-    deviation: bytes = b""
-    difference: bytes = b""
-    error: str = ""
-
-
-@dataclass(frozen=True)
 class StepExplorer:
     """A slider over the steps, the mask and the scores at each, and images at some.
 
@@ -304,21 +266,23 @@ class StepExplorer:
         Lines of the grid.
     start : sequence of int
         Lines measured before the first decision.
-    steps : sequence of ExploredStep
-        Decisions in order.
+    steps : sequence of mappings
+        Decisions in order: ``line``, which was chosen, and ``scores`` of all candidates, shape (ky,), NaN for others;
+        None for a rule without scores.
     unit : str
         Name of the scores.
-    images : sequence of ExploredImage
-        By growing count.
+    images : sequence of mappings
+        By growing ``count`` of lines: PNG pictures ``mean``, ``deviation`` (error bars) and ``difference`` (actual
+        error), empty where there is none, and ``error`` in words, as far as it is known.
     caption : str
         What to look for.
     """
 
     n_lines: int
     start: Sequence[int]
-    steps: Sequence[ExploredStep]
+    steps: Sequence[Row]
     unit: str
-    images: Sequence[ExploredImage] = ()
+    images: Sequence[Row] = ()
     caption: str = ""
     kind: str = field(default="explorer", init=False)
 
@@ -326,7 +290,7 @@ class StepExplorer:
     def json(self) -> str:
         """The slider's data as JSON, escaped for a script element."""
         every = -(-len(self.steps) * self.n_lines // MOST_NUMBERS) or 1
-        kept = [step if number % every == 0 else replace(step, scores=None) for number, step in enumerate(self.steps)]
+        kept = [step if number % every == 0 else {**step, "scores": None} for number, step in enumerate(self.steps)]
         content = {"lines": self.n_lines, "start": self.start, "unit": self.unit, "steps": kept, "images": self.images}
         return json_for_script(_plain(content))
 
@@ -336,33 +300,14 @@ MOST_SLICE_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
-class ExploredSlice:
-    """A slice of a volume.
-
-    Parameters
-    ----------
-    number : int
-        Of the slice in the scan.
-    text : str
-        What is to be said of it.
-    image, deviation : bytes
-        PNG pictures of the image and of its error bars; empty where there are none.
-    """
-
-    number: int
-    text: str
-    image: bytes
-    deviation: bytes = b""
-
-
-@dataclass(frozen=True)
 class SliceExplorer:
     """A slider through the slices of a volume.
 
     Parameters
     ----------
-    slices : sequence of ExploredSlice
-        In their order.
+    slices : sequence of mappings
+        In their order: ``number`` of the slice in the scan, ``text`` about it, and PNG pictures ``image`` and
+        ``deviation`` (its error bars), empty where there are none.
     count : int
         Slices of the volume, of which those may be a part.
     caption : str
@@ -371,7 +316,7 @@ class SliceExplorer:
         Place of the slice that is shown first.
     """
 
-    slices: Sequence[ExploredSlice]
+    slices: Sequence[Row]
     count: int
     caption: str = ""
     start: int = 0
@@ -392,8 +337,6 @@ def _plain(value: object) -> object:
             return int(value)
         case bytes():
             return _address(value)
-        case ExploredStep() | ExploredImage() | ExploredSlice():
-            return _plain(vars(value))
         case dict():
             return {name: _plain(entry) for name, entry in value.items()}
         case list() | tuple() | np.ndarray():

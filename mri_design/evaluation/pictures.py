@@ -137,7 +137,7 @@ def placed(figure: Drawing) -> Iterator[None]:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    figure.set_layout_engine(None)
+    figure.set_layout_engine("none")
     try:
         yield
     finally:

@@ -48,7 +48,7 @@ _PARTS = {
 }
 
 
-def left_out(scan: Scan, kept: Collection[str]) -> list[str]:
+def left_out(scan: Scan | ImageStack, kept: Collection[str]) -> list[str]:
     """One sentence about what is known of the scan and not ``kept`` in its file; none where that is nothing."""
     lost = [text for part, text in _PARTS.items() if part not in kept and getattr(scan, part, None) is not None]
     return [f"Not in this file: {', '.join(lost)}."] if lost else []
@@ -72,10 +72,14 @@ def _noise_facts(scan: Scan) -> dict[str, object]:
     return {"noise_variance": scan.noise_variance, "noise_covariance": pairs}
 
 
-def _grid_npz(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
-    content = npz_bytes({"kspace": scan.kspace, "measured": scan.measured, **beside})
-    return MadeFiles({out: content}, (f"{scan.sizes}: {out}", *left_out(scan, _COMPANIONS)))
+def _npz(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
+    arrays: dict[str, Any] = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
+    if isinstance(scan, KSpaceData):
+        arrays |= {"kspace": scan.kspace, "measured": scan.measured}
+    else:
+        arrays |= {"kspace": scan.by_readout, "trajectory": scan.readouts.shots, "matrix": np.array(scan.grid_shape)}
+        arrays |= {} if scan.readouts.weights is None else {"density": scan.readouts.weights}
+    return MadeFiles({out: npz_bytes(arrays)}, (f"{scan.sizes}: {out}", *left_out(scan, (*_COMPANIONS, "density"))))
 
 
 def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
@@ -84,22 +88,25 @@ def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
     return MadeFiles({out: npy_bytes(scan.kspace), **header}, said)
 
 
-def _grid_cfl(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    stem, planes = out.with_suffix(""), scan.volume
-    kspace = readouts_of_positions(scan.kspace) if planes else scan.kspace
-    files = pair_files(stem, _for_bart(kspace, planes))
-    one_plane = {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
-    files |= header_file(stem, {**_noise_facts(scan), **one_plane})
-    said = [f"{scan.sizes}: {stem}"]
+def _cfl(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
+    stem, header, said = out.with_suffix(""), _noise_facts(scan), [f"{scan.sizes}: {out.with_suffix('')}"]
+    trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
+    planes = isinstance(scan, KSpaceData) and scan.volume
+    if isinstance(scan, TrajectoryData):
+        files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in scan.by_readout]))
+        files |= pair_files(trajectory, to_bart(scan.readouts.shots))
+        header["matrix"] = list(scan.grid_shape)
+        said.append(f"trajectory: {trajectory}")
+    else:
+        files = pair_files(stem, _for_bart(readouts_of_positions(scan.kspace) if planes else scan.kspace, planes))
     if planes:
-        said.append(
-            f"Its axes are those of BART: {scan.n_slices} x {scan.grid_shape[0]} x {scan.grid_shape[1]} (kx, ky, kz)."
-        )
+        sides = f"{scan.n_slices} x {scan.grid_shape[0]} x {scan.grid_shape[1]}"
+        said.append(f"Its axes are those of BART: {sides} (kx, ky, kz).")
+        header |= {"encoding": "plane"} if scan.n_slices == 1 else {}
     if scan.coil_maps is not None:
-        maps = stem.with_name(f"{stem.name}_maps")
         files |= pair_files(maps, _for_bart(scan.coil_maps, planes))
         said.append(f"coil maps: {maps}")
-    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", *_NOISE))))
+    return MadeFiles(files | header_file(stem, header), (*said, *left_out(scan, ("coil_maps", *_NOISE))))
 
 
 def _for_bart(arrays: NDArray[np.complex64], planes: bool) -> NDArray[np.generic]:
@@ -130,54 +137,12 @@ def _line_by_line(scan: KSpaceData, out: Path) -> Path:
     return out
 
 
-GRID_WRITERS: Mapping[str, Callable[[KSpaceData, Path, Extents], MadeFiles]] = {
-    ".npz": _grid_npz,
-    ".npy": _grid_npy,
-    ".h5": _grid_mrd,
-    ".mrd": _grid_mrd,
-    ".cfl": _grid_cfl,
-}
-"""By the ending of the file's name."""
-
-
-def _samples_npz(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
-    beside = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
-    arrays: dict[str, Any] = {
-        "kspace": scan.by_readout,
-        "trajectory": scan.readouts.shots,
-        "matrix": np.array(scan.grid_shape),
-    }
-    if scan.readouts.weights is not None:
-        arrays["density"] = scan.readouts.weights
-    return MadeFiles({out: npz_bytes(arrays | beside)}, (f"{scan.sizes}: {out}",))
-
-
-def _samples_cfl(scan: TrajectoryData, out: Path, _: Extents) -> MadeFiles:
-    stem = out.with_suffix("")
-    trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
-    files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in scan.by_readout]))
-    files |= pair_files(trajectory, to_bart(scan.readouts.shots))
-    files |= header_file(stem, {"matrix": list(scan.grid_shape), **_noise_facts(scan)})
-    said = [f"{scan.sizes}: {stem}", f"trajectory: {trajectory}"]
-    if scan.coil_maps is not None:
-        files |= pair_files(maps, stacked_slices([maps_to_bart(one) for one in scan.coil_maps]))
-        said.append(f"coil maps: {maps}")
-    return MadeFiles(files, (*said, *left_out(scan, ("coil_maps", *_NOISE))))
-
-
-TRAJECTORY_WRITERS: Mapping[str, Callable[[TrajectoryData, Path, Extents], MadeFiles]] = {
-    ".npz": _samples_npz,
-    ".cfl": _samples_cfl,
-}
-"""By the ending of the file's name."""
-
-
 def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     geometry = sized(stack.geometry, extents, stack.images.shape[1:])
     compressed = out.name.endswith(".gz")
     content = nifti_bytes(_real(stack), geometry, "image, mri-design", compressed=compressed)
     unknown = what_is_unknown("The input", geometry, WITHOUT_UNIT)
-    return MadeFiles({out: content}, (*_said(stack, out), *_nobody(stack), *unknown))
+    return MadeFiles({out: content}, (*_said(stack, out, "geometry"), *unknown))
 
 
 def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
@@ -192,7 +157,7 @@ def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
         labels = DicomLabels("image", derivation, study, instance=number + 1, source=source)
         files[name] = dicom_bytes(image, place, labels)
     where = names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}"
-    said = [*_said(stack, where), *whose_it_is(stack.source)]
+    said = [*_said(stack, where, "geometry", "source"), *whose_it_is(stack.source)]
     if geometry is None:
         said.append(
             "The input does not say how large pixels are, and neither do the files. --fov gives the field of view."
@@ -201,21 +166,13 @@ def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
 
 
 def _image_npz(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
-    return MadeFiles({out: npz_bytes({"image": stack.images})}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
+    return MadeFiles({out: npz_bytes({"image": stack.images})}, tuple(_said(stack, out, "phase")))
 
 
 def _image_npy(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
     if np.iscomplexobj(stack.images):
         raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
-    return MadeFiles({out: npy_bytes(stack.images)}, (f"{_counted(stack)}: {out}", *_lost_sizes(stack)))
-
-
-def _lost_sizes(stack: ImageStack) -> list[str]:
-    return [*([] if stack.geometry is None else ["Not in this file: sizes and places of slices."]), *_nobody(stack)]
-
-
-def _nobody(stack: ImageStack) -> list[str]:
-    return [] if stack.source is None else ["Not in this file: identifiers of the patient and of the study."]
+    return MadeFiles({out: npy_bytes(stack.images)}, tuple(_said(stack, out)))
 
 
 def _real(stack: ImageStack) -> NDArray[np.floating]:
@@ -228,22 +185,27 @@ def _counted(stack: ImageStack) -> str:
     return f"{count} {kind} image{'s' * (count > 1)} of {rows} x {columns} pixels"
 
 
-def _said(stack: ImageStack, where: object) -> list[str]:
-    phase = ["Not in this file: the phase."] if np.iscomplexobj(stack.images) else []
-    return [f"{_counted(stack)}: {where}", *phase]
+def _said(stack: ImageStack, where: object, *kept: str) -> list[str]:
+    """What is written where, and what is not."""
+    phase = ["Not in this file: the phase."] if np.iscomplexobj(stack.images) and "phase" not in kept else []
+    return [f"{_counted(stack)}: {where}", *phase, *left_out(stack, kept)]
 
 
-IMAGE_WRITERS: Mapping[str, Callable[[ImageStack, Path, Extents], MadeFiles]] = {
-    ".nii.gz": _image_nifti,
-    ".nii": _image_nifti,
-    ".dcm": _image_dicom,
-    ".npz": _image_npz,
-    ".npy": _image_npy,
+WRITERS: Mapping[type, Mapping[str, Callable[[Any, Path, Extents], MadeFiles]]] = {
+    KSpaceData: {".npz": _npz, ".npy": _grid_npy, ".h5": _grid_mrd, ".mrd": _grid_mrd, ".cfl": _cfl},
+    TrajectoryData: {".npz": _npz, ".cfl": _cfl},
+    ImageStack: {
+        ".nii.gz": _image_nifti,
+        ".nii": _image_nifti,
+        ".dcm": _image_dicom,
+        ".npz": _image_npz,
+        ".npy": _image_npy,
+    },
 }
-"""By the ending of the file's name."""
+"""By what the input holds, and by the ending of the file's name."""
 
 
-ENDINGS = tuple(dict.fromkeys((*GRID_WRITERS, *TRAJECTORY_WRITERS, *IMAGE_WRITERS)))
+ENDINGS = tuple(dict.fromkeys(ending for writers in WRITERS.values() for ending in writers))
 """Endings of the files that a conversion writes."""
 _WITH_HEADER = (".npy", ".npz", ".cfl")
 _SIZED = (".h5", ".mrd", ".nii.gz", ".nii", ".dcm")
@@ -299,7 +261,7 @@ def convert_file(
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))
     if recipe.design.encoding == "plane":
         data = _as_plane(data, source)
-    made = _made(data, source, out, field_of_view)
+    made = _made(data, source, out, ending, field_of_view)
     if not phantom:
         _refuse_changes_of(Path(source), made)
     _refuse_foreign_header(out, made)
@@ -310,18 +272,16 @@ def convert_file(
 
 
 def _made(
-    data: KSpaceData | TrajectoryData | ImageStack, source: str, out: Path, extents: tuple[float, float] | None
+    data: KSpaceData | TrajectoryData | ImageStack, source: str, out: Path, ending: str, extents: Extents
 ) -> MadeFiles:
-    ending = ending_of(out, ENDINGS) or ""
-    if isinstance(data, KSpaceData):
+    writers = WRITERS[type(data)]
+    if ending in writers:
+        return writers[ending](data, out, extents)
+    holds = {TrajectoryData: "samples along a trajectory", ImageStack: "images, from which no k-space is made here"}
+    cure = f"end the name of the file in {_listed(writers)}"
+    if isinstance(data, KSpaceData) and ending in WRITERS[ImageStack]:
         cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"
-        _require(ending, GRID_WRITERS, source, "k-space", cure if ending in IMAGE_WRITERS else "")
-        return GRID_WRITERS[ending](data, out, extents)
-    if isinstance(data, TrajectoryData):
-        _require(ending, TRAJECTORY_WRITERS, source, "samples along a trajectory")
-        return TRAJECTORY_WRITERS[ending](data, out, extents)
-    _require(ending, IMAGE_WRITERS, source, "images, from which no k-space is made here")
-    return IMAGE_WRITERS[ending](data, out, extents)
+    raise UsageError(f"{source} holds {holds.get(type(data), 'k-space')}: {cure}")
 
 
 def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:
@@ -333,11 +293,6 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
     if data.n_slices > 1:
         raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slices")
     return replace(data, header={**data.header, "volume": volume_note(1, data.grid_shape)})
-
-
-def _require(ending: str, possible: Collection[str], source: str, what: str, cure: str = "") -> None:
-    if ending not in possible:
-        raise UsageError(f"{source} holds {what}: {cure or f'end the name of the file in {_listed(possible)}'}")
 
 
 def _refuse_changes_of(source: Path, made: MadeFiles) -> None:

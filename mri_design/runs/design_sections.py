@@ -14,15 +14,13 @@ from mri_design.design.trace import DesignStep, DesignTrace, Forecast, columns
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import (
     Block,
-    ExploredImage,
-    ExploredStep,
     Paragraph,
     ReportTable,
     Section,
     StepExplorer,
     saved_figure,
 )
-from mri_design.evaluation.plots.panels import LinePanel, object_top, scale_top
+from mri_design.evaluation.plots.panels import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, PredictionCheck, score_is_information
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.recipe import Recipe
@@ -285,10 +283,10 @@ def _checked_lines(folder: RunFolder, account: DesignAccount, noise_variance: fl
             for line in range(trace.n_lines)
         ],
     )
-    panels = [
-        LinePanel(_panel_title(check), check.predicted / noise_variance, check.actual / noise_variance, check.acquired)
+    panels = {
+        _panel_title(check): (check.predicted / noise_variance, check.actual / noise_variance, check.acquired)
         for check in _first_middle_last(checks)
-    ]
+    }
     return [
         saved_figure(
             folder,
@@ -412,13 +410,13 @@ def step_explorer(account: DesignAccount, unit: str, known: KnownScan, last: Nam
     """
     trace = account.trace
     steps = [
-        ExploredStep(step.line, None if step.choice.scores is None else np.asarray(step.choice.scores, np.float64))
+        {"line": step.line, "scores": None if step.choice.scores is None else np.asarray(step.choice.scores)}
         for step in trace.steps
     ]
     return StepExplorer(trace.n_lines, trace.start, steps, unit, _images(account, known, last), _EXPLAINED)
 
 
-def _images(account: DesignAccount, known: KnownScan, last: NamedImage) -> list[ExploredImage]:
+def _images(account: DesignAccount, known: KnownScan, last: NamedImage) -> Rows:
     """Pictures on one scale for all steps, each with its error as the design predicted it, and as it was found."""
     trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.data.orientation
     shown: list[tuple[int, Array, NDArray[np.floating] | None, RelativeError]] = []
@@ -438,13 +436,13 @@ def _images(account: DesignAccount, known: KnownScan, last: NamedImage) -> list[
         return b"" if pixels is None else plots.pixels_png(pixels, wrong, layout, error=True)
 
     return [
-        ExploredImage(
-            count,
-            plots.pixels_png(np.abs(image), bright, layout),
-            coloured(std),
-            coloured(None if reference is None else np.abs(image - reference)),
-            str(error),
-        )
+        {
+            "count": count,
+            "mean": plots.pixels_png(np.abs(image), bright, layout),
+            "deviation": coloured(std),
+            "difference": coloured(None if reference is None else np.abs(image - reference)),
+            "error": str(error),
+        }
         for count, image, std, error in shown
     ]
 

@@ -19,25 +19,10 @@ LEAST_IMAGES = 6
 """Images behind a sign test: of fewer, even those that all agree leave p above 5 %."""
 
 FORMATS = {
-    "relative_l2": ".4f",
-    "sd_images": ".4f",
-    "sd_draws": ".4f",
-    "worst": ".4f",
-    "psnr": ".2f",
-    "ssim": ".4f",
-    "change": "+.1%",
-    "lead": "+.1%",
-    "sd_lead": ".1%",
-    "worst_change": "+.1%",
-    "p": ".3f",
-    "maps_error": ".0%",
-    "worst_maps_error": ".0%",
-    "left_unpredicted": "+.0%",
-    "usual_error": ".4f",
-    "few_error": ".4f",
-    "by_maps": "+.1%",
-    "by_lines": "+.1%",
-    "together": "+.1%",
+    **dict.fromkeys(("relative_l2", "sd_images", "sd_draws", "worst", "ssim", "usual_error", "few_error"), ".4f"),
+    **dict.fromkeys(("change", "lead", "worst_change", "by_maps", "by_lines", "together"), "+.1%"),
+    **dict.fromkeys(("maps_error", "worst_maps_error"), ".0%"),
+    **{"psnr": ".2f", "p": ".3f", "sd_lead": ".1%", "left_unpredicted": "+.0%"},
 }
 """How these tables' columns are printed."""
 

@@ -16,9 +16,6 @@ import pytest
 
 from mri_design import InputError
 from mri_design.evaluation import (
-    ExploredImage,
-    ExploredSlice,
-    ExploredStep,
     FirstPicture,
     FirstScreen,
     KeyNumbers,
@@ -105,8 +102,8 @@ def written(folder: Path, text: str) -> Page:
         ReportTable(rows, text, {"a_psnr": ".1f"}, {text: text}),
         SideBySide([drawn, drawn]),
         Links({"lines.csv": text}),
-        StepExplorer(8, (4,), steps(3, 8), text, [ExploredImage(2, PNG, PNG, b"", text)], text),
-        SliceExplorer([ExploredSlice(1, text, PNG)], 1, text),
+        StepExplorer(8, (4,), steps(3, 8), text, [picture(2, text)], text),
+        SliceExplorer([{"number": 1, "text": text, "image": PNG, "deviation": b""}], 1, text),
     ]
     sections = [Section(f"Masks {text}", blocks), *(Section(title, []) for title in ("What?", "What!", "Σ"))]
     first = FirstScreen(f"verdict {text}", pictures, (text,), {text: text}, (text,), text)
@@ -114,9 +111,13 @@ def written(folder: Path, text: str) -> Page:
     return Page((folder / "report.html").read_text("utf-8"))
 
 
-def steps(count: int, lines: int) -> list[ExploredStep]:
+def picture(count: int, error: str) -> dict[str, object]:
+    return {"count": count, "mean": PNG, "deviation": PNG, "difference": b"", "error": error}
+
+
+def steps(count: int, lines: int) -> list[dict[str, object]]:
     scores = np.arange(lines) / 7
-    return [ExploredStep(n, np.where(np.arange(lines) == n, np.nan, scores)) for n in range(count)]
+    return [{"line": n, "scores": np.where(np.arange(lines) == n, np.nan, scores)} for n in range(count)]
 
 
 def test_a_page_shows_the_numbers_of_its_tables_and_folds_all_but_the_first_screen(tmp_path: Path) -> None:
@@ -221,12 +222,12 @@ def test_files_are_linked_by_relative_address_alone(tmp_path: Path, address: str
 
 
 def test_sliders_hold_steps_scores_and_images_and_nothing_leaves_their_element() -> None:
-    told = json.loads(StepExplorer(8, (4, 5), steps(3, 8), "score", [ExploredImage(3, PNG, PNG, b"", "12 %")]).json)
+    told = json.loads(StepExplorer(8, (4, 5), steps(3, 8), "score", [picture(3, "12 %")]).json)
     assert told["lines"] == 8 and told["start"] == [4, 5] and [step["line"] for step in told["steps"]] == [0, 1, 2]
     assert told["steps"][1]["scores"] == [0, None, 0.286, 0.429, 0.571, 0.714, 0.857, 1.0]
     assert told["images"][0]["difference"] == ""
     assert b64decode(told["images"][0]["mean"].removeprefix("data:image/png;base64,")) == PNG
-    blind = json.loads(StepExplorer(8, (4,), [ExploredStep(1, None)], "score").json)
+    blind = json.loads(StepExplorer(8, (4,), [{"line": 1, "scores": None}], "score").json)
     assert blind["steps"] == [{"line": 1, "scores": None}] and blind["images"] == []
     long = json.loads(StepExplorer(512, (0,), steps(400, 512), "score").json)
     held = [number for number, step in enumerate(long["steps"]) if step["scores"]]

@@ -13,8 +13,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.evaluation import (
-    ExploredImage,
-    ExploredStep,
     ReportFigure,
     ReportTable,
     Section,
@@ -76,8 +74,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sections = [Section("One", [table])]
     png = plots.pixels_png(np.eye(8), 1.0, "ky-rows")
     scores = [np.where(np.arange(8) == 4, np.nan, np.arange(8.0)), None]
-    steps = [ExploredStep(6, scores[0]), ExploredStep(2, scores[1])]
-    explorer = StepExplorer(8, (4,), steps, "score", [ExploredImage(2, png, png, b"", "25 % found")], "A caption.")
+    steps = [{"line": 6, "scores": scores[0]}, {"line": 2, "scores": scores[1]}]
+    explorer = StepExplorer(
+        8,
+        (4,),
+        steps,
+        "score",
+        [{"count": 2, "mean": png, "deviation": png, "difference": b"", "error": "25 % found"}],
+        "A caption.",
+    )
     sections.append(Section("Three", [explorer]))
     course = Figure(figsize=(4, 3))
     axes = course.add_axes((0.1, 0.2, 0.8, 0.7), xlim=(1, 100), xscale="log", xlabel="lines")

@@ -82,7 +82,7 @@ FIGURES: dict[str, Callable[[str], Figure]] = {
     "error_course": lambda text: plots.error_course([4, 5], [0.3, 0.2], [4], [0.3], [0.2], text),
     "innovation_course": lambda text: plots.innovation_course([3, 4], [2.0, 8.0], [4.0, 4.0], [0.5, 1.0], None, text),
     "line_predictions": lambda text: plots.line_predictions(
-        [plots.LinePanel(text, np.ones(4), np.array([2.0, -1, np.nan, 9]), np.arange(4) == 2)], text
+        {text: (np.ones(4), np.array([2.0, -1, np.nan, 9]), np.arange(4) == 2)}, text
     ),
     "block_course": lambda text: plots.block_course([10, 20], {text: [2.0, np.nan]}, text),
 }  # fmt: skip

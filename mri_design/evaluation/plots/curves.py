@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mri_design.evaluation.pictures import PALETTE
-from mri_design.evaluation.plots.panels import ErrorCurve, LinePanel
+from mri_design.evaluation.plots.panels import ErrorCurve
 from mri_design.evaluation.plots.style import (
     BLANK,
     CHOICE_ORDER,
@@ -79,14 +79,8 @@ def error_against_lines(
             axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         line, marker = _LINE_STYLES[again % len(_LINE_STYLES)], MARKERS[(index + again) % len(MARKERS)]
         name = f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})"
-        looks: dict[str, Any] = {
-            "color": colour,
-            "linestyle": line,
-            "marker": marker,
-            "markersize": 4,
-            "linewidth": 1.4,
-        }
-        axes.plot(curve.lines, mean, label=name, **looks)
+        looks: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.4}
+        axes.plot(curve.lines, mean, label=name, marker=marker, markersize=4, **looks)
     axes.set_ylim(bottom=0.0)
     label_axes(axes, measured_label(unit), "relative error of the magnitude (%)")
     counts = sorted({int(count) for curve in curves for count in curve.lines})
@@ -260,35 +254,38 @@ def innovation_course(
     return figure
 
 
-def line_predictions(panels: Sequence[LinePanel], unit: str = "k-space units squared") -> Figure:
+Energies = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
+
+
+def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units squared") -> Figure:
     """Predicted and actual energy of the error on every line at some moments of a run, one panel each, one scale.
 
     Parameters
     ----------
-    panels : sequence of LinePanel
-        From top to bottom.
+    panels : mapping of str to (float array, float array, bool array), shapes (ky,)
+        From top to bottom: title to predicted and actual energies, NaN where not known, and lines measured so far.
+        What is not positive cannot be drawn on a logarithmic scale and is left out.
     unit : str
         Unit of the energies.
     """
-    every = np.concatenate([v for p in panels for v in (p.predicted, p.actual)])
+    every = np.concatenate([energy for predicted, actual, _ in panels.values() for energy in (predicted, actual)])
+    n_lines = len(every) // (2 * len(panels))
     every = every[np.isfinite(every) & (every > 0)]
-    n_lines = len(panels[0].predicted)
     ky = ky_coordinates(np.arange(n_lines), n_lines)
     figure = empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
     rows = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
     top = every.max() * 2
-    for axes, panel in zip(rows, panels, strict=True):
+    for axes, (title, (predicted, actual, acquired)) in zip(rows, panels.items(), strict=True):
         axes.set_yscale("log")
         plain_numbers(axes.yaxis)
-        starts, widths = runs(panel.acquired)
+        starts, widths = runs(acquired)
         axes.bar(starts, top, widths, align="edge", color=BLANK, linewidth=0, label="measured")
-        for energy, style in ((panel.actual, "s"), (panel.predicted, "o")):
-            colour, label = (ACTUAL, "actual") if style == "s" else (PREDICTED, "predicted")
+        for energy, style, colour, label in ((actual, "s", ACTUAL, "actual"), (predicted, "o", PREDICTED, "predicted")):
             drawn = np.where(energy > 0, energy, np.nan)
-            fresh, known = np.where(panel.acquired, np.nan, drawn), np.where(panel.acquired, drawn, np.nan)
+            fresh, known = np.where(acquired, np.nan, drawn), np.where(acquired, drawn, np.nan)
             axes.plot(ky, fresh, f"{style}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
             axes.plot(ky, known, style, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
-        axes.set_title(plain_text(panel.title), fontsize=SMALL, loc="left")
+        axes.set_title(plain_text(title), fontsize=SMALL, loc="left")
         label_axes(axes, "", "")
     rows[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
     rows[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)

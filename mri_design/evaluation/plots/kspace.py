@@ -175,14 +175,9 @@ def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, fi
         interpolation="none",
     )
     size = float(np.clip(400 / max(n_steps, n_lines), 3, 6))
-    dots: dict[str, Any] = {
-        "markersize": size,
-        "markeredgewidth": size / 8,
-        "markeredgecolor": "white",
-        "color": PALETTE[1],
-    }
+    dots: dict[str, Any] = {"markersize": size, "markeredgewidth": size / 8, "markeredgecolor": "white"}
     steps = np.arange(first_order, first_order + n_steps)
-    axes.plot(steps, ky_coordinates(chosen, n_lines), "o", label="chosen line", **dots)
+    axes.plot(steps, ky_coordinates(chosen, n_lines), "o", color=PALETTE[1], label="chosen line", **dots)
     label_axes(axes, CHOICE_ORDER, KY_LABEL)
     bar = colour_bar(figure, drawn, axes, unit, pad=0.01, aspect=30)
     if wide:

@@ -168,26 +168,6 @@ def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
 
 
 @dataclass(frozen=True)
-class LinePanel:
-    """Energies of the error on every line at one moment of a run.
-
-    Parameters
-    ----------
-    title : str
-        Above the panel.
-    predicted, actual : float array, shape (ky,)
-        NaN where not known; what is not positive cannot be drawn on a log scale and is left out.
-    acquired : bool array, shape (ky,)
-        Lines measured so far.
-    """
-
-    title: str
-    predicted: NDArray[np.float64]
-    actual: NDArray[np.float64]
-    acquired: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
 class ErrorCurve:
     """Error of one strategy against the number of lines.
 

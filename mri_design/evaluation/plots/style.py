@@ -39,22 +39,10 @@ KY_LABEL = "ky (cycles per field of view)"
 class SteadyFigure(Figure):
     """A figure that is written alike whatever a user's settings of the plotting library say about files."""
 
-    def set_layout_engine(self, layout: Any = None, **options: Any) -> None:
-        """As in the library; None is no engine at all, whatever a user's settings say."""
-        with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-            super().set_layout_engine(layout, **options)
-
     def savefig(self, fname: Any, **options: Any) -> None:
         """As in the library, with letters as outlines in SVG: no other machine's fonts move them."""
-        with rc_context(
-            {
-                "savefig.bbox": None,
-                "savefig.transparent": False,
-                "svg.fonttype": "path",
-                "svg.hashsalt": "mri_design",
-                "svg.image_inline": True,
-            }
-        ):
+        svg: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "mri_design", "svg.image_inline": True}
+        with rc_context({"savefig.bbox": None, "savefig.transparent": False, **svg}):
             super().savefig(fname, **options)
 
 

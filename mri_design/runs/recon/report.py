@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.page import (
     MOST_SLICE_BYTES,
     Block,
-    ExploredSlice,
     FirstScreen,
     Paragraph,
     ReportTable,
@@ -316,15 +316,15 @@ def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
     has_std = "std" in result.kept.arrays(result.shown)
     wrong = max(scale_top([std]) for std in result.stack("std")) if has_std else 0.0
 
-    def explored(number: int) -> ExploredSlice:
+    def explored(number: int) -> dict[str, Any]:
         arrays, facts = result.kept.arrays(number), result.kept.facts[number]
         picture = plots.pixels_png(np.abs(arrays["recon"]), top, layout)
         std = plots.pixels_png(arrays["std"], wrong, layout, error=True) if has_std else b""
         text = "noise only" if facts.noise_only else str(result.images[0].error.over(facts.rows[:1]))
-        return ExploredSlice(number, text, picture, std)
+        return {"number": number, "text": text, "image": picture, "deviation": std}
 
     shown = explored(result.shown)
-    most = max(2, MOST_SLICE_BYTES // (4 * (len(shown.image) + len(shown.deviation)) // 3))
+    most = max(2, MOST_SLICE_BYTES // (4 * (len(shown["image"]) + len(shown["deviation"])) // 3))
     numbers = result.first_frame
     places = _spread(len(numbers), most)
     pictures = [explored(numbers[place]) for place in places]
