@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
@@ -35,15 +34,6 @@ def test_maps_are_those_of_the_images_of_all_kernels(
     outside = np.where(central(np.ones(shape), width).any(), 9, 0) + kspace
     central(outside, width)[:] = central(kspace, width)
     np.testing.assert_array_equal(espirit(outside.astype(np.complex64), np.eye(coils) + 0j, width), found)
-
-
-def test_memory_is_that_of_some_rows(truth: Callable) -> None:
-    kspace = truth(96, 96, 12).scan(0.01).kspace[0]
-    tracemalloc.start()
-    espirit(kspace, np.eye(12, dtype=np.complex128), 16)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 4 * module._BYTES < 8 * 12**2 * 96**2 * 4
 
 
 def with_centre(data: KSpaceData, first: int, last: int) -> KSpaceData:
@@ -237,15 +227,6 @@ def test_lines_with_gaps_give_maps_as_good_as_those_of_the_whole_scan(head):
     assert unexplained(head, few.maps) < 1.1 * unexplained(head, whole.maps)
     assert few.prediction_error < 0.1
     assert not few.predicts_badly
-
-
-def test_maps_have_unit_root_sum_of_squares_and_know_what_they_rest_on(head):
-    estimate = maps_from_lines(head, DESIGNED)
-    np.testing.assert_allclose(np.linalg.norm(estimate.maps, axis=0), 1, atol=1e-5)
-    assert (estimate.centre, estimate.lines) == (7, 15)
-    square = np.zeros((64, 64), dtype=bool)
-    square[27:37, 27:37] = True
-    assert (estimate.samples, maps_from_lines(head, square, check=False).samples) == (0, 100)
 
 
 def test_four_lines_are_checked_too_and_predict_worse_than_those_of_a_design(head):

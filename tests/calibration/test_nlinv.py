@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.sparse.linalg import cg
 
 from mri_design.calibration import joint_estimate
-from mri_design.calibration.nlinv import _Problem
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan.simulation import load_phantom, simulate_coil_maps
 
@@ -71,36 +69,6 @@ def test_samples_that_were_not_measured_are_predicted(scan):
 def test_maps_are_the_same_on_any_grid(scan):
     estimate = joint_estimate(*scan)
     np.testing.assert_allclose(estimate.maps((20, 30))[:, ::2, ::3], estimate.maps((10, 10)), atol=1e-5)
-
-
-def test_samples_may_be_told_coil_by_coil(scan):
-    kspace, samples = scan
-    together, alone = joint_estimate(kspace, samples), joint_estimate(kspace, np.stack([samples, samples]))
-    np.testing.assert_allclose(alone.block, together.block, atol=1e-4 * np.abs(together.block).max())
-
-
-def test_the_preconditioner_leaves_less_of_a_step_after_as_many_iterations(scan):
-    """Both matrices written out, of which the approximate inverse has to be positive, too."""
-    kspace, samples = scan
-    problem = _Problem((kspace * 100 / np.linalg.norm(kspace)).astype(np.complex64), samples)
-    image, spectra = problem.parts(problem.solution(4, 15))
-    maps, ridge = problem.maps(spectra), np.float32(1e-2)
-
-    def normal(change):
-        of_image, of_spectra = problem.parts(change)
-        seen = problem.samples(image * problem.maps(of_spectra) + of_image * maps)
-        return problem.adjoint(seen, image, maps) + ridge * change
-
-    units = np.eye(SIDE * SIDE + COILS * problem.weights.size, dtype=np.complex64)
-    inverse = problem.preconditioner(image, maps, float(ridge))
-    matrix, approximate = (np.stack([product(one) for one in units], axis=1) for product in (normal, inverse))
-    assert np.linalg.eigvalsh(approximate.astype(np.complex128)).min() > 0
-    right = problem.adjoint(problem.data - problem.samples(image * maps), image, maps)
-    exact = np.linalg.solve(matrix.astype(np.complex128), right)
-    plain, preconditioned = (
-        np.linalg.norm(cg(matrix, right, rtol=0, maxiter=10, M=m)[0] - exact) for m in (None, approximate)
-    )
-    assert preconditioned < 0.7 * plain
 
 
 def test_maps_have_no_pole_where_the_phase_of_the_object_turns():

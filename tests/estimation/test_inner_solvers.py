@@ -142,12 +142,6 @@ def test_a_non_finite_start_is_flagged(tight, tiny_model):
     assert convergence.status is Status.BREAKDOWN
 
 
-def test_one_iteration_of_lbfgs_is_one_product(tiny_model):
-    problem = problem_of(tiny_model("moduli"))
-    _, convergence = LBFGS(tolerance=0.0, max_iterations=7)(problem, problem.model.back_projection())
-    assert (convergence.iterations, convergence.matvecs) == (7, 8)
-
-
 def test_the_automatic_choice_follows_structure_and_sharpness(tiny_model):
     def chosen(name: str, z: float, site=Laplace) -> type:
         problem = problem_of(tiny_model(name, site, scale=3.0), z)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design.estimation import NoiseMap, least_squares, least_squares_noise, posterior_noise
+from mri_design.estimation import least_squares, least_squares_noise, posterior_noise
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
 from mri_design.operators import CartesianLines, CartesianSamples, Identity
 from mri_design.potentials import Laplace
@@ -94,9 +94,3 @@ def test_a_posterior_mean_has_less_noise_than_least_squares_and_that_of_dense_al
     assert np.sqrt(np.mean((found.std / exact - 1) ** 2)) < 0.07
     assert abs(np.mean(found.std / exact) - 1) < 0.01
     assert np.mean(found.std) < np.mean(least_squares_noise(model, 1e-3, rng).std)
-
-
-def test_units_scale_the_noise_alone() -> None:
-    made = NoiseMap(np.full(GRID, 0.5, np.float32), np.full(GRID, 1.25, np.float32), 64)
-    twice = made.times(np.full(GRID, 2.0))
-    assert twice.std[0, 0] == 1 and twice.g_factor[0, 0] == np.float32(1.25)

@@ -1,13 +1,12 @@
 """Lines, samples of a plane or readouts of any trajectory held back, and the model of the phase they choose."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from mri_design import DoubleLoop, MRSlice, Recipe, load_recipe, prepare, radial_spokes, reconstruct, turned
+from mri_design import DoubleLoop, MRSlice, Recipe, load_recipe, prepare, radial_spokes, turned
 from mri_design.design import found_energies, innovation
 from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back, phase
 from mri_design.evidence.held_back import held_back
@@ -148,18 +147,6 @@ def test_too_few_readouts_leave_no_choice() -> None:
     assert chosen(few, range(7)) == PhaseChoice()
 
 
-@pytest.mark.slow
-def test_an_automatic_reconstruction_of_a_plane_is_that_of_the_chosen_model() -> None:
-    one, ids, rng = textured(PLANE, smooth()), samples(), np.random.default_rng
-    result = reconstruct(one, ids, "map", ANYWHERE, rng(0))
-    assert result.phase_choice is not None and result.phase_choice.phase is not None
-    aware = replace(one, phase=result.phase_choice.phase)
-    np.testing.assert_array_equal(result.image, reconstruct(aware, ids, "map", ANYWHERE, rng(0)).image)
-    plain = reconstruct(one, ids, "map", Recipe(), rng(0))
-    assert plain.phase_choice is None  # by default only lines choose
-    assert np.linalg.norm(result.image - plain.image) > 1e-3 * np.linalg.norm(plain.image)
-
-
 def test_the_first_model_is_kept_without_evidence():
     rng = np.random.default_rng(0)
     even = np.exp(rng.standard_normal((20, 1))) * np.exp(0.01 * rng.standard_normal((20, 3)))
@@ -193,15 +180,3 @@ def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> 
     assert without.signal == one.signal_level(OF_BRAIN)
     expected = engine.cut_short(2).infer(one.model(without.known, without.signal), np.random.default_rng(3))
     np.testing.assert_array_equal(without.posterior.mean, expected.mean)
-
-
-def test_lines_held_back_are_predicted_better_than_by_nothing() -> None:
-    without = hold_back(brain(), OF_BRAIN, LOCAL.inference.engine(), 0)
-    assert without is not None
-    left = [without.data(line) - without.predicted(without.posterior.mean, line) for line in without.held]
-    everything = [without.data(line) for line in without.held]
-    assert np.linalg.norm(left) < np.linalg.norm(everything)
-
-
-def test_a_centre_alone_holds_nothing_back() -> None:
-    assert hold_back(brain(), range(14, 34), LOCAL.inference.engine(), 0) is None

@@ -7,8 +7,6 @@ import scipy.optimize
 from mri_design import (
     BernoulliResponse,
     Dense,
-    DoubleLoop,
-    Exact,
     FilterState,
     Gaussian,
     GaussianResponse,
@@ -98,27 +96,6 @@ def with_prior(rows, site, offset=None, noise_variance=0.7):
     return GeneralizedLinearModel.of_sites(
         [SiteBlock("sites", Dense(rows), site, offset=offset), prior], noise_variance
     )
-
-
-def test_gaussian_sites_are_exact(rng):
-    """Tilted, so that the filter visits one after another; with data, offsets and a noise variance."""
-    X, y = rng.standard_normal((3, 5)), rng.standard_normal(3)
-    blocks = (
-        SiteBlock("seen one by one", Dense(rng.standard_normal((7, 5))), Tilted(Gaussian(0.4), rng.standard_normal(7))),
-        SiteBlock("at once", Dense(rng.standard_normal((4, 5))), Gaussian(1.5), offset=rng.standard_normal(4)),
-    )
-    model = GeneralizedLinearModel(Dense(X), y, 0.3, blocks)
-    found = LaplaceFilter().infer(model, rng)
-    exact = DoubleLoop(Exact(), outer_iterations=3).infer(model, rng)
-    np.testing.assert_allclose(found.mean, exact.mean, rtol=1e-5, atol=1e-7)
-    for ours, theirs in zip(found.marginals.values, exact.marginals.values, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-10)
-    A = X.T @ X + sum(
-        b.analysis.matrix.T @ (np.broadcast_to(p, b.site_shape)[:, None] * b.analysis.matrix)
-        for b, p in zip(blocks, found.precision.site_precisions, strict=True)
-    )
-    rhs = model.right_hand_side(found.precision.site_precisions)
-    np.testing.assert_allclose(found.mean, np.linalg.solve(A, rhs), rtol=1e-10)
 
 
 @pytest.mark.parametrize("family", [PoissonResponse(0.5), BernoulliResponse(1.5)], ids=["counts", "labels"])

@@ -155,22 +155,3 @@ def test_a_new_likelihood_has_an_evidence() -> None:
     assert evidence.kind == "lower_bound" and truth - 0.03 < evidence.value < truth
     for engine in (md.LaplacePropagation(), md.LaplaceFilter(), md.DecoupledGaussian(), CholeskyGaussian()):
         np.testing.assert_allclose(engine.infer(model, np.random.default_rng(0)).mean, posterior.mean, atol=0.3)
-
-
-def test_a_new_site_and_a_new_engine_may_agree_on_a_word_of_their_own() -> None:
-    class WithMedian(Rounded):
-        offers = Rounded.offers | {"median"}
-        median = 0.0
-
-    class Medians(Smooth, named=False):
-        needs = frozenset({"median"})
-
-        def needing(self, model):
-            return model.blocks[:1]
-
-    rng = np.random.default_rng(0)
-    assert Medians().infer(regression(WithMedian(1.0)), rng).convergence.converged
-    with refused("block 'sites'"):
-        Medians().infer(regression(Rounded(1.0)), rng)
-    with refused("rng"):
-        Medians().infer(regression(WithMedian(1.0)), 7)

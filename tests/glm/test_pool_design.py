@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from mri_design import DoubleLoop, Exact, Identity, LabelPool, Lanczos, Laplace, PoolDesign, SiteBlock
-from mri_design.glm import PoolMarginals, exact_criterion
+from mri_design.glm import exact_criterion
 from tests.refusals import refused
 
 CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)
@@ -87,15 +87,6 @@ def test_blocks_of_one_choose_as_inference_from_scratch_does(prior, score, data)
         np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-5)
         assert np.all(np.isneginf(ours.scores[state.indices]))
         state = design.update(state, ours.index, labels[ours.index], rng)
-
-
-def test_an_inclusion_takes_one_solve(data, monkeypatch):
-    features, labels = data
-    design, rng, solve, solved = PoolDesign(block=10), np.random.default_rng(0), PoolMarginals.solve, []
-    state = begun(design, pool_of(features, "laplace"), labels)
-    monkeypatch.setattr(PoolMarginals, "solve", lambda self, b: solved.append(1) or solve(self, b))
-    design.ask(state, lambda index: labels[index], 4, rng)
-    assert len(solved) == 4
 
 
 def test_a_full_block_is_inferred_anew_from_the_updated_marginals(data):

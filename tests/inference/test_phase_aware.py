@@ -5,18 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design import (
-    IRLS,
     DoubleLoop,
-    Exact,
-    ExactByColumns,
-    Lanczos,
     MonteCarlo,
     MRSlice,
-    WarmStart,
 )
 from mri_design.model import PhaseMap, PhasePrior, phase_refined
 from mri_design.operators import CentredFFT
-from tests.refusals import refused
 
 N = (24, 20)
 SD = 0.005
@@ -56,22 +50,3 @@ def test_half_of_kspace_is_enough_for_who_knows_the_phase():
         assert error(aware.mean) < 0.5 * error(modulus.mean)
     estimated = phase_refined(one_slice(KNOWN), modulus.mean)
     assert error(loop.infer(estimated.model(HALF), np.random.default_rng(0)).mean) < 0.7 * error(modulus.mean)
-
-
-def test_the_criterion_falls_and_warm_starts_stay():
-    model = one_slice(replace(KNOWN, sites="apart")).model(HALF)
-    loop = DoubleLoop(Exact(), inner=IRLS(1e-8, 200), outer_iterations=20, tolerance=1e-2)
-    posterior = loop.infer(model, np.random.default_rng(0))
-    assert posterior.convergence.converged and posterior.criterion_kind == "exact"
-    assert np.all(np.diff(posterior.criterion) < 1e-6 * np.abs(posterior.criterion[0]))
-    again = loop.infer(model, np.random.default_rng(0), warm_start=WarmStart.from_posterior(posterior))
-    assert again.convergence.iterations == 1
-    np.testing.assert_allclose(again.mean, posterior.mean, atol=5e-3)
-
-
-def test_estimators_that_need_complex_linearity_say_so():
-    model = one_slice(KNOWN).model(HALF)
-    with refused("Lanczos"):
-        DoubleLoop(Lanczos(10)).infer(model, np.random.default_rng(0))
-    with refused("exact variances by columns"):
-        DoubleLoop(ExactByColumns()).infer(model, np.random.default_rng(0))

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Gaussian, Identity, SiteBlock, cartesian
-from mri_design.krylov import conjugate_gradients
-from mri_design.model import PosteriorPrecision, circulant_inverse
+from mri_design.model import circulant_inverse
 
 
 def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:
@@ -37,13 +35,6 @@ def test_inverts_circulants(shape, single, is_complex):
     np.testing.assert_allclose(back, u, atol=1e-5 if single else 1e-12)
 
 
-def test_complex_vectors_take_spectra_without_symmetry():
-    rng = np.random.default_rng(2)
-    spectrum, u = rng.uniform(1, 2, (5, 4)), rng.standard_normal((5, 4)) + 1j * rng.standard_normal((5, 4))
-    image = np.fft.ifft2(spectrum * np.fft.fft2(u))
-    np.testing.assert_allclose(circulant_inverse(spectrum)(image), u, atol=1e-12)
-
-
 @pytest.mark.parametrize("shape", [(5, 4)])
 def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
     rng = np.random.default_rng(3)
@@ -55,19 +46,3 @@ def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
     np.testing.assert_allclose(matrix, expected, atol=1e-12)
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
     assert np.linalg.eigvalsh(matrix).min() > 0
-
-
-@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
-def test_a_circulant_precision_needs_one_iteration(is_complex):
-    """All lines and equal precisions make A circulant, so its preconditioner is its inverse."""
-    shape = (9, 8)
-    blocks = tuple(
-        SiteBlock(name, analysis, Gaussian(1.0))
-        for name, analysis in [("pixels", Identity(shape)), ("differences", FiniteDifferences(shape))]
-    )
-    precision = PosteriorPrecision(cartesian([0, 3, 4, 5], shape), blocks, (np.array(0.2), np.array(3.0)))
-    b = noise((2, *shape), is_complex) + 0j
-    _, convergence = conjugate_gradients(
-        precision, b, n_axes=2, preconditioner=precision.preconditioner, tolerance=1e-10
-    )
-    assert convergence.converged and convergence.iterations == 1

@@ -16,7 +16,6 @@ from mri_design import (
     Logistic,
     Poisson,
     SiteBlock,
-    StudentT,
     Tilted,
     cartesian,
 )
@@ -45,17 +44,6 @@ def test_site_power_pools_moduli_over_groups_and_scales_broadcast_over_sites():
         assert pixels(potential=Laplace(scale)).site_shape == SHAPE
     vectors = SiteBlock("entries", Dense(np.eye(4)), Laplace(np.ones(4)))
     assert vectors.site_shape == (4,)
-
-
-def test_a_model_knows_its_shape_its_coefficients_and_whether_it_is_log_concave():
-    model = GeneralizedLinearModel(**valid())
-    assert model.image_shape == SHAPE and model.n_axes == 2
-    np.testing.assert_array_equal(model.back_projection(), model.measurement.adjoint(model.data))
-    u = np.ones(SHAPE) + 1j
-    np.testing.assert_array_equal(model.analysis_coefficients(u)[0], u)
-    mixed = (pixels(), pixels(name="tails", potential=StudentT(3.0, 1.0)))
-    assert GeneralizedLinearModel(**valid()).log_concave
-    assert not GeneralizedLinearModel(**{**valid(), "blocks": mixed}).log_concave
 
 
 def test_roles_are_derived_unless_they_are_given_also_in_copies():

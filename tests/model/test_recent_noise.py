@@ -50,15 +50,3 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
     kept = RecentNoise(1 << 20)
     few, more = CartesianLines([1, 2], SHAPE), CartesianLines([1, 2, 5], SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
-
-
-def test_what_was_not_used_for_longest_is_given_up_at_the_limit():
-    operator = Counted(SHAPE)
-    size = operator.shared_noise(np.random.default_rng(0), 1, SINGLE).nbytes
-    kept, operator.made = RecentNoise(2 * size), 0
-    for seed in (0, 1, 0, 2, 0, 1):  # the noise of 1 gives way to that of 2
-        kept(operator, np.random.default_rng(seed), 1, SINGLE)
-    assert operator.made == 4
-    kept(operator, np.random.default_rng(5), 3, SINGLE)
-    kept(operator, np.random.default_rng(5), 3, SINGLE)  # never fits
-    assert operator.made == 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
-from mri_design.operators import GraphDifferences, RealAndImaginary, ScalarOperator
+from mri_design.operators import GraphDifferences, ScalarOperator
 from tests.operators.noise import noise
 
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}
@@ -64,18 +64,6 @@ def test_arrays_out_of_order_and_weights_of_a_batch_go_the_general_way(kind, dty
     weights = np.exp(noise((2, *operator.out_shape), u.real.dtype, 6))
     check(operator, weights[0], u)
     check(operator, weights, u)
-
-
-def test_single_precision_stays_single_under_double_weights():
-    u, total = noise((8, 8), np.dtype("F"), 7), np.zeros((8, 8), np.complex64)
-    for operator in (Identity((8, 8)), FiniteDifferences((8, 8)), Wavelet((8, 8), "db2", 2), graph((8, 8))):
-        operator.add_weighted_gram(np.ones(operator.out_shape), u, total)
-    assert total.dtype == np.complex64
-
-
-def test_operators_without_a_form_of_their_own_add_too():
-    weights = np.exp(noise((6, 5, 2), np.dtype("d"), 9))
-    check(RealAndImaginary((6, 5)), weights, noise((2, 6, 5), np.dtype("D"), 8))
 
 
 def test_sums_have_the_same_bits_alone_in_a_batch_and_every_time():

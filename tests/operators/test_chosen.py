@@ -32,16 +32,6 @@ def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.MR
             call(head, MASK[1:])
 
 
-def test_every_default_is_that_of_the_commands(head: md.MRSlice) -> None:
-    recipe = md.Recipe()
-    spelled = md.reconstruct(head, range(16), "mean", recipe, np.random.default_rng([0, 2]))
-    np.testing.assert_array_equal(md.reconstruct(head).std, spelled.std)
-    strategy = md.make_strategy("calibrated")
-    start = strategy.default_start(head.candidates, 8)
-    spelled_design = md.run_design([head], strategy, 8, recipe, seed=0, start=start)
-    assert md.run_design([head], "calibrated", 8).trace.lines == spelled_design.trace.lines
-
-
 @pytest.mark.parametrize("dtype", [int, np.uint8, np.float32, complex, list])
 def test_zeros_and_ones_of_any_type_are_a_mask(dtype: type) -> None:
     ones = MASK.astype(int).tolist() if dtype is list else MASK.astype(dtype)

@@ -65,14 +65,3 @@ def test_other_sizes_and_real_images_go_to_the_library(grid, monkeypatch):
     spectrum = 1 + np.random.default_rng(8).random(grid)
     expected = plain(images, 1 / spectrum)
     np.testing.assert_allclose(circulant_inverse(spectrum)(images), expected, atol=1e-5)
-
-
-def test_the_preconditioner_takes_the_compiled_loops_where_they_suit(monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        "mri_design.operators.kernels.fft.filter_images", lambda *given: seen.append(given) or filter_images(*given)
-    )
-    images, spectrum = noise((2, 64, 16), np.complex64, 9), 1 + np.random.default_rng(10).random((64, 16))
-    expected = plain(images, 1 / spectrum)
-    np.testing.assert_allclose(circulant_inverse(spectrum)(images), expected, atol=1e-5)
-    assert len(seen) == 1

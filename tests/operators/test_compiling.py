@@ -9,22 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from numba import types
 
 from mri_design.operators.kernels.compiling import compiled
-
-
-def test_operators_are_imported_without_the_compiler():
-    code = "import sys, mri_design.operators, mri_design.model; assert 'numba' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
-
-
-def test_a_number_written_into_a_call_is_no_type_of_its_own() -> None:
-    """Else every loop that calls another with 0 compiles it once more."""
-    loop = compiled(lambda x, at: x + at)
-    for number in (types.literal(0), types.literal(1), types.intp):
-        loop.get_call_template((types.float64, number), {})
-    assert loop.signatures == [(types.float64, types.intp)]
 
 
 def test_of_processes_that_need_a_loop_at_once_one_compiles_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

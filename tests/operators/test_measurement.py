@@ -64,18 +64,6 @@ def test_columns_are_lines_with_readouts_transformed_back(shape, coils):
     np.testing.assert_allclose(X.columns(u.astype(np.complex64)), expected, atol=1e-5)
 
 
-def test_samples_come_row_by_row_from_the_centred_spectrum():
-    rng = np.random.default_rng(3)
-    shape = (7, 6)
-    mask = rng.random(shape) < 0.4
-    u = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-    maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
-    X = CartesianSamples(mask, maps)
-    assert X.out_shape == (2, mask.sum())
-    for coil in range(2):
-        np.testing.assert_allclose(X(u)[coil], CentredFFT(shape)(maps[coil] * u)[mask], atol=1e-13)
-
-
 def test_a_mask_of_whole_lines_is_those_lines():
     rng = np.random.default_rng(4)
     shape, lines = (8, 6), [1, 4, 5]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import turned
-from mri_design.kinds import KINDS
-from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 
 GRID = (6, 5)
 SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)
@@ -114,10 +113,3 @@ def test_shots_need_the_whole_grid() -> None:
     assert SHOTS.measured_flags(holes).tolist() == [True] * 7
     holes[2, 3] = False
     assert not SHOTS.measured_flags(holes).any()
-
-
-def test_names_say_what_is_counted() -> None:
-    for encoding in (LineReadouts(GRID), PlaneReadouts(GRID), SHOTS):
-        kind = KINDS[encoding.name]
-        assert kind.unit == encoding.unit and kind.shots == isinstance(encoding, ShotReadouts)
-    assert readouts_named("lines", GRID) == LineReadouts(GRID) and readouts_named("plane", GRID) == PlaneReadouts(GRID)

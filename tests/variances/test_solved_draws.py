@@ -10,10 +10,8 @@ import pytest
 from mri_design import (
     ControlVariate,
     Convergence,
-    DoubleLoop,
     Exact,
     ExactByColumns,
-    GaussianPosterior,
     Lanczos,
     MonteCarlo,
     Status,
@@ -144,14 +142,6 @@ def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(case_of, monkeypatc
     like, asked = np.zeros(SHAPE, complex), [Wavelet(SHAPE, "db2", 2)]
     beside = ControlVariate()(case, asked, np.random.default_rng(0), like)
     assert beside.kind == "unbiased" and not together(beside.bias).any()
-
-
-def test_a_model_of_one_block_has_an_array_of_biases(tiny_model):
-    model = replace(tiny_model("matrix"), blocks=tiny_model("matrix").blocks[:1])
-    posterior = DoubleLoop(MonteCarlo(20, tolerance=0.3)).infer(model, np.random.default_rng(0))
-    assert isinstance(posterior, GaussianPosterior)
-    assert posterior.variances.bias.shape == posterior.variances.values.shape
-    assert (posterior.variances.bias >= 0).all() and posterior.variances.bias.any()
 
 
 def test_the_arithmetic_of_the_estimate():

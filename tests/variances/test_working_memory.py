@@ -1,6 +1,5 @@
 """Draws that are worked on some at a time give the same variances, by as many products, in less memory."""
 
-import math
 import tracemalloc
 
 import numpy as np
@@ -16,7 +15,6 @@ from mri_design import (
     cartesian,
 )
 from mri_design.model import PosteriorPrecision, Variances, draws_at_once, least_memory
-from mri_design.notices import say_once
 
 DRAWS = 9
 
@@ -77,15 +75,3 @@ def test_more_memory_works_on_more_draws() -> None:
     assert found[-1] is None
     counts = [16 if count is None else count for count in found]
     assert counts == sorted(counts) and len(set(counts)) > 2
-
-
-def test_a_limit_that_one_draw_breaks_is_told_of_once_with_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    X, analyses, single = cartesian(range(64), (256, 256)), [FiniteDifferences((256, 256))], np.dtype(np.float32)
-    say_once.cache_clear()
-    assert draws_at_once(100, 16, X, analyses, single) == draws_at_once(100, 16, X, analyses, single) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    least = math.ceil(least_memory(16, X, analyses, single))
-    assert draws_at_once(least, 16, X, analyses, single) == 1
-    assert not capsys.readouterr().err
-    draws_at_once(least - 1, 16, X, analyses, single)
-    assert capsys.readouterr().err
