@@ -88,14 +88,6 @@ def test_the_box_quadratic_meets_its_conditions(rank) -> None:
     assert (gradient[alpha <= 1e-9] >= -1e-8).all() and (gradient[alpha >= upper - 1e-9] <= 1e-8).all()
 
 
-def test_the_hinge_and_its_slopes() -> None:
-    site = Hinge(np.array([1.0, -1.0, 1.0]), 2.0)
-    s = np.array([0.0, 0.5, 3.0])
-    np.testing.assert_allclose(site.log_t(s), [-2.0, -3.0, 0.0])
-    np.testing.assert_allclose(site.dlog_t(s), [2.0, -2.0, 0.0])
-    assert not site.d2log_t(s).any()
-
-
 def test_engines_take_hinge_sites_right_or_name_those_that_do() -> None:
     rng = np.random.default_rng(0)
     sites = md.SiteBlock(
@@ -111,15 +103,3 @@ def test_engines_take_hinge_sites_right_or_name_those_that_do() -> None:
     for engine in (md.DoubleLoop(), md.LaplaceFilter(), md.DecoupledGaussian()):
         with refused("block 'margins'"):
             engine.infer(model, rng)
-
-
-@pytest.mark.parametrize(("mean", "variance"), [(0.0, 0.3), (1.2, 2.0), (-3.0, 40.0)])
-def test_the_expected_hinge_is_that_of_its_closed_form(mean, variance) -> None:
-    for label in (-1.0, 1.0):
-        found = Hinge(label, 2.0).expected_log_t(np.array(mean), np.array(variance))
-        gap, sd = 1 - label * mean, np.sqrt(variance)
-        inside = scipy.stats.norm.cdf(gap / sd)
-        density = scipy.stats.norm.pdf(gap / sd)
-        np.testing.assert_allclose(found.value, -2 * (gap * inside + sd * density), rtol=1e-10)
-        np.testing.assert_allclose(found.d_mean, 2 * label * inside, rtol=1e-10)
-        np.testing.assert_allclose(found.d_variance, -density / sd, rtol=1e-9)

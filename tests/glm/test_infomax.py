@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
 
 from mri_design import (
     BernoulliResponse,
@@ -12,7 +13,7 @@ from mri_design import (
     LaplaceFilter,
     PoissonResponse,
 )
-from mri_design.glm import expected_gain
+from mri_design.glm import FeasibleQueries, expected_gain, maximise_in_ball, minimise_in_ball
 from tests.slow_cases import slow_case
 
 FAMILIES = [PoissonResponse(), BernoulliResponse(), GaussianResponse(0.5)]
@@ -105,3 +106,121 @@ def test_the_poisson_rate_has_a_closed_form_and_gains_rise_with_the_variance_in_
     variances = np.linspace(0, 9, 50)
     for response in (r for r in NOISY_FAMILIES if r.monotone):
         assert np.all(np.diff(expected_gain(response, -1.0, variances)) > 0)
+
+
+@pytest.mark.parametrize("fixed", [(), (0.7,), (0.3, -0.4)])
+@pytest.mark.parametrize("krylov", [0, 6])
+def test_coordinates_mean_what_they_say(fixed, krylov, rng):
+    """Mean, variance and norm of x are those of alpha and y (equations 15 and 30 to 34), in part of the space too."""
+    state = random_state(14 + len(fixed), rng)
+    feasible = FeasibleQueries.of(state, 2.0, np.array(fixed), krylov)
+    assert len(feasible.curvatures) == (krylov or 13)
+    np.testing.assert_allclose(feasible.basis.T @ feasible.basis, np.eye(len(feasible.curvatures)), atol=1e-10)
+    for _ in range(5):
+        alpha, y = rng.standard_normal(), rng.standard_normal(len(feasible.curvatures))
+        x = feasible.query(alpha, y)
+        mean, variance = state.projection(x)
+        np.testing.assert_allclose(feasible.means(np.array([alpha]))[0], mean, rtol=1e-10)
+        np.testing.assert_allclose(feasible.variances(np.array([alpha]), y[None])[0], variance, rtol=1e-10)
+        np.testing.assert_allclose(x @ x, alpha**2 + y @ y + np.sum(np.square(fixed)))
+        np.testing.assert_array_equal(x[14:], fixed)
+
+
+@pytest.mark.parametrize("fixed", [slow_case(()), (0.5,)])
+def test_edges_of_the_region_are_those_of_a_general_solver(fixed, rng):
+    state = random_state(4 + len(fixed), rng)
+    feasible = FeasibleQueries.of(state, 1.5, np.array(fixed), 0)
+    mean, reach = state.mean[:4], feasible.reach
+    for alpha in (-0.8 * reach, 0.0, 0.5 * reach):
+        for largest, sign in ((True, -1), (False, 1)):
+            limits = [
+                {"type": "eq", "fun": lambda x, a=alpha: mean @ x / np.linalg.norm(mean) - a},
+                {"type": "ineq", "fun": lambda x: reach**2 - x @ x},
+            ]
+            found = [
+                scipy.optimize.minimize(
+                    lambda x, s=sign: s * state.projection(np.concatenate([x, fixed]))[1],
+                    rng.standard_normal(4),
+                    method="SLSQP",
+                    constraints=limits,
+                    options={"ftol": 1e-12, "maxiter": 500},
+                ).fun
+                for _ in range(6)
+            ]
+            edge = feasible.extremes(np.array([alpha]), largest)[1][0]
+            np.testing.assert_allclose(edge, sign * min(found), rtol=1e-5, atol=1e-8)
+
+
+def test_every_variance_between_the_edges_has_a_query(rng):
+    state = random_state(6, rng)
+    feasible = FeasibleQueries.of(state, 2.0, np.array([0.4]), 0)
+    alpha = np.array([0.3])
+    least, most = (feasible.extremes(alpha, largest)[1][0] for largest in (False, True))
+    for share in (0.0, 0.2, 0.7, 1.0):
+        wanted = least + share * (most - least)
+        x = feasible.query(0.3, feasible.between(0.3, wanted))
+        np.testing.assert_allclose(state.projection(x)[1], wanted, rtol=1e-9)
+        assert np.linalg.norm(x) <= 2 * (1 + 1e-12)
+
+
+def test_the_krylov_edge_is_the_whole_one(rng):
+    """Smooth and correlated, as after drift: not only a low-rank change of the identity."""
+    n = 120
+    distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    state = FilterState(rng.standard_normal(n), np.exp(-distance / 15) + 0.01 * np.eye(n))
+    alphas = np.linspace(-1.9, 1.9, 9)
+    whole, part = (FeasibleQueries.of(state, 2.0, np.array([0.5]), k).extremes(alphas, True)[1] for k in (0, 48))
+    assert np.all(part <= whole * (1 + 1e-12))
+    np.testing.assert_allclose(part, whole, rtol=1e-6)
+
+
+def quadratic(c, w, y):
+    return y**2 @ c + y @ w
+
+
+@pytest.mark.parametrize("signs", ["mixed", "positive", "negative"])
+@pytest.mark.parametrize("slopes", ["generic", "none", "none along the top", "next to none along the top"])
+def test_nothing_in_the_ball_is_better(signs, slopes, rng):
+    for n in (1, 2, 5):
+        c = rng.standard_normal(n)
+        c = {"mixed": c, "positive": np.abs(c), "negative": -np.abs(c)}[signs]
+        w, radii = rng.standard_normal((3, n)), np.array([0.1, 1.0, 4.0])
+        if slopes == "none":
+            w[:] = 0
+        elif slopes != "generic":
+            w[:, np.argmax(c)] = 0 if slopes.startswith("none") else 1e-17
+        points = rng.standard_normal((4000, n))
+        points /= np.linalg.norm(points, axis=1)[:, None]
+        points = np.concatenate([points, points * rng.random((4000, 1))])
+        for solve, sign in ((maximise_in_ball, 1), (minimise_in_ball, -1)):
+            found = solve(c, w, radii)
+            assert np.all(np.linalg.norm(found, axis=1) <= radii * (1 + 1e-12))
+            for y, slope, R in zip(found, w, radii, strict=True):
+                best = (sign * quadratic(c, slope, R * points)).max()
+                assert sign * quadratic(c, slope, y) >= best - 1e-10 * (1 + abs(best))
+
+
+def test_the_multiplier_conditions_hold(rng):
+    c, w = np.sort(rng.random(8)), rng.standard_normal((20, 8))
+    R = rng.uniform(0.1, 3, 20)
+    y = maximise_in_ball(c, w, R)
+    multipliers = np.sum((2 * c * y + w) * y, axis=1) / (2 * R**2)
+    np.testing.assert_allclose(2 * c * y + w, 2 * multipliers[:, None] * y, atol=1e-9)
+    assert np.all(multipliers >= c.max() - 1e-9)
+    np.testing.assert_allclose(np.linalg.norm(y, axis=1), R, rtol=1e-12)
+
+
+def test_the_hard_case_fills_the_ball_along_the_top_eigenvector():
+    c, w = np.array([1.0, 3.0]), np.array([[1.0, 0.0]])
+    y = maximise_in_ball(c, w, np.array([2.0]))[0]
+    np.testing.assert_allclose(y[0], 1 / (2 * (3 - 1)))
+    np.testing.assert_allclose(np.hypot(*y), 2)
+    # Within a smaller ball the slope alone reaches the edge: no hard case there.
+    np.testing.assert_allclose(maximise_in_ball(c, w, np.array([0.2]))[0], [0.2, 0], atol=1e-12)
+
+
+def test_an_interior_minimum_no_room_and_no_dimensions():
+    inside = minimise_in_ball(np.array([1.0, 2.0]), np.array([[1.0, -2.0]]), np.array([9.0]))
+    np.testing.assert_allclose(inside, [[-0.5, 0.5]])
+    assert not maximise_in_ball(np.ones(2), np.ones((1, 2)), np.zeros(1)).any()
+    assert maximise_in_ball(np.ones(0), np.ones((3, 0)), np.ones(3)).shape == (3, 0)

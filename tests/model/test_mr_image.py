@@ -13,6 +13,7 @@ from mri_design import (
     SparsityBlock,
     Wavelet,
 )
+from mri_design.model.sparsity import DETERMINED
 from mri_design.operators import CentredFFT
 from mri_design.readouts import LineReadouts
 
@@ -33,16 +34,10 @@ def one_slice(scale: float = 1.0, **changes: object) -> MRSlice:
     )
 
 
-def noise_only(sd: float) -> MRSlice:
-    rng = np.random.default_rng(3)
-    noise = sd * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    return MRSlice(noise[None], np.ones(N[0], bool), sd**2)
-
-
 def test_a_faint_signal_is_no_noise() -> None:
-    faint = noise_only(1.0)
-    seen = MRSlice(faint.kspace + CentredFFT(N)(1.5 * image())[None], faint.measured, faint.noise_variance)
-    assert seen.signal_level(range(4, 13)) > 0
+    rng = np.random.default_rng(3)
+    kspace = CentredFFT(N)(1.5 * image()) + rng.standard_normal(N) + 1j * rng.standard_normal(N)
+    assert MRSlice(kspace[None], np.ones(N[0], bool), 1.0).signal_level(range(4, 13)) > 0
 
 
 @pytest.mark.parametrize(
@@ -67,14 +62,8 @@ def test_the_signal_level_is_the_percentile_of_the_image_of_the_centre():
         assert one.signal_level([*outer, *centre]) == level
         assert one.signal_level([*centre[::-1], *outer]) == pytest.approx(level, rel=1e-12)
     assert one.signal_level([*centre, 11]) != level
-    one = one_slice()
     full = np.percentile(np.abs(CentredFFT(N).adjoint(one.kspace[0])), 99.5)
     assert one.signal_level(range(16)) == pytest.approx(full, rel=1e-10)
-
-
-def test_acquire_follows_the_order():
-    one = one_slice()
-    np.testing.assert_array_equal(one.acquire([5, 2]), one.kspace[:, [5, 2]])
 
 
 def test_a_model_is_made_of_the_lines_in_order_and_by_default_of_all_that_hold_data():
@@ -82,6 +71,7 @@ def test_a_model_is_made_of_the_lines_in_order_and_by_default_of_all_that_hold_d
     model = one.model([8, 7, 2])
     assert model.measurement.lines.tolist() == [8, 7, 2]
     np.testing.assert_array_equal(model.data, one.kspace[:, [8, 7, 2]])
+    np.testing.assert_array_equal(model.data, one.acquire([8, 7, 2]))
     assert model.noise_variance == one.noise_variance
     np.testing.assert_allclose(one.encoding()(image()), CentredFFT(N)(image())[None], atol=1e-12)
     measured = np.ones(N[0], bool)
@@ -115,9 +105,8 @@ def test_rates_stop_at_a_share_of_the_noise() -> None:
     assert set(wavelet.sites(N, 1.0, 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
 
 
-@pytest.mark.parametrize("scale", [1e-4])
-def test_scaling_the_data_scales_the_mean_and_nothing_else(scale):
-    lines = [8, 7, 9, 6, 10, 2, 13]
+def test_scaling_the_data_scales_the_mean_and_nothing_else():
+    scale, lines = 1e-4, [8, 7, 9, 6, 10, 2, 13]
     loop = DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
     results = [loop.infer(one_slice(c).model(lines), np.random.default_rng(1)) for c in (1.0, scale)]
     np.testing.assert_allclose(results[1].mean, scale * results[0].mean, rtol=1e-6, atol=1e-6 * scale)
@@ -166,3 +155,46 @@ def test_lines_with_holes_come_from_data() -> None:
     one = data.slice_model()
     assert one.samples is not None
     np.testing.assert_array_equal(one.grid_samples(one.measured), mask)
+
+
+BLOCK = SparsityBlock("pixels", 100.0, tau_limit=0.4, tau_limit_bright=0.02)
+GRID = (24, 24)
+
+
+def half_bright() -> np.ndarray:
+    """Rows above the middle are dark, those below as bright as the image is."""
+    image = np.zeros(GRID, dtype=np.complex64)
+    image[12:] = 2j
+    return image
+
+
+def limits(variance: float, block: SparsityBlock = BLOCK) -> np.ndarray:
+    limit = block.where_determined(variance, half_bright()).tau_limit
+    return np.broadcast_to(np.asarray(limit), GRID)
+
+
+def test_only_bright_pixels_of_a_determined_image_have_the_lower_limit() -> None:
+    found = limits(DETERMINED[0])
+    np.testing.assert_allclose(found[:6], 0.4)
+    np.testing.assert_allclose(found[18:], 0.02)
+    assert np.all(np.diff(found[:, 0]) <= 1e-9)
+    np.testing.assert_array_equal(found, limits(2.0))
+
+
+def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_usual_limit() -> None:
+    assert BLOCK.where_determined(DETERMINED[1], half_bright()) is BLOCK
+    assert BLOCK.where_determined(1e9, half_bright()) is BLOCK
+    between = float(np.sqrt(np.prod(DETERMINED)))  # half of the way, in logarithms
+    np.testing.assert_allclose(limits(between), np.sqrt(0.4 * limits(DETERMINED[0])), rtol=1e-6)
+    plain = SparsityBlock("pixels", 100.0, tau_limit=0.4)
+    assert plain.where_determined(2.0, half_bright()) is plain
+    low = SparsityBlock("pixels", 100.0, tau_limit=0.01, tau_limit_bright=0.02)
+    np.testing.assert_allclose(limits(2.0, low), 0.01)
+
+
+def test_a_limit_of_every_pixel_is_that_of_its_site_also_where_it_is_reweighted() -> None:
+    """tau = 100 sigma / signal = 0.1 where the limit is larger."""
+    block = BLOCK.where_determined(2.0, half_bright())
+    tau = block.beside_non_local().sites(GRID, 1.0, 0.001).potential.scale
+    np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
+    np.testing.assert_array_equal(BLOCK.less_where_bright(half_bright()).tau_limit, limits(DETERMINED[0]))

@@ -11,12 +11,14 @@ from mri_design.model import (
     PhaseMap,
     PhasePrior,
     PosteriorPrecision,
+    estimate_phase,
     mirrored,
     phase_refined,
     phase_variants,
 )
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators import CentredFFT
+from mri_design.scan.simulation import smooth_phase
 from tests.refusals import refused
 
 N = (16, 12)
@@ -129,14 +131,6 @@ def test_a_phase_not_given_is_taken_from_the_centre():
     blocks = one.model(lines).blocks
     seen = PhasePrior(imaginary_ratio=2.0).seen_in(one.central_image(lines), one.noise_variance)
     np.testing.assert_array_equal(blocks[0].analysis.rotation, seen.phase.rotation)
-    rng = np.random.default_rng(1)
-    noise = 0.02 * (rng.standard_normal((1, *N)) + 1j * rng.standard_normal((1, *N)))
-    with refused("k-space centre"):
-        replace(one, kspace=noise).model(lines)
-    with refused("phase"):
-        replace(one, kspace=noise).model(lines, signal=1.0)
-    with refused("phase"):
-        SparsityBlock("pixels", 1.0).sites(N, 1.0, 1.0, PhasePrior())
 
 
 def test_variants_and_refinement():
@@ -154,3 +148,40 @@ def test_variants_and_refinement():
     turned = phase_refined(apart, 1j * image())
     np.testing.assert_allclose(turned.phase.phase.rotation, 1j * found[1].phase.phase.rotation, atol=1e-10)
     assert turned.phase.sites == "apart"
+
+
+LARGE = (64, 48)
+
+
+def disc() -> np.ndarray:
+    y, x = np.mgrid[: LARGE[0], : LARGE[1]] / np.array(LARGE)[:, None, None] - 0.5
+    return 1.0 * (y**2 + x**2 < 0.1)
+
+
+def noise(sd: float, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return sd * (rng.standard_normal(LARGE) + 1j * rng.standard_normal(LARGE))
+
+
+def test_a_smooth_phase_is_found_in_the_object_and_trusted():
+    angle = smooth_phase(LARGE, np.random.default_rng(1), amplitude=1.5, degree=2)
+    found = estimate_phase(disc() * np.exp(1j * angle) + noise(0.1), 0.01)
+    wrong = np.abs(np.angle(found.rotation * np.exp(-1j * angle)))[disc() > 0]
+    assert np.median(wrong) < 0.05
+    assert np.median(found.confidence[disc() > 0]) > 0.9
+    assert found.confidence[disc() > 0].mean() > 2 * found.confidence[:4].mean()
+
+
+def test_a_phase_that_jumps_is_doubted_where_it_does():
+    angle = np.where(np.arange(LARGE[0]) < LARGE[0] // 2, 0, np.pi)[:, None] * np.ones(LARGE)
+    found = estimate_phase(disc() * np.exp(1j * angle), 1e-6)
+    centre = LARGE[0] // 2
+    assert found.confidence[centre - 1 : centre + 1, 24].max() < 0.2
+    assert found.confidence[centre - 12, 24] > 0.8
+
+
+def test_a_global_phase_turns_with_the_image_and_scale_does_not_matter():
+    image = disc() + noise(0.05)
+    one, other = estimate_phase(image, 0.0025), estimate_phase(7 * np.exp(0.8j) * image, 49 * 0.0025)
+    np.testing.assert_allclose(other.rotation, np.exp(0.8j) * one.rotation, atol=1e-10)
+    np.testing.assert_allclose(other.confidence, one.confidence, atol=1e-10)

@@ -3,8 +3,20 @@
 import numpy as np
 import pytest
 
-from mri_design import GeneralizedLinearModel, Identity, Laplace, SiteBlock
-from mri_design.model import PosteriorPrecision
+from mri_design import (
+    Convergence,
+    FiniteDifferences,
+    GaussianPosterior,
+    GeneralizedLinearModel,
+    Identity,
+    Laplace,
+    SiteBlock,
+    Status,
+    cartesian,
+)
+from mri_design.krylov import conjugate_gradients
+from mri_design.model import PosteriorPrecision, Variances, circulant_inverse, phased_preconditioner
+from mri_design.operators import PhasedParts
 from tests.slow_cases import slow_case
 
 Pi = tuple[np.ndarray, ...]
@@ -93,3 +105,134 @@ def test_circulant_spectrum_where_every_block_knows_its_own(tiny_model, model_na
     np.testing.assert_allclose(A.circulant_spectrum, exact, rtol=tolerance)
     r = np.random.default_rng(9).standard_normal(model.image_shape) + 0j
     np.testing.assert_allclose(A.preconditioner(r), np.fft.ifft2(np.fft.fft2(r) / A.circulant_spectrum), atol=1e-12)
+
+
+DONE = Convergence(Status.CONVERGED, 1, 0.0)
+
+
+def posterior_of(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samples=None) -> GaussianPosterior:
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    return GaussianPosterior(
+        model, model.back_projection(), precision, Variances((), "exact", DONE, samples=samples), convergence=DONE
+    )
+
+
+@pytest.mark.parametrize("model_name", ["groups", "matrix", slow_case("parts")])
+def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    posterior = posterior_of(model, random_precisions(model, 1))
+    count = 4_000
+    draws, convergence = posterior.draw(np.random.default_rng(2), count, tolerance=1e-6, max_iterations=500)
+    assert convergence.converged and draws.shape == (count, *model.image_shape)
+    flat = as_real(draws, model.measurement.in_complex)
+    covariance = np.linalg.inv(posterior.precision.dense_real())
+    variances = covariance.diagonal()
+    z = (flat.T @ flat / count - covariance) / np.sqrt((np.outer(variances, variances) + covariance**2) / count)
+    assert np.abs(z).max() < 5
+    assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
+
+
+def test_draws_keep_their_precision_repeat_with_the_seed_and_say_if_they_stopped_short(tiny_model, random_precisions):
+    model = tiny_model("moduli", real=np.float32)
+    posterior = posterior_of(model, tuple(p.astype(np.float32) for p in random_precisions(model, 3)))
+    first, again, other = (posterior.draw(np.random.default_rng(seed), 3)[0] for seed in (4, 4, 5))
+    assert first.dtype == np.complex64
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0.1
+    model = tiny_model("moduli")
+    posterior = posterior_of(model, random_precisions(model, 6))
+    assert posterior.draw(np.random.default_rng(7), 2, max_iterations=1)[1].status is Status.MAX_ITERATIONS
+
+
+@pytest.mark.parametrize(("made", "wanted", "given"), [(None, 5, 5), (8, 5, 8), (3, 5, 5)])
+def test_deviations_reuse_the_draws_of_inference(made, wanted, given, tiny_model, random_precisions):
+    model = tiny_model("moduli")
+    samples = None if made is None else np.full((made, *model.image_shape), 7 + 1j)
+    posterior = posterior_of(model, random_precisions(model, 8), samples)
+    own = posterior.own_deviations(np.random.default_rng(9), wanted)
+    assert len(own) == wanted if made is None else own is samples
+    deviations = posterior.deviations(np.random.default_rng(9), wanted)
+    assert len(deviations) == given
+    if made is not None:
+        np.testing.assert_array_equal(deviations[:made], samples)
+        assert not np.any(deviations[made:] == 7 + 1j)
+
+
+def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal(shape)
+    return values + 1j * rng.standard_normal(shape) if is_complex else values
+
+
+@pytest.mark.parametrize(
+    ("shape", "single", "is_complex"), [((6, 6), False, True), ((7, 5), True, True), ((8, 3), False, False)]
+)
+def test_inverts_circulants(shape, single, is_complex):
+    spectrum = np.fft.fftfreq(shape[0])[:, None] ** 2 + np.abs(np.fft.fftfreq(shape[1])) + 0.5
+    kernel = np.fft.ifft2(spectrum)
+
+    def convolve(u: np.ndarray) -> np.ndarray:
+        total = np.zeros_like(u)
+        for i, j in np.ndindex(*shape):
+            total += kernel[i, j].astype(u.dtype) * np.roll(u, (i, j), axis=(-2, -1))
+        return total
+
+    assert np.abs(kernel.imag).max() < 1e-15
+    kernel = kernel.real
+    u = noise((3, *shape), is_complex)
+    if single:
+        u = u.astype(np.complex64 if np.iscomplexobj(u) else np.float32)
+    back = circulant_inverse(spectrum)(convolve(u))
+    assert back.dtype == u.dtype
+    np.testing.assert_allclose(back, u, atol=1e-5 if single else 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(5, 4)])
+def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
+    rng = np.random.default_rng(3)
+    spectrum = rng.uniform(0.1, 10, shape)
+    precondition = circulant_inverse(spectrum)
+    n = shape[0] * shape[1]
+    matrix = precondition(np.eye(n).reshape(n, *shape)).reshape(n, n)
+    expected = np.fft.ifft2(np.fft.fft2(np.eye(n).reshape(n, *shape)) / spectrum).real.reshape(n, n)
+    np.testing.assert_allclose(matrix, expected, atol=1e-12)
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
+    assert np.linalg.eigvalsh(matrix).min() > 0
+
+
+SHAPE = (32, 32)
+LINES = [0, 5, 11, *range(13, 20), 23, 28]
+
+
+def precision(strength: float) -> PosteriorPrecision:
+    """Site precisions that vary tenfold around ``strength``, beside a smooth phase; parts differ by 1.5^2."""
+    rows, columns = np.mgrid[:32, :32] / 32
+    rotation = np.exp(1j * (2 * np.sin(2 * np.pi * rows) + np.cos(2 * np.pi * columns)))
+    blocks = tuple(
+        SiteBlock(name, PhasedParts(analysis, rotation, 1.5), Laplace(1.0))
+        for name, analysis in (("pixels", Identity(SHAPE)), ("differences", FiniteDifferences(SHAPE)))
+    )
+    rng = np.random.default_rng(0)
+    weights = tuple(
+        strength * 10 ** rng.uniform(-0.5, 0.5, block.analysis.out_shape[:-1])[..., None] for block in blocks
+    )
+    return PosteriorPrecision(cartesian(LINES, SHAPE), blocks, weights)
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e-5, 1e-9])
+def test_products_do_not_depend_on_the_noise(strength: float) -> None:
+    """Power that the phase spreads from measured to other frequencies must not hold these where sites do not."""
+    A = precision(strength)
+    truth = np.random.default_rng(1).standard_normal((1, *SHAPE, 2)) @ [1, 1j]
+    rhs = A(truth)
+    found, convergence = conjugate_gradients(
+        A, rhs, n_axes=2, preconditioner=A.preconditioner, tolerance=1e-8, max_iterations=150
+    )
+    assert convergence.converged
+    np.testing.assert_allclose(found, truth, atol=1e-3)
+
+
+def test_the_parts_have_circulants_of_their_own_where_sites_are_strong() -> None:
+    strong, weak = precision(1.0), precision(1e-5)
+    assert phased_preconditioner(strong.measurement, strong.blocks, strong.site_precisions) is not None
+    assert phased_preconditioner(weak.measurement, weak.blocks, weak.site_precisions) is None

@@ -10,6 +10,7 @@ import scipy.special
 from mri_design import (
     ExponentialPower,
     Gaussian,
+    Hinge,
     Laplace,
     Logistic,
     Poisson,
@@ -28,6 +29,8 @@ LINE = [
     Logistic(-1, 0.4),
     Poisson(3, 0.6),
     Poisson(0),
+    Hinge(1.0, 1.3),
+    Hinge(-1.0, 0.4),
     Sech2(1.1),
     StudentT(2.1, 1.4),
     ExponentialPower(0.7, 1.2),

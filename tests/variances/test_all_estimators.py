@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, Exact, Lanczos, MonteCarlo
+from mri_design import (
+    ControlVariate,
+    Exact,
+    Lanczos,
+    MonteCarlo,
+    Status,
+)
 from mri_design.model import PosteriorPrecision
 from tests.slow_cases import slow_case
 from tests.variances.running import run_on, together
@@ -77,3 +83,88 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
     assert warm.convergence.converged and warm.convergence.matvecs < 0.9 * cold.convergence.matvecs
     np.testing.assert_allclose(together(warm.values), together(cold.values), rtol=2e-3)
     assert np.abs(together(warm.values) / together(before.values) - 1).max() > 0.01
+
+
+def test_standard_errors_follow_from_the_number_of_samples(tiny_model, random_precisions):
+    """sqrt(2 / K) relative on real coefficients, sqrt(1 / K) on complex ones of a complex-linear A."""
+    for name, factor in [("moduli", 1), ("real image", 2), ("parts", 2)]:
+        model = tiny_model(name)
+        result = run_on(PLAIN, model, random_precisions(model, 2))
+        relative = together(result.std_error) / together(result.values)
+        assert relative.mean() == pytest.approx(np.sqrt(factor / 400), rel=0.05)
+
+
+def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_model, random_precisions):
+    model = tiny_model("coils")
+    pi = random_precisions(model, 4)
+    first, again, other = (run_on(MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
+    assert first.samples.shape == (5, *model.image_shape)
+    np.testing.assert_array_equal(first.samples, again.samples)
+    assert np.abs(first.samples - other.samples).max() > 0.01
+    power = np.abs(model.blocks[1].analysis(first.samples)) ** 2
+    np.testing.assert_allclose(first.values[1], power.mean(axis=0))
+    assert first.log_determinant is None
+    model = tiny_model("moduli")
+    result = run_on(MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
+    assert result.convergence.status is Status.MAX_ITERATIONS
+    assert result.convergence.matvecs == 6 + 2  # one draw goes on, to tell the bias
+
+
+@pytest.mark.parametrize("name", ["coils", "wavelet", "real image", "matrix"])
+def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
+    model = tiny_model(name)
+    pi = random_precisions(model, 1)
+    exact = run_on(Exact(), model, pi)
+    n = int(np.prod(model.image_shape))
+    last = tuple(np.zeros(b.analysis.out_shape) for b in model.blocks)
+    for steps in sorted({1, 2, 3, 5, n // 4, n // 2, n - 1, n}):
+        result = run_on(Lanczos(steps), model, pi)
+        assert result.kind == "lower_bound" and result.convergence.matvecs == steps
+        for low, value, high in zip(last, result.values, exact.values, strict=True):
+            assert (value >= low - 1e-9).all()
+            assert (value <= high + 1e-9).all()
+        last = result.values
+    for value, high in zip(last, exact.values, strict=True):
+        np.testing.assert_allclose(value, high, rtol=1e-6)
+    assert result.log_determinant == pytest.approx(exact.log_determinant, abs=1e-7)
+    assert result.factors is not None and len(result.factors.basis) == n
+
+
+def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 1)
+    result = run_on(Exact(), model, pi)
+    covariance = np.linalg.inv(PosteriorPrecision(model.measurement, model.blocks, pi).dense_real())
+    assert result.kind == "exact" and result.convergence.converged and result.std_error is None
+    assert result.log_determinant == pytest.approx(-np.linalg.slogdet(covariance)[1], rel=1e-12)
+    for block, values in zip(model.blocks, result.values, strict=True):
+        B = block.analysis.to_dense_real()
+        diagonal = np.einsum("ij,jk,ik->i", B, covariance, B)
+        if block.analysis.out_complex:
+            diagonal = diagonal.reshape(2, -1).sum(axis=0)
+        np.testing.assert_allclose(values, diagonal.reshape(block.analysis.out_shape), rtol=1e-9)
+
+
+@pytest.mark.parametrize("model_name", ["groups", "parts", "matrix"])
+def test_pooled_they_are_the_gradient_of_the_log_determinant(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    pi = random_precisions(model, 2)
+    result, step = run_on(Exact(), model, pi), 1e-5
+    rng = np.random.default_rng(3)
+    for number, block in enumerate(model.blocks):
+        z = block.pooled(result.values[number])
+        assert z.shape == block.site_shape
+        for _ in range(4):
+            site = tuple(int(rng.integers(n)) for n in block.site_shape)
+            ends = []
+            for sign in (1, -1):
+                moved = tuple(p.copy() for p in pi)
+                moved[number][site] += sign * step
+                ends.append(run_on(Exact(), model, moved).log_determinant)
+            assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(z[site], rel=1e-6)
+
+
+def test_site_precisions_over_twelve_decades_are_legitimate(tiny_model):
+    model = tiny_model("matrix")
+    pi = tuple(np.geomspace(1e-6, 1e6, int(np.prod(b.site_shape))).reshape(b.site_shape) for b in model.blocks)
+    assert all((z > 0).all() for z in run_on(Exact(), model, pi).values)

@@ -1,5 +1,7 @@
 """Control variates: exact moments, no bias beyond their own standard error, and far less noise than plain sampling."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -9,14 +11,17 @@ from mri_design import (
     FiniteDifferences,
     Identity,
     Laplace,
+    LinearOperator,
     MonteCarlo,
+    NonUniformFourier,
     SiteBlock,
     Wavelet,
     cartesian,
 )
-from mri_design.model import PosteriorPrecision
-from mri_design.variances import CirculantControl
-from tests.variances.running import run_on, together
+from mri_design.model import PosteriorPrecision, least_memory
+from mri_design.operators import CartesianSamples, GraphDifferences, PhasedParts
+from mri_design.variances import CirculantControl, ColumnControl, PhasedControl
+from tests.variances.running import run, run_on, together
 
 
 def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
@@ -50,3 +55,194 @@ def test_few_samples_and_few_products_come_within_two_percent(prior, scan_like):
         draws = ControlVariate(8, tolerance=0.1)(precision, (), np.random.default_rng(seed), model.back_projection())
         assert draws.convergence.matvecs <= 50
         assert made.convergence.matvecs <= 1.1 * draws.convergence.matvecs  # with what the bias takes
+
+
+N = 16
+SHAPE = (N, N)
+
+
+def maps(coils: int, shape: tuple[int, int] = SHAPE) -> np.ndarray | None:
+    """Smooth maps around the image, of unit root-sum-of-squares."""
+    if coils < 2:
+        return None
+    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
+    angles = 2 * np.pi * np.arange(coils) / coils
+    seen = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
+    return seen / np.sqrt(np.sum(np.abs(seen) ** 2, axis=0))
+
+
+def spokes(count: int) -> np.ndarray:
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(count) / count
+    return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
+
+
+def spirals(count: int) -> np.ndarray:
+    along = np.linspace(0, 1, 120)
+    angles = 6 * np.pi * along + 2 * np.pi * np.arange(count)[:, None] / count
+    radius = N / 2 * along**1.5
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+
+
+def mask() -> np.ndarray:
+    chosen = np.random.default_rng(0).random(SHAPE) < 0.2
+    chosen[6:10, 6:10] = True
+    return chosen
+
+
+MEASUREMENTS: dict[str, Callable[[int], LinearOperator]] = {
+    "spokes": lambda coils: NonUniformFourier(spokes(6), SHAPE, maps(coils)),
+    "spirals": lambda coils: NonUniformFourier(spirals(3), SHAPE, maps(coils)),
+    "mask": lambda coils: CartesianSamples(mask(), maps(coils)),
+    "lines": lambda coils: cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, maps(coils)),
+}
+CASES = [("spokes", 1), ("spirals", 4), ("mask", 4), ("lines", 4)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}, {case[1]} coils")
+def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
+    """Site precisions as inference leaves them: data decide inside the object, the sites in flat parts and outside."""
+    name, coils = request.param
+    if name in ("spokes", "spirals"):
+        pytest.importorskip("finufft")
+    y, x = np.meshgrid(*2 * (np.arange(N) - N // 2,), indexing="ij")
+    image = np.hypot(y / 6, x / 5) < 1
+    blocks = tuple(SiteBlock(str(B), B, Laplace(1.0)) for B in (Identity(SHAPE), FiniteDifferences(SHAPE)))
+    pi = tuple(
+        rate / (0.1 + 3 * np.abs(block.analysis(image))) for rate, block in zip((0.01, 0.1), blocks, strict=True)
+    )
+    return PosteriorPrecision(MEASUREMENTS[name](coils), blocks, pi)
+
+
+def scores_of(precision: PosteriorPrecision, estimator: ControlVariate) -> tuple[list, np.ndarray]:
+    """Sixteen runs, and how far their mean is from the exact values, in standard errors of it."""
+    exact = together(run(Exact(), precision).values)
+    results = [run(estimator, precision, seed) for seed in range(16)]
+    assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
+    values = np.array([together(r.values) for r in results])
+    return results, (values.mean(axis=0) - exact) / (values.std(axis=0, ddof=1) / 4)
+
+
+def stated_over_seen(results: list) -> float:
+    """Standard errors as the runs state them over the scatter among them."""
+    values, stated = (np.array([together(getattr(r, name)) for r in results]) for name in ("values", "std_error"))
+    return np.sqrt(np.mean(stated**2)) / np.sqrt(np.mean(values.var(axis=0, ddof=1)))
+
+
+def test_unbiased_and_far_nearer_than_plain_draws(precision):
+    results, scores = scores_of(precision, ControlVariate(samples=8, tolerance=1e-6, column_limit=0))
+    assert abs(np.mean(scores)) < 0.2  # coefficients scatter together
+    assert np.abs(scores).max() < 7 and np.sqrt(np.mean(scores**2)) < 1.25
+    assert 0.7 < stated_over_seen(results) < 1.3
+
+
+def test_the_known_moment_is_that_of_the_dense_matrix(precision):
+    control = CirculantControl.of(precision)
+    P = control.image(np.eye(N * N).reshape(-1, *SHAPE) + 0j).reshape(N * N, N * N).T
+    for block in precision.blocks:
+        B = block.analysis.to_dense()
+        first, second = control.moments(block.analysis)
+        np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B.conj()).real, rtol=1e-9)
+        assert second is None
+
+
+def test_lines_of_several_coils_keep_their_columns():
+    blocks = (SiteBlock("pixels", Identity(SHAPE), Laplace(1.0)),)
+    precision = PosteriorPrecision(cartesian([6, 7, 8, 9, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
+    assert isinstance(ControlVariate()._control(precision), ColumnControl)
+    assert isinstance(ControlVariate(column_limit=0)._control(precision), CirculantControl)
+    assert ControlVariate(column_limit=0, extrapolated=False)._control(precision) is None
+    assert isinstance(ControlVariate(control="circulant")._control(precision), CirculantControl)
+
+
+GRID = (12, 14)
+SIZE = 168
+
+
+def inner_operators() -> tuple[LinearOperator, ...]:
+    further = np.random.default_rng(5).integers(1, SIZE, size=(3, *GRID))
+    neighbours = (np.arange(SIZE).reshape(GRID) + further) % SIZE
+    return Identity(GRID), FiniteDifferences(GRID), GraphDifferences(neighbours), Wavelet(GRID, "db2", 1)
+
+
+def precision_of(coils: int = 1, apart: bool = True) -> PosteriorPrecision:
+    """Site precisions as those of an image: small on a square's edge; imaginary parts are held tighter."""
+    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in GRID), indexing="ij")
+    rotation = np.exp(1j * (0.8 * y + 0.5 * x**2))
+    emphasis = 1 + 0.6 * np.exp(-(y**2) - x**2)
+    image = np.zeros(GRID, complex)
+    image[3:-3, 4:-4] = 1
+    blocks, pi = [], []
+    for name, inner in zip("abcd", inner_operators()[:3], strict=False):
+        analysis = PhasedParts(inner, rotation, emphasis)
+        edges = np.abs(inner(image))[..., None]
+        weights = 1 / (0.3 + 2 * edges) * np.array([1.0, 3.0 if apart else 1.0])
+        blocks.append(SiteBlock(name, analysis, Laplace(1.0)))
+        pi.append(weights)
+    X = cartesian([4, 5, 6, 7, 8, 1, 10], GRID, maps(coils, GRID))
+    return PosteriorPrecision(X, tuple(blocks), tuple(pi))
+
+
+def real_matrix(function: object) -> np.ndarray:
+    """A real-linear map of images as a matrix on (real parts, imaginary parts)."""
+    unit = np.concatenate([np.eye(SIZE), 1j * np.eye(SIZE)]).reshape(-1, *GRID)
+    images = function(unit).reshape(2 * SIZE, -1)
+    return np.concatenate([images.real, images.imag], axis=1).T if np.iscomplexobj(images) else images.T
+
+
+@pytest.mark.parametrize("coils", [1, 3])
+def test_the_known_moment_is_that_of_dense_matrices(coils):
+    precision = precision_of(coils)
+    control = PhasedControl.of(precision)
+    assert control.whole_gram is (coils == 1)
+    P = real_matrix(control.image)
+    rotation = precision.blocks[0].analysis.rotation
+    emphasis = precision.blocks[0].analysis.imaginary
+    for inner in inner_operators():
+        on_grid = inner.out_shape[-2:] == GRID
+        parts = PhasedParts(inner, rotation, emphasis if on_grid else 1.3)
+        B = real_matrix(parts)
+        first, second = control.moments(parts)
+        np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B), rtol=1e-9)
+        assert second is None
+    first, _ = control.moments(Identity(GRID))
+    both = np.diag(P).reshape(2, SIZE).sum(axis=0)
+    np.testing.assert_allclose(2 * first.ravel(), both, rtol=1e-9)
+    assert control.moments(FiniteDifferences(GRID)) is None  # of the image itself, phase and all
+    assert control.moments(PhasedParts(Identity(GRID), rotation.copy())) is None  # who knows whether that is the phase
+
+
+def test_without_a_phase_there_is_no_such_control():
+    straight = tuple(SiteBlock("a", operator, Laplace(1.0)) for operator in inner_operators()[:2])
+    precision = PosteriorPrecision(cartesian([6, 7, 8], GRID), straight, (np.ones(GRID), np.ones((2, *GRID))))
+    assert PhasedControl.of(precision) is None
+
+
+@pytest.mark.parametrize(("coils", "apart"), [(1, False), (3, True)])
+def test_beside_a_phase_unbiased_and_far_nearer_than_plain_draws(coils, apart):
+    precision = precision_of(coils, apart)
+    results, scores = scores_of(precision, ControlVariate(samples=8, tolerance=1e-6, with_bias=False))
+    assert abs(np.mean(scores)) < 0.15  # coefficients scatter together
+    assert np.abs(scores).max() < 6 and np.sqrt(np.mean(scores**2)) < 1.2
+    assert 0.8 < stated_over_seen(results) < 1.2
+    dense = np.linalg.inv(precision.dense_real())
+    pixels = np.diag(dense).reshape(2, *GRID).sum(axis=0)
+    images = np.array([r.image for r in results])
+    scores = (images.mean(axis=0) - pixels) / (images.std(axis=0, ddof=1) / 4)
+    assert abs(np.mean(scores)) < 0.3 and np.sqrt(np.mean(scores**2)) < 1.3
+
+
+def test_draws_a_few_at_a_time_are_the_same_and_single_precision_stays_single():
+    precision = precision_of()
+    whole = run(ControlVariate(8, with_bias=False), precision)
+    real = precision.site_precisions[0].dtype
+    least = least_memory(8, precision.measurement, [block.analysis for block in precision.blocks], real)
+    little = run(ControlVariate(8, with_bias=False, memory=least), precision)
+    np.testing.assert_allclose(together(little.values), together(whole.values), rtol=1e-6)
+    np.testing.assert_allclose(little.image, whole.image, rtol=1e-6)
+    assert whole.explained is not None
+    single = tuple(pi.astype(np.float32) for pi in precision.site_precisions)
+    precision = PosteriorPrecision(precision.measurement, precision.blocks, single)
+    made = run(ControlVariate(4), precision, like=np.zeros(GRID, np.complex64))
+    assert made.samples.dtype == np.complex64
+    assert all(v.dtype == np.float32 for v in (*made.values, *made.std_error, *made.bias, made.image))
+    assert all((b > 0).all() for b in made.bias)

@@ -37,7 +37,12 @@ def test_settings_that_cannot_be_are_refused(field, make):
 
 
 @pytest.mark.parametrize(
-    ("field", "estimator", "name"), [("dense matrix", Exact(limit=11), "moduli"), ("Lanczos", Lanczos(5), "parts")]
+    ("field", "estimator", "name"),
+    [
+        ("dense matrix", Exact(limit=11), "moduli"),
+        ("Lanczos", Lanczos(5), "parts"),
+        ("exact variances by columns", ExactByColumns(), "parts"),
+    ],
 )
 def test_models_that_an_estimator_cannot_take_are_refused(field, estimator, name, tiny_model, random_precisions):
     model = tiny_model(name)
