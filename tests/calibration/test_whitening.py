@@ -8,15 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    InputError,
-    KSpaceData,
-    Recipe,
-    load_phantom,
-    prepare,
-    prewhiten,
-    reconstruct,
-)
+import mri_design as md
 from mri_design.calibration import coil_directions, compression
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import COMPRESSED
@@ -35,7 +27,7 @@ def noise_covariance(truth: object, mixing: np.ndarray, whiten: Callable) -> np.
 
 def test_a_given_covariance_becomes_the_identity(truth: Callable) -> None:
     covariance = 0.02**2 * MIXING @ MIXING.conj().T
-    found = noise_covariance(truth(coils=3), MIXING, lambda data: prewhiten(data, covariance))
+    found = noise_covariance(truth(coils=3), MIXING, lambda data: md.prewhiten(data, covariance))
     np.testing.assert_allclose(found, np.eye(3), atol=0.04)
 
 
@@ -47,7 +39,7 @@ def test_maps_and_reference_still_explain_the_data(truth: Callable) -> None:
         coil_maps=scene.maps[np.newaxis].astype(np.complex64),
         reference=scene.image[np.newaxis].astype(np.complex64),
     )
-    whitened = prewhiten(data, 0.02**2 * MIXING @ MIXING.conj().T)
+    whitened = md.prewhiten(data, 0.02**2 * MIXING @ MIXING.conj().T)
     assert whitened.coil_maps is not None
     assert whitened.reference is not None
     np.testing.assert_allclose(np.linalg.norm(whitened.coil_maps, axis=1), 1, rtol=1e-5)
@@ -59,16 +51,16 @@ def test_cropped_maps_stay_cropped_and_a_lone_reference_is_dropped(truth: Callab
     scene = truth(coils=3)
     maps = (scene.maps * scene.inside)[np.newaxis].astype(np.complex64)
     data = replace(scene.scan(0.02), reference=scene.image[np.newaxis].astype(np.complex64))
-    whitened = prewhiten(replace(data, coil_maps=maps))
+    whitened = md.prewhiten(replace(data, coil_maps=maps))
     assert whitened.coil_maps is not None
     assert not whitened.coil_maps[:, :, ~scene.inside].any()
-    assert prewhiten(data).reference is None
+    assert md.prewhiten(data).reference is None
 
 
 def test_a_single_coil_is_scaled_with_its_reference(truth: Callable) -> None:
     scene = truth(coils=1)
     reference = (scene.image * scene.maps[0])[np.newaxis].astype(np.complex64)
-    whitened = prewhiten(replace(scene.scan(0.01), reference=reference), np.array([[0.01**2]]))
+    whitened = md.prewhiten(replace(scene.scan(0.01), reference=reference), np.array([[0.01**2]]))
     assert whitened.reference is not None
     np.testing.assert_allclose(whitened.reference, reference * 100, rtol=1e-5)
     difference = to_image(whitened.kspace[:, 0]) - whitened.reference
@@ -82,25 +74,25 @@ def test_a_single_coil_is_scaled_with_its_reference(truth: Callable) -> None:
 )
 def test_matrices_that_are_no_covariance_are_refused(truth: Callable, covariance: np.ndarray) -> None:
     with refused("covariance"):
-        prewhiten(truth(coils=3).scan(0.02), covariance)
+        md.prewhiten(truth(coils=3).scan(0.02), covariance)
 
 
 GRID, COILS = (48, 40), 8
 
 
-def scan(seed: int = 0) -> KSpaceData:
-    return load_phantom("brain", shape=GRID, n_coils=COILS, rng=np.random.default_rng(seed))
+def scan(seed: int = 0) -> md.KSpaceData:
+    return md.load_phantom("brain", shape=GRID, n_coils=COILS, rng=np.random.default_rng(seed))
 
 
-def undersampled() -> tuple[KSpaceData, np.ndarray]:
+def undersampled() -> tuple[md.KSpaceData, np.ndarray]:
     """A scan without maps, and every second of its lines with the centre."""
     lines = np.zeros(GRID[0], bool)
     lines[::2] = lines[16:32] = True
     return replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6), lines
 
 
-def compressing(count: int) -> Recipe:
-    return Recipe().replacing("coils", compress_coils=count)
+def compressing(count: int) -> md.Recipe:
+    return md.Recipe().replacing("coils", compress_coils=count)
 
 
 def test_the_directions_are_those_of_a_singular_value_decomposition() -> None:
@@ -118,9 +110,9 @@ def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> Non
     data, lines = undersampled()
 
     def image(count: int | None) -> tuple[np.ndarray, bool]:
-        recipe = Recipe() if count is None else compressing(count)
-        made = prepare(data, recipe, measured=lines)
-        found = reconstruct(made.slice_model(0, recipe), lines, "least-squares", recipe)
+        recipe = md.Recipe() if count is None else compressing(count)
+        made = md.prepare(data, recipe, measured=lines)
+        found = md.reconstruct(made.slice_model(0, recipe), lines, "least-squares", recipe)
         return np.asarray(found.image), COMPRESSED in made.data.header
 
     whole, fewer = image(None)
@@ -137,7 +129,7 @@ def test_samples_that_were_not_measured_have_no_say() -> None:
     data, lines = undersampled()
     poisoned = data.kspace.copy()
     poisoned[:, :, ~lines] *= 1e3
-    one, other = (prepare(replace(data, kspace=k), compressing(4), measured=lines) for k in (data.kspace, poisoned))
+    one, other = (md.prepare(replace(data, kspace=k), compressing(4), measured=lines) for k in (data.kspace, poisoned))
     np.testing.assert_array_equal(one.mixing, other.mixing)
     np.testing.assert_array_equal(one.data.coil_maps, other.data.coil_maps)
 
@@ -145,7 +137,7 @@ def test_samples_that_were_not_measured_have_no_say() -> None:
 def test_maps_that_are_given_are_combined_too_and_still_explain_the_scan() -> None:
     data = scan(1)
     assert data.coil_maps is not None and data.reference is not None
-    made = prepare(data, compressing(4))
+    made = md.prepare(data, compressing(4))
     assert made.data.coil_maps is not None and made.data.reference is not None
     np.testing.assert_allclose(np.linalg.norm(made.data.coil_maps[0], axis=0), 1, atol=1e-5)
     seen = made.data.coil_maps[0] * made.data.reference[0]
@@ -168,8 +160,8 @@ def test_the_phase_of_a_volume_runs_on_through_slices_that_are_combined_differen
 
 
 def test_samples_as_the_scanner_measured_them_cannot_be_had_from_virtual_coils() -> None:
-    made = prepare(scan(), compressing(3))
-    with pytest.raises(InputError):
+    made = md.prepare(scan(), compressing(3))
+    with pytest.raises(md.InputError):
         made.as_read(made.data.kspace[0], None, 1.0)
 
 

@@ -5,27 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    ADMM,
-    LBFGS,
-    Gaussian,
-    GeneralizedLinearModel,
-    Laplace,
-    MapEstimate,
-    PenalisedProblem,
-    Status,
-    StudentT,
-    map_estimate,
-)
+import mri_design as md
 from mri_design.estimation import duality_gap
 from tests.estimation.problems import problem_of, value_at
 from tests.slow_cases import slow_case
 
-SITES = {"Laplace": Laplace, "Gaussian": lambda scale: Gaussian(scale**2)}
+SITES = {"Laplace": md.Laplace, "Gaussian": lambda scale: md.Gaussian(scale**2)}
 
 
-def lowest(problem: PenalisedProblem, tolerance: float = 1e-13) -> float:
-    u, convergence = LBFGS(tolerance=tolerance, max_iterations=5000)(problem, problem.model.back_projection())
+def lowest(problem: md.PenalisedProblem, tolerance: float = 1e-13) -> float:
+    u, convergence = md.LBFGS(tolerance=tolerance, max_iterations=5000)(problem, problem.model.back_projection())
     assert convergence.converged
     return value_at(problem, u)
 
@@ -50,7 +39,7 @@ def test_bounds_the_excess_anywhere_and_closes_at_the_minimum(
     model = with_offsets_and_odd_parts(model) if offsets else model
     problem = problem_of(model)
     best, rng = lowest(problem), np.random.default_rng(0)
-    minimiser, _ = LBFGS(tolerance=1e-13, max_iterations=3000)(problem, model.back_projection())
+    minimiser, _ = md.LBFGS(tolerance=1e-13, max_iterations=3000)(problem, model.back_projection())
     gaps = []
     for amount in (0.0, 1e-3, 1e-2, 1e-1, 1.0):
         u = minimiser + amount * rng.standard_normal(minimiser.shape)
@@ -79,7 +68,7 @@ def test_multipliers_that_are_far_off_give_a_bound_still(tiny_model, model_name)
 def test_the_exact_map_image_is_certified(tiny_model, model_name):
     """Against a smoothed problem, whose minimum is above, solved by another method."""
     model = tiny_model(model_name, scale=5.0)
-    estimate = map_estimate(model, smoothing=0.0, inner=LBFGS(tolerance=1e-6, max_iterations=5000))
+    estimate = md.map_estimate(model, smoothing=0.0, inner=md.LBFGS(tolerance=1e-6, max_iterations=5000))
     assert estimate.convergence.converged and estimate.gap is not None
     size = model.measurement.in_size
     assert estimate.gap.absolute < 1e-6 * size
@@ -89,7 +78,7 @@ def test_the_exact_map_image_is_certified(tiny_model, model_name):
     assert estimate.gap.dual <= value_at(exact, estimate.image) <= smoothed + 1e-6 * size
 
 
-def in_double_precision(model: GeneralizedLinearModel, image: np.ndarray) -> float:
+def in_double_precision(model: md.GeneralizedLinearModel, image: np.ndarray) -> float:
     """J of an image without smoothing."""
     exact = problem_of(replace(model, data=model.data.astype(np.result_type(model.data, np.float64))), 0.0)
     return value_at(exact, image.astype(np.result_type(image, np.float64)))
@@ -101,8 +90,8 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_limit_falls(name, ti
     model = tiny_model(name, scale=3.0)
     size, residuals = model.measurement.in_size, []
     for limit in (3, 20, 33, 40, 51, 77):
-        estimate = MapEstimate(0.0, stages=1, inner=ADMM(1e-11, limit)).estimate(model)
-        assert estimate.convergence.status is Status.MAX_ITERATIONS and estimate.gap is not None
+        estimate = md.MapEstimate(0.0, stages=1, inner=md.ADMM(1e-11, limit)).estimate(model)
+        assert estimate.convergence.status is md.Status.MAX_ITERATIONS and estimate.gap is not None
         assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
         assert estimate.gap.dual <= estimate.gap.primal
         assert estimate.convergence.residual == estimate.gap.absolute / size
@@ -115,22 +104,22 @@ def test_an_estimate_that_was_too_hopeful_leaves_no_older_gap_behind(name, tiny_
     """The estimate is below the tolerance long before the gap is, so that gaps are made on the way."""
     model, statuses = tiny_model(name, scale=0.5), set()
     for limit in (*range(23, 60, 9), 103, 203):
-        estimate = MapEstimate(0.0, stages=1, inner=ADMM(1e-4, limit)).estimate(model)
+        estimate = md.MapEstimate(0.0, stages=1, inner=md.ADMM(1e-4, limit)).estimate(model)
         assert estimate.gap is not None
         assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
         assert estimate.convergence.residual == estimate.gap.absolute / model.measurement.in_size
         assert estimate.convergence.converged == (estimate.convergence.residual < 1e-4)
         statuses.add(estimate.convergence.status)
-    assert statuses == {Status.CONVERGED, Status.MAX_ITERATIONS}
+    assert statuses == {md.Status.CONVERGED, md.Status.MAX_ITERATIONS}
 
 
 @pytest.mark.parametrize(
     ("method", "status", "real"),
     [
-        (MapEstimate(0.0, inner=ADMM(1e-4)), Status.CONVERGED, np.float32),
-        (MapEstimate(1e-2, inner=LBFGS(1e-3)), Status.CONVERGED, np.float64),
-        (MapEstimate(1e-2, inner=ADMM(1e-9, 12)), Status.MAX_ITERATIONS, np.float64),
-        (MapEstimate(1e-8, inner=LBFGS(1e-16, 5000)), Status.STALLED, np.float32),
+        (md.MapEstimate(0.0, inner=md.ADMM(1e-4)), md.Status.CONVERGED, np.float32),
+        (md.MapEstimate(1e-2, inner=md.LBFGS(1e-3)), md.Status.CONVERGED, np.float64),
+        (md.MapEstimate(1e-2, inner=md.ADMM(1e-9, 12)), md.Status.MAX_ITERATIONS, np.float64),
+        (md.MapEstimate(1e-8, inner=md.LBFGS(1e-16, 5000)), md.Status.STALLED, np.float32),
     ],
 )
 def test_every_ending_has_the_gap_of_its_image(method, status, real, tiny_model):
@@ -145,17 +134,17 @@ def test_breakdowns_and_sites_that_are_not_log_concave_have_no_certificate(tiny_
     problem = problem_of(tiny_model("moduli"), 0.0)
     with np.errstate(invalid="ignore"):
         start = np.full(problem.model.image_shape, np.nan + 0j)
-        _, convergence, gap = ADMM(max_iterations=3).certified(problem, start)
-    assert convergence.status is Status.BREAKDOWN and gap is None
+        _, convergence, gap = md.ADMM(max_iterations=3).certified(problem, start)
+    assert convergence.status is md.Status.BREAKDOWN and gap is None
     assert convergence.residual == np.inf
-    model = tiny_model("moduli", lambda scale: StudentT(3.0, scale**2))
+    model = tiny_model("moduli", lambda scale: md.StudentT(3.0, scale**2))
     assert duality_gap(problem_of(model), model.back_projection()) is None
-    estimate = map_estimate(model, smoothing=0.0)
+    estimate = md.map_estimate(model, smoothing=0.0)
     assert estimate.gap is None and estimate.convergence.converged
 
 
 def test_single_precision_is_certified_in_double(tiny_model):
     single = problem_of(tiny_model("groups", real=np.float32))
-    u, _, gap = ADMM(tolerance=1e-4).certified(single, single.model.back_projection())
+    u, _, gap = md.ADMM(tolerance=1e-4).certified(single, single.model.back_projection())
     assert u.dtype == np.complex64 and gap is not None
     assert gap.absolute < 1e-4 * single.model.measurement.in_size

@@ -5,23 +5,16 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 
-from mri_design import (
-    BernoulliResponse,
-    FilterState,
-    GaussianResponse,
-    InfomaxQuery,
-    LaplaceFilter,
-    PoissonResponse,
-)
+import mri_design as md
 from mri_design.glm import FeasibleQueries, expected_gain, maximise_in_ball, minimise_in_ball
 from tests.slow_cases import slow_case
 
-FAMILIES = [PoissonResponse(), BernoulliResponse(), GaussianResponse(0.5)]
+FAMILIES = [md.PoissonResponse(), md.BernoulliResponse(), md.GaussianResponse(0.5)]
 
 
 def random_state(n, rng, scale=1.0):
     root = rng.standard_normal((n, n + 2))
-    return FilterState(scale * rng.standard_normal(n), scale * root @ root.T / n)
+    return md.FilterState(scale * rng.standard_normal(n), scale * root @ root.T / n)
 
 
 def in_ball(n, radius, count, rng):
@@ -37,7 +30,7 @@ def in_ball(n, radius, count, rng):
 @pytest.mark.parametrize("criterion", ["mutual_information", slow_case("linearised")])
 def test_no_random_query_is_better(response, fixed, criterion, rng):
     state = random_state(3 + len(fixed), rng)
-    search = InfomaxQuery(2.0, fixed, response, criterion)
+    search = md.InfomaxQuery(2.0, fixed, response, criterion)
     query = search.propose(state)
     free = in_ball(3, np.sqrt(4 - np.sum(np.square(fixed))), 100_000, rng)
     scores = search.score(state, np.concatenate([free, np.tile(fixed, (len(free), 1))], axis=1))
@@ -51,32 +44,32 @@ def test_no_random_query_is_better(response, fixed, criterion, rng):
 
 def test_the_line_finds_what_the_plane_finds_where_the_gain_is_monotone(rng):
     state = random_state(6, rng)
-    line, plane = (InfomaxQuery(2.0, (0.5,), search=how).propose(state) for how in ("1d", "2d"))
+    line, plane = (md.InfomaxQuery(2.0, (0.5,), search=how).propose(state) for how in ("1d", "2d"))
     np.testing.assert_allclose(line.score, plane.score, rtol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(line.x), 2)
 
 
 def test_without_a_mean_any_direction_may_stand_for_it():
     """The hard case: no slope at all, and the top eigenvector is the answer."""
-    state = FilterState(np.zeros(3), np.diag([1.0, 3.0, 2.0]))
-    query = InfomaxQuery(2.0, response=GaussianResponse()).propose(state)
+    state = md.FilterState(np.zeros(3), np.diag([1.0, 3.0, 2.0]))
+    query = md.InfomaxQuery(2.0, response=md.GaussianResponse()).propose(state)
     np.testing.assert_allclose(np.abs(query.x), [0, 2, 0], atol=1e-3)
     np.testing.assert_allclose(query.score, np.log1p(4 * 3), rtol=1e-6)
-    query = InfomaxQuery(2.0).propose(FilterState(np.array([0.5]), np.array([[1.0]])))
+    query = md.InfomaxQuery(2.0).propose(md.FilterState(np.array([0.5]), np.array([[1.0]])))
     np.testing.assert_allclose(query.x, [2.0])
 
 
 @pytest.mark.parametrize("response", [FAMILIES[0], slow_case(FAMILIES[1])], ids=lambda r: type(r).__name__)
 def test_krylov_directions_lose_nothing_along_a_run(response, rng):
     theta = np.sin(np.linspace(0, 2 * np.pi, 60))
-    state, loop = FilterState(np.zeros(60), np.eye(60)), LaplaceFilter()
+    state, loop = md.FilterState(np.zeros(60), np.eye(60)), md.LaplaceFilter()
     for _ in range(25):
-        part, whole = (InfomaxQuery(2.0, (), response, krylov=k).propose(state) for k in (24, 0))
+        part, whole = (md.InfomaxQuery(2.0, (), response, krylov=k).propose(state) for k in (24, 0))
         np.testing.assert_allclose(part.score, whole.score, rtol=1e-6)
         state = loop.update(state, part.x, response.site(float(response.draw(theta @ part.x, rng))))
 
 
-NOISY_FAMILIES = [PoissonResponse(0.5), BernoulliResponse(2.0), GaussianResponse(0.3)]
+NOISY_FAMILIES = [md.PoissonResponse(0.5), md.BernoulliResponse(2.0), md.GaussianResponse(0.3)]
 
 
 @pytest.mark.parametrize("response", NOISY_FAMILIES, ids=lambda r: type(r).__name__)
@@ -99,7 +92,7 @@ def test_the_linearised_gain_is_the_limit_for_small_variances_and_lies_above(res
 
 
 def test_the_poisson_rate_has_a_closed_form_and_gains_rise_with_the_variance_in_monotone_families():
-    response, nodes = PoissonResponse(2.0), np.linspace(-9, 9, 2001)
+    response, nodes = md.PoissonResponse(2.0), np.linspace(-9, 9, 2001)
     weights = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
     wanted = 0.7 * weights @ (2 * np.exp(0.4 + np.sqrt(0.7) * nodes))
     np.testing.assert_allclose(expected_gain(response, 0.4, 0.7, "linearised"), wanted, rtol=1e-10)
@@ -167,7 +160,7 @@ def test_the_krylov_edge_is_the_whole_one(rng):
     """Smooth and correlated, as after drift: not only a low-rank change of the identity."""
     n = 120
     distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
-    state = FilterState(rng.standard_normal(n), np.exp(-distance / 15) + 0.01 * np.eye(n))
+    state = md.FilterState(rng.standard_normal(n), np.exp(-distance / 15) + 0.01 * np.eye(n))
     alphas = np.linspace(-1.9, 1.9, 9)
     whole, part = (FeasibleQueries.of(state, 2.0, np.array([0.5]), k).extremes(alphas, True)[1] for k in (0, 48))
     assert np.all(part <= whole * (1 + 1e-12))

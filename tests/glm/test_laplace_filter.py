@@ -4,44 +4,28 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design import (
-    BernoulliResponse,
-    Dense,
-    FilterState,
-    Gaussian,
-    GaussianResponse,
-    GeneralizedLinearModel,
-    Identity,
-    LaplaceFilter,
-    LaplacePropagation,
-    Logistic,
-    Poisson,
-    PoissonResponse,
-    SiteBlock,
-    StudentT,
-    Tilted,
-)
+import mri_design as md
 
 SITES = [
-    Poisson(3),
-    Poisson(0, exposure=4.0),
-    Poisson(200),
-    Logistic(-1.0),
-    GaussianResponse(0.5).site(1.3),
-    StudentT(3.0, 4.0),
+    md.Poisson(3),
+    md.Poisson(0, exposure=4.0),
+    md.Poisson(200),
+    md.Logistic(-1.0),
+    md.GaussianResponse(0.5).site(1.3),
+    md.StudentT(3.0, 4.0),
 ]
 
 
 def random_state(n, rng):
     covariance = np.cov(rng.standard_normal((n, n + 3)))
-    return FilterState(rng.standard_normal(n), 0.5 * (covariance + covariance.T))
+    return md.FilterState(rng.standard_normal(n), 0.5 * (covariance + covariance.T))
 
 
 @pytest.mark.parametrize("site", SITES, ids=lambda s: type(s).__name__)
 def test_one_update_is_the_laplace_approximation(site, rng):
     """Mean at the mode of all unknowns; covariance the inverse Hessian there (Woodbury), determinant with it."""
     state, x = random_state(5, rng), rng.standard_normal(5)
-    new = LaplaceFilter().update(state, x, site)
+    new = md.LaplaceFilter().update(state, x, site)
     P = np.linalg.inv(state.covariance)
 
     def loss(u):
@@ -61,13 +45,15 @@ def test_one_update_is_the_laplace_approximation(site, rng):
 
 def test_where_log_t_is_convex_the_covariance_does_not_grow():
     """A Student-t site far out has D < 0."""
-    site = StudentT(3.0, 1.0)
-    state = FilterState(np.array([10.0]), np.array([[0.5]]))
-    new = LaplaceFilter().update(state, np.ones(1), site)
+    site = md.StudentT(3.0, 1.0)
+    state = md.FilterState(np.array([10.0]), np.array([[0.5]]))
+    new = md.LaplaceFilter().update(state, np.ones(1), site)
     assert site.d2log_t(new.mean).item() > 0
     assert new.covariance.item() == 0.5
     # Wide enough, the better of two modes is the one at zero.
-    wide = LaplaceFilter().update(FilterState(np.array([10.0]), np.array([[40.0]])), np.ones(1), StudentT(3.0, 100.0))
+    wide = md.LaplaceFilter().update(
+        md.FilterState(np.array([10.0]), np.array([[40.0]])), np.ones(1), md.StudentT(3.0, 100.0)
+    )
     assert abs(wide.mean.item()) < 1 and wide.covariance.item() < 1
 
 
@@ -84,47 +70,47 @@ def test_gaussian_responses_make_it_the_kalman_filter(drift, rng):
         C = C + Q_matrix
         gain = C @ x / (x @ C @ x + 0.3)
         m, C = m + gain * (y - x @ m), C - np.outer(gain, x @ C)
-    sites = [GaussianResponse(0.3).site(y) for y in answers]
-    found = LaplaceFilter(drift=Q).track(state, queries, sites)
+    sites = [md.GaussianResponse(0.3).site(y) for y in answers]
+    found = md.LaplaceFilter(drift=Q).track(state, queries, sites)
     np.testing.assert_allclose(found.mean, m, rtol=1e-9)
     np.testing.assert_allclose(found.covariance, C, rtol=1e-9, atol=1e-12)
 
 
 def with_prior(rows, site, offset=None, noise_variance=0.7):
     n = rows.shape[1]
-    prior = SiteBlock("prior", Identity((n,), is_complex=False), Gaussian(2.0), offset=np.linspace(-1, 1, n))
-    return GeneralizedLinearModel.of_sites(
-        [SiteBlock("sites", Dense(rows), site, offset=offset), prior], noise_variance
+    prior = md.SiteBlock("prior", md.Identity((n,), is_complex=False), md.Gaussian(2.0), offset=np.linspace(-1, 1, n))
+    return md.GeneralizedLinearModel.of_sites(
+        [md.SiteBlock("sites", md.Dense(rows), site, offset=offset), prior], noise_variance
     )
 
 
-@pytest.mark.parametrize("family", [PoissonResponse(0.5), BernoulliResponse(1.5)], ids=["counts", "labels"])
+@pytest.mark.parametrize("family", [md.PoissonResponse(0.5), md.BernoulliResponse(1.5)], ids=["counts", "labels"])
 def test_infer_is_update_after_update(family, rng):
     rows = rng.standard_normal((9, 3))
     answers = family.draw(rows @ np.array([0.5, -0.3, 0.1]), rng)
-    site = Poisson(answers, 0.5) if isinstance(family, PoissonResponse) else Logistic(answers, 1.5)
+    site = md.Poisson(answers, 0.5) if isinstance(family, md.PoissonResponse) else md.Logistic(answers, 1.5)
     offset, sigma = rng.standard_normal(9), np.sqrt(0.7)
     model = with_prior(rows, site, offset)
-    found = LaplaceFilter().infer(model, rng)
+    found = md.LaplaceFilter().infer(model, rng)
     # An offset is one more unknown that is known.
-    state = FilterState(np.append(np.linspace(-1, 1, 3), 1.0), np.diag([0.35, 0.35, 0.35, 1e-14]))
+    state = md.FilterState(np.append(np.linspace(-1, 1, 3), 1.0), np.diag([0.35, 0.35, 0.35, 1e-14]))
     queries = np.column_stack([rows, -offset]) / sigma
-    state = LaplaceFilter().track(state, queries, [family.site(float(a)) for a in answers])
+    state = md.LaplaceFilter().track(state, queries, [family.site(float(a)) for a in answers])
     np.testing.assert_allclose(found.mean, state.mean[:3], rtol=1e-6)
     covariance = 0.7 * np.linalg.inv(found.precision.dense_real())
     np.testing.assert_allclose(covariance, state.covariance[:3, :3], rtol=1e-6, atol=1e-10)
     assert found.convergence.converged and found.convergence.iterations == 9
-    again = FilterState.from_posterior(found)
+    again = md.FilterState.from_posterior(found)
     np.testing.assert_allclose(again.covariance, covariance, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
-    "site", [Poisson(np.arange(9)), Logistic(np.tile([1.0, -1.0, 1.0], 3))], ids=["counts", "labels"]
+    "site", [md.Poisson(np.arange(9)), md.Logistic(np.tile([1.0, -1.0, 1.0], 3))], ids=["counts", "labels"]
 )
 def test_it_is_one_serial_sweep_of_laplace_propagation_with_a_site_a_chunk(site, rng):
     model = with_prior(rng.standard_normal((9, 4)), site, rng.standard_normal(9))
-    found = LaplaceFilter().infer(model, rng)
-    sweep = LaplacePropagation(partition="contiguous", chunk_size=1, max_sweeps=1).infer(model, rng)
+    found = md.LaplaceFilter().infer(model, rng)
+    sweep = md.LaplacePropagation(partition="contiguous", chunk_size=1, max_sweeps=1).infer(model, rng)
     np.testing.assert_allclose(found.mean, sweep.mean, rtol=1e-8, atol=1e-10)
     for ours, theirs in zip(found.marginals.values, sweep.marginals.values, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7)
@@ -133,8 +119,10 @@ def test_it_is_one_serial_sweep_of_laplace_propagation_with_a_site_a_chunk(site,
 def test_scales_that_differ_from_site_to_site_go_with_their_sites(rng):
     """Also inside a tilted site."""
     rows, scales = rng.standard_normal((3, 2)), np.array([0.5, 1.0, 2.0])
-    site = Tilted(Logistic(np.array([1.0, -1.0, 1.0]), scales), np.array([0.1, 0.2, 0.3]))
-    found = LaplaceFilter().infer(with_prior(rows, site, noise_variance=1.0), rng)
-    state = FilterState(np.linspace(-1, 1, 2), 0.5 * np.eye(2))
-    one_by_one = [Tilted(Logistic(c, s), b) for c, s, b in zip((1.0, -1.0, 1.0), scales, (0.1, 0.2, 0.3), strict=True)]
-    np.testing.assert_allclose(found.mean, LaplaceFilter().track(state, rows, one_by_one).mean, rtol=1e-9)
+    site = md.Tilted(md.Logistic(np.array([1.0, -1.0, 1.0]), scales), np.array([0.1, 0.2, 0.3]))
+    found = md.LaplaceFilter().infer(with_prior(rows, site, noise_variance=1.0), rng)
+    state = md.FilterState(np.linspace(-1, 1, 2), 0.5 * np.eye(2))
+    one_by_one = [
+        md.Tilted(md.Logistic(c, s), b) for c, s, b in zip((1.0, -1.0, 1.0), scales, (0.1, 0.2, 0.3), strict=True)
+    ]
+    np.testing.assert_allclose(found.mean, md.LaplaceFilter().track(state, rows, one_by_one).mean, rtol=1e-9)

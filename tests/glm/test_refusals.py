@@ -8,25 +8,16 @@ import pytest
 import scipy.sparse
 
 import mri_design as md
-from mri_design import (
-    FilterState,
-    InfomaxQuery,
-    LabelPool,
-    LaplaceFilter,
-    LaplacePropagation,
-    PoissonResponse,
-    SiteBlock,
-)
 from mri_design.glm import expected_gain
 from mri_design.operators import DirectFourier, SparseMatrix
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)
-STATE = FilterState(np.zeros(3), np.eye(3))
-POOL = LabelPool(RNG.standard_normal((60, 7)))
+STATE = md.FilterState(np.zeros(3), np.eye(3))
+POOL = md.LabelPool(RNG.standard_normal((60, 7)))
 WEIGHTS = md.Identity((2,), is_complex=False)
-LABELS = SiteBlock("labels", md.Dense(np.ones((2, 3))), md.Logistic(np.ones(2)))
-MODULI = SiteBlock("moduli", md.Identity((3,)), md.StudentT(3.0, 1.0))
+LABELS = md.SiteBlock("labels", md.Dense(np.ones((2, 3))), md.Logistic(np.ones(2)))
+MODULI = md.SiteBlock("moduli", md.Identity((3,)), md.StudentT(3.0, 1.0))
 SPOKE = np.stack([np.zeros(5), np.linspace(-2, 2, 5)], axis=1)
 ROOT = SimpleNamespace(images=np.ones((2, 12, 12), complex), with_turned=True)
 
@@ -41,8 +32,8 @@ def encode(k):
 
 def with_prior(rows, site, **more):
     n = rows.shape[1]
-    prior = SiteBlock("prior", md.Identity((n,), is_complex=False), md.Gaussian(2.0))
-    return md.GeneralizedLinearModel.of_sites([SiteBlock("sites", md.Dense(rows), site, **more), prior])
+    prior = md.SiteBlock("prior", md.Identity((n,), is_complex=False), md.Gaussian(2.0))
+    return md.GeneralizedLinearModel.of_sites([md.SiteBlock("sites", md.Dense(rows), site, **more), prior])
 
 
 def logistic():
@@ -52,17 +43,17 @@ def logistic():
 REFUSED = [
     *(("block", lambda n=n: md.PoolDesign(block=n)) for n in (0, -3, 1.5)),
     ("score", lambda: md.PoolDesign("margin")),
-    *(("pool", lambda f=f: LabelPool(f)) for f in (np.zeros((0, 3)), np.zeros((3, 0)), np.zeros(3), np.eye(3) * 1j)),
-    ("pool", lambda: LabelPool(scipy.sparse.csr_array((0, 3)))),
-    ("matrix", lambda: LabelPool(np.array([[np.nan, 1.0]]))),
-    *(("scale", lambda s=s: LabelPool(np.eye(3), scale=s)) for s in (0.0, -1.0)),
+    *(("pool", lambda f=f: md.LabelPool(f)) for f in (np.zeros((0, 3)), np.zeros((3, 0)), np.zeros(3), np.eye(3) * 1j)),
+    ("pool", lambda: md.LabelPool(scipy.sparse.csr_array((0, 3)))),
+    ("matrix", lambda: md.LabelPool(np.array([[np.nan, 1.0]]))),
+    *(("scale", lambda s=s: md.LabelPool(np.eye(3), scale=s)) for s in (0.0, -1.0)),
     (
         "prior block 'w'",
-        lambda: LabelPool(np.eye(3), (SiteBlock("w", SparseMatrix(scipy.sparse.eye_array(2)), md.Laplace(1.0)),)),
+        lambda: md.LabelPool(np.eye(3), (md.SiteBlock("w", SparseMatrix(scipy.sparse.eye_array(2)), md.Laplace(1.0)),)),
     ),
     (
         "prior block 'w'",
-        lambda: LabelPool(np.ones((5, 2)), (SiteBlock("w", WEIGHTS, md.Laplace(1.0), offset=np.ones(2)),)),
+        lambda: md.LabelPool(np.ones((5, 2)), (md.SiteBlock("w", WEIGHTS, md.Laplace(1.0), offset=np.ones(2)),)),
     ),
     *(
         ("labelled cases", lambda i=i, c=c: begun(i, c))
@@ -73,33 +64,33 @@ REFUSED = [
     ("labels", lambda: md.PoolDesign().update(begun([1, 2], [1, -1]), 30, 0, RNG)),
     ("labelled cases", lambda: md.PoolDesign().update(begun([1, 2], [1, -1]), 2, 1, RNG)),
     ("count", lambda: md.PoolDesign().ask(begun([1, 2], [1, -1]), int, -1, RNG)),
-    *(("power", lambda p=p: InfomaxQuery(p)) for p in (0, -1.0, np.nan, "much", [1.0])),
-    *(("fixed", lambda x=x: InfomaxQuery(1.0, fixed=x)) for x in ((0.8, 0.7), (np.inf,), (0.1j,), ("a",), 0.1)),
-    ("criterion", lambda: InfomaxQuery(1.0, criterion="entropy")),
-    ("search", lambda: InfomaxQuery(1.0, search="3d")),
-    ("fixed", lambda: InfomaxQuery(1.0, fixed=(0.1, 0.1, 0.1)).propose(STATE)),
+    *(("power", lambda p=p: md.InfomaxQuery(p)) for p in (0, -1.0, np.nan, "much", [1.0])),
+    *(("fixed", lambda x=x: md.InfomaxQuery(1.0, fixed=x)) for x in ((0.8, 0.7), (np.inf,), (0.1j,), ("a",), 0.1)),
+    ("criterion", lambda: md.InfomaxQuery(1.0, criterion="entropy")),
+    ("search", lambda: md.InfomaxQuery(1.0, search="3d")),
+    ("fixed", lambda: md.InfomaxQuery(1.0, fixed=(0.1, 0.1, 0.1)).propose(STATE)),
     *(
-        ("pool", lambda q=q: InfomaxQuery(1.0).score(STATE, q))
+        ("pool", lambda q=q: md.InfomaxQuery(1.0).score(STATE, q))
         for q in (np.zeros((0, 3)), np.zeros((3, 2)), np.full((1, 3), np.nan), 1j * np.ones((1, 3)))
     ),
-    ("variance", lambda: expected_gain(PoissonResponse(), 0.0, -1.0)),
-    ("power", lambda: md.asymptotic_information(PoissonResponse(), np.ones(3), 0.0)),
-    ("theta", lambda: md.asymptotic_information(PoissonResponse(), np.zeros(3), 1.0)),
-    ("inputs", lambda: md.asymptotic_information(PoissonResponse(), np.ones(3), 1.0, "cube")),
-    *(("drift", lambda q=q: LaplaceFilter(drift=q)) for q in (-1.0, [[1.0, 2.0], [2.0, 1.0]], np.nan, [1j])),
+    ("variance", lambda: expected_gain(md.PoissonResponse(), 0.0, -1.0)),
+    ("power", lambda: md.asymptotic_information(md.PoissonResponse(), np.ones(3), 0.0)),
+    ("theta", lambda: md.asymptotic_information(md.PoissonResponse(), np.zeros(3), 1.0)),
+    ("inputs", lambda: md.asymptotic_information(md.PoissonResponse(), np.ones(3), 1.0, "cube")),
+    *(("drift", lambda q=q: md.LaplaceFilter(drift=q)) for q in (-1.0, [[1.0, 2.0], [2.0, 1.0]], np.nan, [1j])),
     *(
-        ("query", lambda x=x: LaplaceFilter().update(STATE, x, md.Poisson(1)))
+        ("query", lambda x=x: md.LaplaceFilter().update(STATE, x, md.Poisson(1)))
         for x in (np.ones(2), np.full(3, np.nan), 1j * np.ones(3))
     ),
-    ("response", lambda: LaplaceFilter().update(STATE, np.ones(3), md.Poisson([1, 2]))),
-    ("response", lambda: LaplaceFilter().update(STATE, np.ones(3), md.Hinge(1.0))),
-    ("drift", lambda: LaplaceFilter(drift=np.ones(2)).update(STATE, np.ones(3), md.Poisson(1))),
-    ("drift", lambda: LaplaceFilter(drift=0.1).infer(with_prior(np.ones((1, 2)), md.Poisson([1])), RNG)),
-    ("filter state", lambda: FilterState(np.zeros(2), np.eye(3))),
-    ("filter state", lambda: FilterState(np.full(2, np.nan), np.eye(2))),
-    ("filter state", lambda: FilterState(np.zeros(2), -np.eye(2))),
-    ("filter state", lambda: FilterState(1j * np.ones(2), np.eye(2))),
-    ("prior", lambda: LaplaceFilter().infer(md.GeneralizedLinearModel.of_sites([LABELS]), RNG)),
+    ("response", lambda: md.LaplaceFilter().update(STATE, np.ones(3), md.Poisson([1, 2]))),
+    ("response", lambda: md.LaplaceFilter().update(STATE, np.ones(3), md.Hinge(1.0))),
+    ("drift", lambda: md.LaplaceFilter(drift=np.ones(2)).update(STATE, np.ones(3), md.Poisson(1))),
+    ("drift", lambda: md.LaplaceFilter(drift=0.1).infer(with_prior(np.ones((1, 2)), md.Poisson([1])), RNG)),
+    ("filter state", lambda: md.FilterState(np.zeros(2), np.eye(3))),
+    ("filter state", lambda: md.FilterState(np.full(2, np.nan), np.eye(2))),
+    ("filter state", lambda: md.FilterState(np.zeros(2), -np.eye(2))),
+    ("filter state", lambda: md.FilterState(1j * np.ones(2), np.eye(2))),
+    ("prior", lambda: md.LaplaceFilter().infer(md.GeneralizedLinearModel.of_sites([LABELS]), RNG)),
     (
         "Gaussian part of the model",
         lambda: md.DecoupledGaussian().infer(md.GeneralizedLinearModel.of_sites([LABELS]), RNG),
@@ -111,24 +102,24 @@ REFUSED = [
     *(
         ("block 'sites'", lambda s=s, e=e: e.infer(with_prior(np.ones((2, 3)), s), RNG))
         for s in (md.Laplace(1.0), md.Tilted(md.Laplace(1e-4), 0.5), md.ExponentialPower(1.5, 1.0))
-        for e in (LaplaceFilter(), LaplacePropagation())
+        for e in (md.LaplaceFilter(), md.LaplacePropagation())
     ),
     *(
         (
             "block 'moduli'",
             lambda e=e: e.infer(md.GeneralizedLinearModel(md.Identity((3,)), np.ones(3) + 0j, 1.0, (MODULI,)), RNG),
         )
-        for e in (LaplaceFilter(), md.DecoupledGaussian())
+        for e in (md.LaplaceFilter(), md.DecoupledGaussian())
     ),
     *(
-        (name, lambda name=name, wrong=wrong: LaplacePropagation(**{name: wrong}))
+        (name, lambda name=name, wrong=wrong: md.LaplacePropagation(**{name: wrong}))
         for name, wrong in (("partition", "slices"), ("schedule", "both"), ("chunk_size", 0), ("max_sweeps", 0))
     ),
-    *(("damping", lambda d=d: LaplacePropagation(damping=d)) for d in (0.0, 1.5)),
-    ("tolerance", lambda: LaplacePropagation(tolerance=-1.0)),
-    ("exact", lambda: LaplacePropagation(exact=("none",)).infer(logistic(), RNG)),
-    ("exact block 'sites'", lambda: LaplacePropagation(exact=("sites",)).infer(logistic(), RNG)),
-    ("unknowns", lambda: LaplacePropagation(limit=2).infer(logistic(), RNG)),
+    *(("damping", lambda d=d: md.LaplacePropagation(damping=d)) for d in (0.0, 1.5)),
+    ("tolerance", lambda: md.LaplacePropagation(tolerance=-1.0)),
+    ("exact", lambda: md.LaplacePropagation(exact=("none",)).infer(logistic(), RNG)),
+    ("exact block 'sites'", lambda: md.LaplacePropagation(exact=("sites",)).infer(logistic(), RNG)),
+    ("unknowns", lambda: md.LaplacePropagation(limit=2).infer(logistic(), RNG)),
     *(
         (name, lambda name=name, wrong=wrong: md.DecoupledGaussian(**{name: wrong}))
         for name, wrong in (("delta", -1.0), ("delta", np.nan), ("iterations", 0), ("tolerance", np.inf))
@@ -170,8 +161,8 @@ def test_posteriors_and_shots_that_do_not_fit_are_refused(make_posterior, rng):
 def test_what_only_rounding_determines_is_refused():
     rng = np.random.default_rng(11)
     rows = rng.standard_normal((5, 30)) @ rng.standard_normal((30, 30))
-    block = SiteBlock("labels", md.Dense(rng.standard_normal((1, 30))), md.Logistic(np.ones(1)))
+    block = md.SiteBlock("labels", md.Dense(rng.standard_normal((1, 30))), md.Logistic(np.ones(1)))
     for scale in (1.0, 1e-3, 1e3):
         model = md.GeneralizedLinearModel(md.Dense(scale * rows), np.ones(5), 1.0, (block,))
         with refused("a chunk and its cavity"):
-            LaplacePropagation().infer(model, np.random.default_rng(7))
+            md.LaplacePropagation().infer(model, np.random.default_rng(7))

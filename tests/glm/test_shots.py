@@ -6,36 +6,22 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mri_design import (
-    DoubleLoop,
-    Exact,
-    FiniteDifferences,
-    Identity,
-    best_shot,
-    drawn_root,
-    exact_root,
-    information_gain,
-    load_phantom,
-    radial_spokes,
-    rotations,
-    shot_gain,
-    turned,
-)
+import mri_design as md
 from mri_design.glm import CovarianceRoot
 from mri_design.krylov import lanczos
 from mri_design.operators import DirectFourier, PhasedParts
 from mri_design.scan import spiral_curve
 
 N = 12
-SPOKE = radial_spokes(N, [0.0])[0]
+SPOKE = md.radial_spokes(N, [0.0])[0]
 SPIRAL = spiral_curve(N, 2.0, points=25) * 0.99
 
 
 @pytest.fixture(scope="module", params=[1, 2])
 def posterior(request):
-    data = load_phantom("brain", shape=N, n_coils=request.param, rng=np.random.default_rng(0))
+    data = md.load_phantom("brain", shape=N, n_coils=request.param, rng=np.random.default_rng(0))
     model = data.slice_model().model((6, 5, 7, 3, 10))
-    return DoubleLoop(Exact(), outer_iterations=3).infer(model, np.random.default_rng(0))
+    return md.DoubleLoop(md.Exact(), outer_iterations=3).infer(model, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +31,7 @@ def encode(posterior):
 
 @pytest.fixture(scope="module")
 def root(posterior):
-    return exact_root(posterior)
+    return md.exact_root(posterior)
 
 
 def differences(function, at, step=1e-5):
@@ -60,11 +46,11 @@ def differences(function, at, step=1e-5):
 
 @pytest.mark.parametrize("angle", [0.0, 0.7, 2.0])
 def test_the_score_is_that_of_the_rows(posterior, root, encode, angle):
-    (shot,) = turned(SPIRAL, [angle])
-    gain, real, precision = shot_gain(root, shot, encode).gain, encode(shot).to_dense_real(), posterior.precision
+    (shot,) = md.turned(SPIRAL, [angle])
+    gain, real, precision = md.shot_gain(root, shot, encode).gain, encode(shot).to_dense_real(), posterior.precision
     dense = np.linalg.slogdet(precision.dense_real() + real.T @ real)[1] - np.linalg.slogdet(precision.dense_real())[1]
     np.testing.assert_allclose(gain, dense, rtol=1e-10)
-    solved = information_gain(posterior, encode(shot), tolerance=1e-10)  # by products of single precision
+    solved = md.information_gain(posterior, encode(shot), tolerance=1e-10)  # by products of single precision
     np.testing.assert_allclose(gain, solved, rtol=1e-7)
 
 
@@ -72,24 +58,26 @@ def test_the_score_is_that_of_the_rows(posterior, root, encode, angle):
 def test_the_gradient_by_every_sample_is_that_of_finite_differences(posterior, root, encode, kind):
     rng = np.random.default_rng(1)
     if kind == "draws":
-        root = drawn_root(posterior, rng, 6)
+        root = md.drawn_root(posterior, rng, 6)
     elif kind == "lanczos":
         start = rng.standard_normal((N, N)) + 1j * rng.standard_normal((N, N))
         root = CovarianceRoot(lanczos(posterior.precision, start, 20).inverse_root(), with_turned=True)
-    (shot,) = turned(SPIRAL[::4], [0.4])
-    made = shot_gain(root, shot, encode)
-    expected = differences(lambda k: shot_gain(root, k, encode).gain, shot)
+    (shot,) = md.turned(SPIRAL[::4], [0.4])
+    made = md.shot_gain(root, shot, encode)
+    expected = differences(lambda k: md.shot_gain(root, k, encode).gain, shot)
     np.testing.assert_allclose(made.gradient, expected, atol=2e-8 * np.abs(expected).max() + 1e-8)
     assert np.abs(expected).max() > 0.01
 
 
 def test_draws_and_their_turned_copies_are_one_set(posterior, encode):
     """A root that says it holds half of its images scores as the whole one."""
-    half = drawn_root(posterior, np.random.default_rng(2), 5)
+    half = md.drawn_root(posterior, np.random.default_rng(2), 5)
     whole = CovarianceRoot(np.concatenate([half.images, 1j * half.images]), with_turned=False)
     for part in ("gain", "gradient"):
         np.testing.assert_allclose(
-            getattr(shot_gain(half, SPIRAL, encode), part), getattr(shot_gain(whole, SPIRAL, encode), part), atol=1e-9
+            getattr(md.shot_gain(half, SPIRAL, encode), part),
+            getattr(md.shot_gain(whole, SPIRAL, encode), part),
+            atol=1e-9,
         )
 
 
@@ -97,18 +85,20 @@ def test_sites_that_know_a_phase_have_scores_and_gradients_too(posterior, encode
     phase = np.exp(1j * np.random.default_rng(3).uniform(-1, 1, (N, N)))
     blocks = tuple(
         replace(block, analysis=PhasedParts(inner, phase))
-        for block, inner in zip(posterior.precision.blocks, (Identity((N, N)), FiniteDifferences((N, N))), strict=False)
+        for block, inner in zip(
+            posterior.precision.blocks, (md.Identity((N, N)), md.FiniteDifferences((N, N))), strict=False
+        )
     )
     weights = tuple(np.random.default_rng(4).uniform(0.1, 2, block.analysis.out_shape) for block in blocks)
     precision = replace(posterior.precision, blocks=blocks, site_precisions=weights)
     phased = replace(posterior, precision=precision)
     assert not precision.complex_linear
-    root = exact_root(phased)
-    expected = information_gain(phased, encode(SPIRAL), tolerance=1e-10)
-    made = shot_gain(root, SPIRAL, encode)
+    root = md.exact_root(phased)
+    expected = md.information_gain(phased, encode(SPIRAL), tolerance=1e-10)
+    made = md.shot_gain(root, SPIRAL, encode)
     np.testing.assert_allclose(made.gain, expected, rtol=1e-7)
-    slopes = differences(lambda k: shot_gain(root, k, encode).gain, SPIRAL[:3].copy())
-    np.testing.assert_allclose(shot_gain(root, SPIRAL[:3], encode).gradient, slopes, atol=1e-7)
+    slopes = differences(lambda k: md.shot_gain(root, k, encode).gain, SPIRAL[:3].copy())
+    np.testing.assert_allclose(md.shot_gain(root, SPIRAL[:3], encode).gradient, slopes, atol=1e-7)
 
 
 def test_slopes_by_an_angle_and_by_any_parameter(root, encode):
@@ -121,19 +111,19 @@ def test_slopes_by_an_angle_and_by_any_parameter(root, encode):
         across = radius[:, None] * np.stack([np.cos(turn), -np.sin(turn)], axis=1)
         return k, np.stack([k * np.log(t)[:, None], across])
 
-    for family, at in ((rotations(SPOKE), np.array([0.4])), (stretched, np.array([1.4, 0.3]))):
+    for family, at in ((md.rotations(SPOKE), np.array([0.4])), (stretched, np.array([1.4, 0.3]))):
         trajectory, derivatives = family(at)
-        slope = np.sum(shot_gain(root, trajectory, encode).gradient * derivatives, axis=(1, 2))
-        expected = differences(lambda p, family=family: shot_gain(root, family(p)[0], encode).gain, at)
+        slope = np.sum(md.shot_gain(root, trajectory, encode).gradient * derivatives, axis=(1, 2))
+        expected = differences(lambda p, family=family: md.shot_gain(root, family(p)[0], encode).gain, at)
         np.testing.assert_allclose(slope, expected, rtol=1e-6)
 
 
 def test_the_best_angle_between_candidates(root, encode):
-    family, grid = rotations(SPOKE * 0.99), np.arange(8) * np.pi / 8
-    best = best_shot(root, family, grid, encode, radius=np.pi / 8)
+    family, grid = md.rotations(SPOKE * 0.99), np.arange(8) * np.pi / 8
+    best = md.best_shot(root, family, grid, encode, radius=np.pi / 8)
     assert best.gain >= best.candidate_gains.max() == best.candidate_gains[best.candidate]
     fine = grid[best.candidate] + np.linspace(-1, 1, 81) * np.pi / 8
-    scan = np.array([shot_gain(root, family(np.array([a]))[0], encode).gain for a in fine])
+    scan = np.array([md.shot_gain(root, family(np.array([a]))[0], encode).gain for a in fine])
     top = fine[np.argmax(scan)]
     assert best.gain >= scan.max() - 1e-6 or abs(best.parameters[0] - top) > np.pi / 80  # else another hill
     assert best.gain > best.candidate_gains.max() * (1 + 1e-6)

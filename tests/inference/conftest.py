@@ -7,29 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design import (
-    IRLS,
-    DoubleLoop,
-    Exact,
-    ExponentialPower,
-    Gaussian,
-    GaussianPosterior,
-    GeneralizedLinearModel,
-    Generic,
-    Laplace,
-    Logistic,
-    PositiveMixture,
-    Sech2,
-    StudentT,
-    Tilted,
-)
+import mri_design as md
 from mri_design.potentials import SuperGaussian
 
 
 def charbonnier(scale: float) -> SuperGaussian:
     """log t = -sqrt(1 + tau^2 x), as a user would give it."""
     square = scale**2
-    return Generic(
+    return md.Generic(
         lambda x: -np.sqrt(1 + square * x),
         lambda x: -0.5 * square / np.sqrt(1 + square * x),
         lambda x: 0.25 * square**2 * (1 + square * x) ** -1.5,
@@ -37,24 +22,24 @@ def charbonnier(scale: float) -> SuperGaussian:
 
 
 SITES = {
-    "Laplace": Laplace,
-    "Student-t": lambda scale: StudentT(3.0, scale**2),
-    "Gaussian": lambda scale: Gaussian(scale**2),
-    "sech^2": Sech2,
-    "power 1.5": lambda scale: ExponentialPower(1.5, scale),
-    "power 0.6": lambda scale: ExponentialPower(0.6, scale),
-    "mixture": lambda scale: PositiveMixture([0.5, 1.5], [Laplace(2 * scale), Laplace(0.2 * scale)]),
+    "Laplace": md.Laplace,
+    "Student-t": lambda scale: md.StudentT(3.0, scale**2),
+    "Gaussian": lambda scale: md.Gaussian(scale**2),
+    "sech^2": md.Sech2,
+    "power 1.5": lambda scale: md.ExponentialPower(1.5, scale),
+    "power 0.6": lambda scale: md.ExponentialPower(0.6, scale),
+    "mixture": lambda scale: md.PositiveMixture([0.5, 1.5], [md.Laplace(2 * scale), md.Laplace(0.2 * scale)]),
     "own": charbonnier,
-    "logistic": lambda scale: Logistic(1.0, scale),
-    "tilted": lambda scale: Tilted(Laplace(scale), 0.3 * scale),
+    "logistic": lambda scale: md.Logistic(1.0, scale),
+    "tilted": lambda scale: md.Tilted(md.Laplace(scale), 0.3 * scale),
 }
 
 
 @pytest.fixture(scope="session")
-def accurate() -> DoubleLoop:
+def accurate() -> md.DoubleLoop:
     """Exact variances and inner problems solved to rounding."""
-    inner = IRLS(tolerance=1e-12, max_iterations=200, solver_tolerance=1e-2, solver_iterations=200)
-    return DoubleLoop(Exact(), inner, outer_iterations=40, tolerance=1e-7)
+    inner = md.IRLS(tolerance=1e-12, max_iterations=200, solver_tolerance=1e-2, solver_iterations=200)
+    return md.DoubleLoop(md.Exact(), inner, outer_iterations=40, tolerance=1e-7)
 
 
 @pytest.fixture
@@ -70,13 +55,13 @@ def sites() -> dict:
 
 @pytest.fixture(scope="session")
 def settled(
-    tiny_model: Callable[..., GeneralizedLinearModel], accurate: DoubleLoop
-) -> Callable[[str], GaussianPosterior]:
+    tiny_model: Callable[..., md.GeneralizedLinearModel], accurate: md.DoubleLoop
+) -> Callable[[str], md.GaussianPosterior]:
     """name -> the converged posterior of that tiny model with its default Laplace sites, inferred once."""
     return cache(lambda name: accurate.infer(tiny_model(name), np.random.default_rng(0)))
 
 
-def integrated(model: GeneralizedLinearModel) -> float:
+def integrated(model: md.GeneralizedLinearModel) -> float:
     """log of the integral of N(y | X u, sigma^2 I) prod t(s) over one or two real unknowns, by Gauss-Legendre."""
     X, sigma2 = model.measurement, model.noise_variance
     # Panels shrink towards zero, where single sites have their corner.
@@ -100,6 +85,6 @@ def integrated(model: GeneralizedLinearModel) -> float:
 
 
 @pytest.fixture(scope="session")
-def log_evidence() -> Callable[[GeneralizedLinearModel], float]:
+def log_evidence() -> Callable[[md.GeneralizedLinearModel], float]:
     """log P(y) of a model with one or two real unknowns, by quadrature."""
     return integrated

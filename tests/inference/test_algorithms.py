@@ -6,24 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design import (
-    IRLS,
-    ControlVariate,
-    Dense,
-    DoubleLoop,
-    Exact,
-    Gaussian,
-    GeneralizedLinearModel,
-    Identity,
-    Lanczos,
-    Laplace,
-    MonteCarlo,
-    ShiftedMixture,
-    SiteBlock,
-    Status,
-    WarmStart,
-    cartesian,
-)
+import mri_design as md
 from mri_design.glm import exact_criterion, minimise_exact_criterion
 from mri_design.inference import cold_start, pooled_variances
 from mri_design.model import Variances
@@ -81,9 +64,9 @@ def test_every_algorithm_ends_in_a_local_minimum_elsewhere(site, name, algorithm
 
 
 ESTIMATORS = {
-    "Lanczos": Lanczos(60),
-    "MonteCarlo": MonteCarlo(300, tolerance=1e-4),
-    "ControlVariate": ControlVariate(300, tolerance=1e-4),
+    "Lanczos": md.Lanczos(60),
+    "MonteCarlo": md.MonteCarlo(300, tolerance=1e-4),
+    "ControlVariate": md.ControlVariate(300, tolerance=1e-4),
 }
 
 
@@ -99,8 +82,8 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
     """Near the posterior of exact variances, and flagged as converged."""
     model = tiny_model(name, sites[site])
     settings = {"outer_iterations": 60, "tolerance": 3e-3, "algorithm": algorithm}
-    exact = DoubleLoop(Exact(), **settings).infer(model, rng)
-    other = DoubleLoop(ESTIMATORS[estimator], **settings).infer(model, rng)
+    exact = md.DoubleLoop(md.Exact(), **settings).infer(model, rng)
+    other = md.DoubleLoop(ESTIMATORS[estimator], **settings).infer(model, rng)
     assert exact.convergence.converged and other.convergence.converged
     assert np.linalg.norm(other.mean - exact.mean) < 0.05 * np.linalg.norm(exact.mean)
     for a, b in zip(other.marginals.values, exact.marginals.values, strict=True):
@@ -113,7 +96,7 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
 )
 def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, sites, rng):
     single, double = (
-        DoubleLoop(Exact(), outer_iterations=8, algorithm=algorithm).infer(
+        md.DoubleLoop(md.Exact(), outer_iterations=8, algorithm=algorithm).infer(
             tiny_model("parts", sites[site], real=real), rng
         )
         for real in (np.float32, np.float64)
@@ -125,24 +108,24 @@ def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, s
 
 def test_phi_may_be_estimated_where_nothing_knows_log_a(tiny_model, rng):
     model = tiny_model("groups")
-    posterior = DoubleLoop(MonteCarlo(50, tolerance=1e-4), criterion="estimate").infer(model, rng)
+    posterior = md.DoubleLoop(md.MonteCarlo(50, tolerance=1e-4), criterion="estimate").infer(model, rng)
     assert posterior.criterion_kind == "estimate"
     exact = exact_criterion(model, posterior.precision.site_precisions)
     assert posterior.criterion[-1] == pytest.approx(exact, abs=0.02 * model.measurement.in_size)
-    plain = DoubleLoop(MonteCarlo(50, tolerance=1e-4)).infer(model, np.random.default_rng(0))
+    plain = md.DoubleLoop(md.MonteCarlo(50, tolerance=1e-4)).infer(model, np.random.default_rng(0))
     assert plain.convergence.matvecs < posterior.convergence.matvecs
 
 
 def test_sites_with_positions_need_another_class_and_real_coefficients(tiny_model, rng):
-    site = ShiftedMixture([1.0], [Laplace(1.0)], [2.0])
+    site = md.ShiftedMixture([1.0], [md.Laplace(1.0)], [2.0])
     model = tiny_model("matrix", lambda scale: site)
     with refused("block 'entries'"):
-        DoubleLoop(algorithm="first").infer(model, rng)
+        md.DoubleLoop(algorithm="first").infer(model, rng)
     with refused("block 'pixels'"):
         tiny_model("groups", lambda scale: site)
 
 
-def closed_form(model: GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
+def closed_form(model: md.GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
     """Mean on (real parts, imaginary parts) and covariance / sigma^2 for Gaussian sites."""
     X = model.measurement.to_dense_real()
     A = X.T @ X
@@ -157,11 +140,11 @@ def closed_form(model: GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_gaussian_sites_give_the_closed_form_posterior(tiny_model, model_name, accurate, rng):
-    model = tiny_model(model_name, Gaussian)
+    model = tiny_model(model_name, md.Gaussian)
     scales = [np.random.default_rng(5).uniform(0.2, 2, b.site_shape) for b in model.blocks]  # distinct eigenvalues
-    blocks = tuple(replace(b, potential=Gaussian(scale)) for b, scale in zip(model.blocks, scales, strict=True))
+    blocks = tuple(replace(b, potential=md.Gaussian(scale)) for b, scale in zip(model.blocks, scales, strict=True))
     model = replace(model, blocks=blocks)
-    inner = IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
+    inner = md.IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
     posterior = replace(accurate, inner=inner).infer(model, rng)
     mean, covariance = closed_form(model)
     found = posterior.mean.ravel()
@@ -186,7 +169,7 @@ def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
         assert pi.shape == z_block.shape == block.site_shape
         x = block.site_power(s) / model.noise_variance
         np.testing.assert_allclose(pi, block.potential.scale / np.sqrt(x + z_block), rtol=1e-6)
-    again = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
+    again = md.Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
     for values, other in zip(posterior.marginals.values, again.values, strict=True):
         np.testing.assert_allclose(values, other, rtol=1e-10)
 
@@ -196,12 +179,12 @@ def test_warm_starts_take_fewer_products_than_cold_ones_from_the_back_projection
     before = settled("coils")
     model = before.model
     lines = model.measurement.lines.tolist()
-    X = cartesian([*lines, 3], model.image_shape, model.measurement.maps)
+    X = md.cartesian([*lines, 3], model.image_shape, model.measurement.maps)
     noise = np.random.default_rng(1).standard_normal((3, 1, 4)) * 0.1
     more = replace(model, measurement=X, data=np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
-    loose = DoubleLoop(Exact(), outer_iterations=30, tolerance=3e-3)
+    loose = md.DoubleLoop(md.Exact(), outer_iterations=30, tolerance=3e-3)
     cold = loose.infer(more, rng)
-    warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.marginals)))
+    warm = loose.infer(more, rng, warm_start=md.WarmStart(before.mean, pooled_variances(model, before.marginals)))
     assert cold.convergence.converged and warm.convergence.converged
     assert warm.convergence.matvecs < cold.convergence.matvecs
     assert warm.convergence.iterations <= cold.convergence.iterations
@@ -217,26 +200,26 @@ def test_warm_starts_take_fewer_products_than_cold_ones_from_the_back_projection
 @pytest.mark.parametrize(
     "short",
     [
-        DoubleLoop(Exact(), outer_iterations=1, tolerance=1e-3),
-        DoubleLoop(Exact(), IRLS(max_iterations=1, tolerance=1e-9), outer_iterations=4, tolerance=10),
-        DoubleLoop(MonteCarlo(4, tolerance=1e-9, max_iterations=2), outer_iterations=4, tolerance=10),
+        md.DoubleLoop(md.Exact(), outer_iterations=1, tolerance=1e-3),
+        md.DoubleLoop(md.Exact(), md.IRLS(max_iterations=1, tolerance=1e-9), outer_iterations=4, tolerance=10),
+        md.DoubleLoop(md.MonteCarlo(4, tolerance=1e-9, max_iterations=2), outer_iterations=4, tolerance=10),
     ],
     ids=["one loop", "inner problem cut short", "variances cut short"],
 )
 def test_stopping_short_is_flagged(short, tiny_model, rng):
     posterior = short.infer(tiny_model("moduli", scale=3.0), rng)
-    assert posterior.convergence.status is Status.MAX_ITERATIONS and not posterior.convergence.converged
+    assert posterior.convergence.status is md.Status.MAX_ITERATIONS and not posterior.convergence.converged
     assert posterior.convergence.iterations == short.outer_iterations
     assert short.outer_iterations > 1 or posterior.stationarity > 1e-4
 
 
 def test_default_settings_converge_say_what_is_random_and_repeat_with_the_seed(tiny_model, rng):
-    posterior = DoubleLoop(outer_iterations=30).infer(tiny_model("moduli"), rng)
+    posterior = md.DoubleLoop(outer_iterations=30).infer(tiny_model("moduli"), rng)
     assert posterior.convergence.converged and posterior.convergence.residual < 1e-2
     assert posterior.variances.kind == "unbiased" and posterior.variances.std_error is not None
     assert posterior.criterion == () and posterior.criterion_kind == "none"
     model = tiny_model("moduli")
-    first, again, other = (DoubleLoop().infer(model, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (md.DoubleLoop().infer(model, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.mean, again.mean)
     assert np.abs(first.mean - other.mean).max() > 0
 
@@ -244,8 +227,8 @@ def test_default_settings_converge_say_what_is_random_and_repeat_with_the_seed(t
 def test_the_dense_criterion_of_one_unknown_by_hand():
     """phi = log(a^2 + pi) + tau^2 / pi + y^2 pi / (a^2 + pi) / sigma^2."""
     a, y, sigma2, tau = 1.3, 0.7, 0.2, 0.9
-    block = SiteBlock("one", Dense(np.ones((1, 1))), Laplace(tau))
-    model = GeneralizedLinearModel(Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
+    block = md.SiteBlock("one", md.Dense(np.ones((1, 1))), md.Laplace(tau))
+    model = md.GeneralizedLinearModel(md.Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
     for pi in (0.05, 1.0, 20.0):
         by_hand = np.log(a**2 + pi) + tau**2 / pi + y**2 * pi / (a**2 + pi) / sigma2
         assert exact_criterion(model, (np.array([pi]),)) == pytest.approx(by_hand, rel=1e-12)
@@ -253,7 +236,7 @@ def test_the_dense_criterion_of_one_unknown_by_hand():
 
 def test_every_loop_is_reported(tiny_model, rng):
     seen = []
-    posterior = DoubleLoop(Exact(), outer_iterations=3, tolerance=1e-12).infer(
+    posterior = md.DoubleLoop(md.Exact(), outer_iterations=3, tolerance=1e-12).infer(
         tiny_model("moduli"), rng, callback=seen.append
     )
     assert [info.loop for info in seen] == [1, 2, 3]
@@ -267,12 +250,14 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
     rng = np.random.default_rng(0)
     X, u = rng.standard_normal((40, 80)), np.zeros(80)
     u[:8] = 3 * rng.standard_normal(8)
-    blocks = (SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(1e-4)),)
-    model = GeneralizedLinearModel(Dense(X), X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40), 1e-6, blocks)
-    converged = DoubleLoop(Exact()).infer(model, rng).convergence
+    blocks = (md.SiteBlock("sparse", md.Identity((80,), is_complex=False), md.Laplace(1e-4)),)
+    model = md.GeneralizedLinearModel(
+        md.Dense(X), X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40), 1e-6, blocks
+    )
+    converged = md.DoubleLoop(md.Exact()).infer(model, rng).convergence
     assert converged.converged and converged.iterations > 6 and converged.advice == ""
-    short = DoubleLoop(Exact(), outer_iterations=6).infer(model, rng).convergence
-    assert short.status is Status.MAX_ITERATIONS and short.advice == "raise outer_iterations (6)"
+    short = md.DoubleLoop(md.Exact(), outer_iterations=6).infer(model, rng).convergence
+    assert short.status is md.Status.MAX_ITERATIONS and short.advice == "raise outer_iterations (6)"
 
 
 def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
@@ -283,9 +268,9 @@ def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
 
         def __call__(self, *asked) -> Variances:
             self.calls += 1
-            found = Exact()(*asked)
+            found = md.Exact()(*asked)
             return replace(found, values=tuple(z * (1 + self.calls % 2) for z in found.values))
 
-    restless = DoubleLoop(Restless()).infer(tiny_model("moduli", scale=3.0), rng).convergence
-    assert restless.status is Status.STALLED and restless.iterations < 20
+    restless = md.DoubleLoop(Restless()).infer(tiny_model("moduli", scale=3.0), rng).convergence
+    assert restless.status is md.Status.STALLED and restless.iterations < 20
     assert restless.advice.startswith("loosen tolerance (0.01)")

@@ -5,21 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mri_design import (
-    IRLS,
-    LBFGS,
-    Automatic,
-    ControlVariate,
-    DoubleLoop,
-    Exact,
-    FiniteDifferences,
-    GeneralizedLinearModel,
-    Identity,
-    Laplace,
-    MapEstimate,
-    NonUniformFourier,
-    SiteBlock,
-)
+import mri_design as md
 from mri_design.model import PosteriorPrecision
 
 pytest.importorskip("finufft")
@@ -38,7 +24,7 @@ def trajectory(name: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module", params=[("spokes", 3), ("spiral", 1)], ids=str)
-def model(request: pytest.FixtureRequest) -> GeneralizedLinearModel:
+def model(request: pytest.FixtureRequest) -> md.GeneralizedLinearModel:
     name, coils = request.param
     rng = np.random.default_rng(0)
     y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
@@ -47,18 +33,18 @@ def model(request: pytest.FixtureRequest) -> GeneralizedLinearModel:
         angles = 2 * np.pi * np.arange(coils) / coils
         maps = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
         maps /= np.sqrt(np.sum(np.abs(maps) ** 2, axis=0))
-    X = NonUniformFourier(trajectory(name), SHAPE, maps)
+    X = md.NonUniformFourier(trajectory(name), SHAPE, maps)
     image = ((np.hypot(y, x) < 0.8) - 0.5 * (np.abs(y - 0.2) + np.abs(x) < 0.4)) * np.exp(0.5j * x)
     data = X(image) + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
     blocks = (
-        SiteBlock("pixels", Identity(SHAPE), Laplace(0.3)),
-        SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(0.1), (-3,)),
+        md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(0.3)),
+        md.SiteBlock("differences", md.FiniteDifferences(SHAPE), md.Laplace(0.1), (-3,)),
     )
-    return GeneralizedLinearModel(X, data, NOISE_SD**2, blocks)
+    return md.GeneralizedLinearModel(X, data, NOISE_SD**2, blocks)
 
 
 def test_mean_and_variances_are_those_of_dense_matrices(model):
-    posterior = DoubleLoop(Exact(), outer_iterations=5).infer(model, np.random.default_rng(1))
+    posterior = md.DoubleLoop(md.Exact(), outer_iterations=5).infer(model, np.random.default_rng(1))
     X = model.measurement.to_dense()
     A = X.conj().T @ X
     for block, pi in zip(model.blocks, posterior.site_precisions, strict=True):
@@ -74,9 +60,9 @@ def test_mean_and_variances_are_those_of_dense_matrices(model):
 
 
 def test_the_automatic_solver_takes_one_that_needs_no_exact_step(model):
-    smooth, sharp = (MapEstimate().smoothed_problem(model, factor) for factor in (1e4, 1e-5))
-    assert isinstance(Automatic().chosen(smooth, model.back_projection()), LBFGS)
-    assert isinstance(Automatic().chosen(sharp, model.back_projection()), IRLS)
+    smooth, sharp = (md.MapEstimate().smoothed_problem(model, factor) for factor in (1e4, 1e-5))
+    assert isinstance(md.Automatic().chosen(smooth, model.back_projection()), md.LBFGS)
+    assert isinstance(md.Automatic().chosen(sharp, model.back_projection()), md.IRLS)
 
 
 def test_single_precision_does_where_samples_crowd_around_the_centre():
@@ -84,18 +70,20 @@ def test_single_precision_does_where_samples_crowd_around_the_centre():
     rng, n = np.random.default_rng(3), 16
     along = np.linspace(0, 1, 150)[:, None]
     radius, angles = n / 2 * along**2, 4 * np.pi * along + np.pi * np.arange(6) / 6
-    X = NonUniformFourier(np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2), (n, n))
+    X = md.NonUniformFourier(
+        np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2), (n, n)
+    )
     y, x = np.meshgrid(*2 * (np.linspace(-1, 1, n),), indexing="ij")
     data = X((np.hypot(y, x) < 0.8) * np.exp(0.5j * x))
     data = data + 0.007 * (rng.standard_normal(data.shape) + 1j * rng.standard_normal(data.shape))
     blocks = (
-        SiteBlock("pixels", Identity((n, n)), Laplace(0.4)),
-        SiteBlock("differences", FiniteDifferences((n, n)), Laplace(0.07)),
+        md.SiteBlock("pixels", md.Identity((n, n)), md.Laplace(0.4)),
+        md.SiteBlock("differences", md.FiniteDifferences((n, n)), md.Laplace(0.07)),
     )
     single, double = (
-        DoubleLoop(ControlVariate(samples=4), outer_iterations=2).infer(model, np.random.default_rng(1))
+        md.DoubleLoop(md.ControlVariate(samples=4), outer_iterations=2).infer(model, np.random.default_rng(1))
         for model in (
-            GeneralizedLinearModel(X, data.astype(kind), 0.007**2, blocks) for kind in (np.complex64, complex)
+            md.GeneralizedLinearModel(X, data.astype(kind), 0.007**2, blocks) for kind in (np.complex64, complex)
         )
     )
     assert np.linalg.norm(single.mean - double.mean) < 0.01 * np.linalg.norm(double.mean)

@@ -7,34 +7,20 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design import (
-    Dense,
-    ExponentialPower,
-    Gaussian,
-    GeneralizedLinearModel,
-    Identity,
-    Laplace,
-    Logistic,
-    PositiveMixture,
-    Sech2,
-    ShiftedMixture,
-    SiteBlock,
-    StudentT,
-    evidence_bound,
-)
+import mri_design as md
 from mri_design.inference import dual_argument_of, first_class, hybrid, site_bounds
 from mri_design.potentials import SuperGaussian
 from tests.slow_cases import slow_case
 
 SITES = {
-    "Laplace": Laplace(0.8),
-    "logistic": Logistic(1.0, 1.5),
-    "sech^2": Sech2(0.7),
-    "Gaussian": Gaussian(1.3),
-    "power 1.4": ExponentialPower(1.4, 0.9),
-    "power 0.6": ExponentialPower(0.6, 0.9),
-    "Student-t": StudentT(2.5, 0.7),
-    "mixture": PositiveMixture([0.6, 0.4], [Laplace(2.0), Laplace(0.3)]),
+    "Laplace": md.Laplace(0.8),
+    "logistic": md.Logistic(1.0, 1.5),
+    "sech^2": md.Sech2(0.7),
+    "Gaussian": md.Gaussian(1.3),
+    "power 1.4": md.ExponentialPower(1.4, 0.9),
+    "power 0.6": md.ExponentialPower(0.6, 0.9),
+    "Student-t": md.StudentT(2.5, 0.7),
+    "mixture": md.PositiveMixture([0.6, 0.4], [md.Laplace(2.0), md.Laplace(0.3)]),
 }
 X = np.array([0.0, 0.03, 1.0, 20.0])
 
@@ -60,15 +46,15 @@ def least(function, grid: np.ndarray) -> tuple[float, float]:
     return float(found.fun), float(np.exp(found.x))
 
 
-def block_of(site: SuperGaussian, is_complex: bool = False) -> SiteBlock:
-    return SiteBlock("sites", Identity((4,), is_complex=is_complex), site)
+def block_of(site: SuperGaussian, is_complex: bool = False) -> md.SiteBlock:
+    return md.SiteBlock("sites", md.Identity((4,), is_complex=is_complex), site)
 
 
 @pytest.mark.parametrize("name", [n for n, site in SITES.items() if site.log_concave])
 @pytest.mark.parametrize("is_complex", [slow_case(False), True])
 def test_first_class_by_scalar_minimisation(name, is_complex):
     site, count = SITES[name], 2 if is_complex else 1
-    if is_complex and isinstance(site, Logistic):
+    if is_complex and isinstance(site, md.Logistic):
         pytest.skip("labels need real coefficients")
     t = np.array([0.5, 2.0, 0.1, 3.0])
     pi = site.site_precision(t)
@@ -84,7 +70,7 @@ def test_first_class_by_scalar_minimisation(name, is_complex):
             return z1[i] * gamma + h(site, gamma) - count * log_gamma + x / gamma
 
         # A Gaussian has no wider form than its own.
-        top = np.log(1 / site.precision) if isinstance(site, Gaussian) else 8.0
+        top = np.log(1 / site.precision) if isinstance(site, md.Gaussian) else 8.0
         reference, gamma = least(criterion, np.linspace(-8, top - 1e-9, 60))
         references.append(reference)
         assert precisions[i] == pytest.approx(1 / gamma, rel=2e-4)
@@ -150,20 +136,22 @@ def test_widths_lead_back_to_the_argument(name):
 
 
 MIXTURES = {
-    "two peaks": ShiftedMixture([1.0, 0.5], [Laplace(1.0), Laplace(2.0)], [-1.5, 2.0]),
-    "skewed": ShiftedMixture([1.0, 0.7, 0.4], [Gaussian(4.0), Gaussian(1.0), Gaussian(0.2)], [0.0, 0.8, 2.5]),
-    "heavy": ShiftedMixture([1.0, 0.3], [StudentT(2.0, 2.0), Gaussian(1.0)], [0.5, -3.0]),
-    "one site off centre": ShiftedMixture([1.0], [Laplace(1.5)], [1.2]),
+    "two peaks": md.ShiftedMixture([1.0, 0.5], [md.Laplace(1.0), md.Laplace(2.0)], [-1.5, 2.0]),
+    "skewed": md.ShiftedMixture(
+        [1.0, 0.7, 0.4], [md.Gaussian(4.0), md.Gaussian(1.0), md.Gaussian(0.2)], [0.0, 0.8, 2.5]
+    ),
+    "heavy": md.ShiftedMixture([1.0, 0.3], [md.StudentT(2.0, 2.0), md.Gaussian(1.0)], [0.5, -3.0]),
+    "one site off centre": md.ShiftedMixture([1.0], [md.Laplace(1.5)], [1.2]),
 }
 
 
-def model_of(site: ShiftedMixture, dimensions: int) -> GeneralizedLinearModel:
+def model_of(site: md.ShiftedMixture, dimensions: int) -> md.GeneralizedLinearModel:
     if dimensions == 1:
-        block = SiteBlock("one", Dense(np.array([[1.0], [0.6]])), site)
-        return GeneralizedLinearModel(Dense(np.array([[1.1]])), np.array([0.4]), 0.3, (block,))
-    block = SiteBlock("two", Dense(np.array([[1.0, 0.0], [0.0, 1.0]])), site)
-    smooth = SiteBlock("steps", Dense(np.array([[1.0, -1.0]])), Laplace(0.8))
-    return GeneralizedLinearModel(Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
+        block = md.SiteBlock("one", md.Dense(np.array([[1.0], [0.6]])), site)
+        return md.GeneralizedLinearModel(md.Dense(np.array([[1.1]])), np.array([0.4]), 0.3, (block,))
+    block = md.SiteBlock("two", md.Dense(np.array([[1.0, 0.0], [0.0, 1.0]])), site)
+    smooth = md.SiteBlock("steps", md.Dense(np.array([[1.0, -1.0]])), md.Laplace(0.8))
+    return md.GeneralizedLinearModel(md.Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
 
 
 @pytest.mark.parametrize(("name", "dimensions"), [("two peaks", 1), ("heavy", 1), ("skewed", 2)])
@@ -172,14 +160,14 @@ def test_monotone_and_below_the_evidence(name, dimensions, accurate, rng, log_ev
     posterior = replace(accurate, outer_iterations=80).infer(model, rng)
     assert posterior.convergence.converged and posterior.stationarity < 1e-3
     assert all(later <= earlier + 1e-10 * abs(earlier) for earlier, later in pairwise(posterior.criterion))
-    gap = log_evidence(model) - evidence_bound(model, posterior.criterion[-1])
+    gap = log_evidence(model) - md.evidence_bound(model, posterior.criterion[-1])
     assert 0 < gap < 2.5  # with two peaks a Gaussian covers one of them
 
 
 def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
     model = model_of(MIXTURES["one site off centre"], 2)
     sigma = np.sqrt(model.noise_variance)
-    fixed = replace(model.blocks[0], potential=Laplace(1.5), offset=np.full(2, 1.2 * sigma))
+    fixed = replace(model.blocks[0], potential=md.Laplace(1.5), offset=np.full(2, 1.2 * sigma))
     same = replace(model, blocks=(fixed, model.blocks[1]))
     moving, still = (accurate.infer(one, rng) for one in (model, same))
     assert moving.criterion[-1] == pytest.approx(still.criterion[-1], rel=1e-7)
@@ -189,8 +177,8 @@ def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
 def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(accurate, rng):
     """Beside -log of the Gaussian integral of the bound with free q_k and gamma_k of one site, minimised by scipy."""
     site, a, y, sigma2 = MIXTURES["two peaks"], 1.1, 0.4, 0.3
-    block = SiteBlock("one", Dense(np.array([[1.0]])), site)
-    model = GeneralizedLinearModel(Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
+    block = md.SiteBlock("one", md.Dense(np.array([[1.0]])), site)
+    model = md.GeneralizedLinearModel(md.Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
     posterior = replace(accurate, outer_iterations=200, tolerance=1e-10).infer(model, rng)
     count = len(site.sites)
 

@@ -6,23 +6,6 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design import (
-    ADMM,
-    IRLS,
-    LBFGS,
-    Automatic,
-    ControlVariate,
-    DoubleLoop,
-    FiniteDifferences,
-    GeneralizedLinearModel,
-    Identity,
-    Laplace,
-    MapEstimate,
-    MonteCarlo,
-    SiteBlock,
-    cartesian,
-    learn_hyperparameters,
-)
 from mri_design.inference import LogDeterminant, WarmStart, cold_start
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision
@@ -30,65 +13,65 @@ from tests.refusals import refused
 from tests.unfit_sites import Honest, Quartic
 
 
-class UndefinedFarOut(Laplace):
+class UndefinedFarOut(md.Laplace):
     """A site whose derivative is NaN beyond all that a probe would try."""
 
     def dg(self, x):
         return np.where(x > 1e9, np.nan, super().dg(x))
 
 
-SQUARE = Identity((4, 4))
+SQUARE = md.Identity((4, 4))
 
 
-def square(site=None, **more) -> GeneralizedLinearModel:
-    blocks = (SiteBlock("pixels", SQUARE, site or Laplace(1.0), **more),)
-    return GeneralizedLinearModel(SQUARE, np.full((4, 4), 1e6 + 0j), 1.0, blocks)
+def square(site=None, **more) -> md.GeneralizedLinearModel:
+    blocks = (md.SiteBlock("pixels", SQUARE, site or md.Laplace(1.0), **more),)
+    return md.GeneralizedLinearModel(SQUARE, np.full((4, 4), 1e6 + 0j), 1.0, blocks)
 
 
 def learnt(model, **settings):
-    return learn_hyperparameters(model, DoubleLoop(md.Exact()), np.random.default_rng(0), **settings)
+    return md.learn_hyperparameters(model, md.DoubleLoop(md.Exact()), np.random.default_rng(0), **settings)
 
 
-def with_steps() -> GeneralizedLinearModel:
+def with_steps() -> md.GeneralizedLinearModel:
     eye = np.eye(6)
     blocks = (
-        SiteBlock("entries", md.Dense(eye), Laplace(1.0)),
-        SiteBlock("steps", md.Dense(np.diff(eye, axis=0)), Laplace(1.0)),
+        md.SiteBlock("entries", md.Dense(eye), md.Laplace(1.0)),
+        md.SiteBlock("steps", md.Dense(np.diff(eye, axis=0)), md.Laplace(1.0)),
     )
-    return GeneralizedLinearModel(md.Dense(eye), np.ones(6), 1.0, blocks)
+    return md.GeneralizedLinearModel(md.Dense(eye), np.ones(6), 1.0, blocks)
 
 
-def improper(line: int = 4) -> GeneralizedLinearModel:
-    X = cartesian([line], (8, 8))
-    alone = (SiteBlock("differences", FiniteDifferences((8, 8)), Laplace(1.0)),)
-    return GeneralizedLinearModel(X, np.zeros(X.out_shape, complex), 1.0, alone)
+def improper(line: int = 4) -> md.GeneralizedLinearModel:
+    X = md.cartesian([line], (8, 8))
+    alone = (md.SiteBlock("differences", md.FiniteDifferences((8, 8)), md.Laplace(1.0)),)
+    return md.GeneralizedLinearModel(X, np.zeros(X.out_shape, complex), 1.0, alone)
 
 
 SETTINGS = [
     *(
         ("tolerance", lambda kind=kind, t=t: kind(tolerance=t))
-        for kind in (ADMM, IRLS, LBFGS, Automatic, DoubleLoop, MonteCarlo, ControlVariate)
+        for kind in (md.ADMM, md.IRLS, md.LBFGS, md.Automatic, md.DoubleLoop, md.MonteCarlo, md.ControlVariate)
         for t in (np.nan, -1e-3, "small")
     ),
     *(
         (name, lambda kind=kind, name=name, wrong=wrong: kind(**{name: wrong}))
         for kinds, name, least in (
-            ((ADMM, IRLS, LBFGS, Automatic), "max_iterations", 0),
-            ((MonteCarlo, ControlVariate), "max_iterations", 1),
-            ((ADMM, IRLS), "solver_iterations", 1),
-            ((ADMM,), "check", 1),
-            ((ADMM,), "balanced", 0),
-            ((LBFGS,), "window", 1),
-            ((LBFGS,), "history", 0),
-            ((MapEstimate,), "stages", 1),
+            ((md.ADMM, md.IRLS, md.LBFGS, md.Automatic), "max_iterations", 0),
+            ((md.MonteCarlo, md.ControlVariate), "max_iterations", 1),
+            ((md.ADMM, md.IRLS), "solver_iterations", 1),
+            ((md.ADMM,), "check", 1),
+            ((md.ADMM,), "balanced", 0),
+            ((md.LBFGS,), "window", 1),
+            ((md.LBFGS,), "history", 0),
+            ((md.MapEstimate,), "stages", 1),
         )
         for kind in kinds
         for wrong in (least - 1, least + 0.5, np.nan, None)
     ),
-    *(("relaxation", lambda r=r: ADMM(relaxation=r)) for r in (0.5, 2.5)),
-    ("solver_tolerance", lambda: ADMM(solver_tolerance=np.nan)),
-    ("algorithm", lambda: DoubleLoop(algorithm="third")),
-    ("criterion", lambda: DoubleLoop(criterion="all")),
+    *(("relaxation", lambda r=r: md.ADMM(relaxation=r)) for r in (0.5, 2.5)),
+    ("solver_tolerance", lambda: md.ADMM(solver_tolerance=np.nan)),
+    ("algorithm", lambda: md.DoubleLoop(algorithm="third")),
+    ("criterion", lambda: md.DoubleLoop(criterion="all")),
     ("log-determinant: probes", lambda: LogDeterminant(probes=1)),
     ("log-determinant: steps", lambda: LogDeterminant(steps=0)),
     *(
@@ -107,18 +90,18 @@ SETTINGS = [
     ("labels", lambda: learnt(with_steps(), labels={"edges": np.zeros(60)})),
     ("block 'entries'", lambda: learnt(with_steps())),
     ("prior", lambda: learnt(improper())),
-    ("learn_hyperparameters", lambda: learnt(GeneralizedLinearModel.of_sites(square().blocks), noise=True)),
+    ("learn_hyperparameters", lambda: learnt(md.GeneralizedLinearModel.of_sites(square().blocks), noise=True)),
     ("learn_hyperparameters", lambda: learnt(square(offset=np.ones((4, 4))))),
     *(
-        ("block 'pixels'", lambda s=s: DoubleLoop().infer(square(s), np.random.default_rng(0)))
+        ("block 'pixels'", lambda s=s: md.DoubleLoop().infer(square(s), np.random.default_rng(0)))
         for s in (Quartic(1.0), UndefinedFarOut(1e-3))
     ),
-    *(("block 'pixels'", lambda s=s: MapEstimate()(square(s))) for s in (Quartic(1.0), Honest(1.0))),
+    *(("block 'pixels'", lambda s=s: md.MapEstimate()(square(s))) for s in (Quartic(1.0), Honest(1.0))),
     *(
-        ("start", lambda u=u: MapEstimate()(square(), u))
+        ("start", lambda u=u: md.MapEstimate()(square(), u))
         for u in (np.full((4, 4), np.nan), np.full((4, 4), np.inf), np.ones(4))
     ),
-    ("model with blocks 'differences'", lambda: MapEstimate().estimate(improper(1))),
+    ("model with blocks 'differences'", lambda: md.MapEstimate().estimate(improper(1))),
 ]
 
 
@@ -128,7 +111,13 @@ def test_what_cannot_be_is_refused_by_its_field(field, call):
         call()
 
 
-ENGINES = [DoubleLoop(), md.VariationalGaussian(), md.DecoupledGaussian(), md.LaplacePropagation(), md.LaplaceFilter()]
+ENGINES = [
+    md.DoubleLoop(),
+    md.VariationalGaussian(),
+    md.DecoupledGaussian(),
+    md.LaplacePropagation(),
+    md.LaplaceFilter(),
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: type(engine).__name__)
@@ -146,11 +135,11 @@ ENGINES = [DoubleLoop(), md.VariationalGaussian(), md.DecoupledGaussian(), md.La
     ],
 )
 def test_warm_starts_of_another_model_are_refused(engine, field, change):
-    prior = SiteBlock("prior", md.Dense(np.eye(4)), md.Gaussian(0.3))
-    labels = SiteBlock("labels", md.Dense(np.eye(4)), md.Logistic(np.ones(4)))
+    prior = md.SiteBlock("prior", md.Dense(np.eye(4)), md.Gaussian(0.3))
+    labels = md.SiteBlock("labels", md.Dense(np.eye(4)), md.Logistic(np.ones(4)))
     start = replace(WarmStart(np.zeros(4), (np.ones(4), np.ones(4))), **change)
     with refused(field):
-        engine.infer(GeneralizedLinearModel.of_sites((labels, prior)), np.random.default_rng(0), warm_start=start)
+        engine.infer(md.GeneralizedLinearModel.of_sites((labels, prior)), np.random.default_rng(0), warm_start=start)
 
 
 def test_log_determinants_of_indefinite_matrices_are_refused(tiny_model):

@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import (
-    DoubleLoop,
-    Exact,
-    FiniteDifferences,
-    Identity,
-    KSpaceData,
-    MRSlice,
-    SparsityBlock,
-    Wavelet,
-)
+import mri_design as md
 from mri_design.model.sparsity import DETERMINED
 from mri_design.operators import CentredFFT
 from mri_design.readouts import LineReadouts
@@ -25,11 +16,11 @@ def image() -> np.ndarray:
     return (1.0 * (np.abs(y - 8) < 5) * (np.abs(x - 6) < 4) + 0.5 * (x == 6)) * np.exp(0.2j * y)
 
 
-def one_slice(scale: float = 1.0, **changes: object) -> MRSlice:
+def one_slice(scale: float = 1.0, **changes: object) -> md.MRSlice:
     rng = np.random.default_rng(0)
     noise = 0.05 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
     kspace = scale * (CentredFFT(N)(image()) + noise)[None]
-    return MRSlice(
+    return md.MRSlice(
         **{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": (0.05 * scale) ** 2, **changes}
     )
 
@@ -37,7 +28,7 @@ def one_slice(scale: float = 1.0, **changes: object) -> MRSlice:
 def test_a_faint_signal_is_no_noise() -> None:
     rng = np.random.default_rng(3)
     kspace = CentredFFT(N)(1.5 * image()) + rng.standard_normal(N) + 1j * rng.standard_normal(N)
-    assert MRSlice(kspace[None], np.ones(N[0], bool), 1.0).signal_level(range(4, 13)) > 0
+    assert md.MRSlice(kspace[None], np.ones(N[0], bool), 1.0).signal_level(range(4, 13)) > 0
 
 
 @pytest.mark.parametrize(
@@ -82,32 +73,32 @@ def test_a_model_is_made_of_the_lines_in_order_and_by_default_of_all_that_hold_d
 
 def test_prior_blocks_and_their_scales():
     prior = (
-        SparsityBlock("pixels", 7.0),
-        SparsityBlock("differences", 3.0, isotropic=True),
-        SparsityBlock("wavelet", 5.0, wavelet="haar", levels=2, coarse_scale=0.5),
+        md.SparsityBlock("pixels", 7.0),
+        md.SparsityBlock("differences", 3.0, isotropic=True),
+        md.SparsityBlock("wavelet", 5.0, wavelet="haar", levels=2, coarse_scale=0.5),
     )
     pixels, differences, wavelet = one_slice(prior=prior).model([8], signal=2.0).blocks
-    assert [type(b.analysis) for b in (pixels, differences, wavelet)] == [Identity, FiniteDifferences, Wavelet]
+    assert [type(b.analysis) for b in (pixels, differences, wavelet)] == [md.Identity, md.FiniteDifferences, md.Wavelet]
     assert pixels.potential.scale == pytest.approx(7 * 0.05 / 2)
     assert differences.potential.scale == pytest.approx(3 * 0.05 / 2) and differences.group_axes == (-3,)
     assert wavelet.analysis.levels == 2
     coarse = wavelet.analysis.level_map() == 0
     np.testing.assert_allclose(wavelet.potential.scale, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
-    assert SparsityBlock("differences", 1.0).sites(N, 1.0, 1.0).group_axes == ()
+    assert md.SparsityBlock("differences", 1.0).sites(N, 1.0, 1.0).group_axes == ()
 
 
 def test_rates_stop_at_a_share_of_the_noise() -> None:
     """tau = scale sigma / signal, 0.4 at most: 100 x 0.002 = 0.2 below it, 100 x 0.1 = 10 above."""
-    block = SparsityBlock("pixels", 100.0, tau_limit=0.4)
+    block = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
     for noise_sd, tau in ((0.002, 0.2), (0.1, 0.4)):
         assert block.sites(N, 1.0, noise_sd).potential.scale == pytest.approx(tau)
-    wavelet = SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_scale=0.5, tau_limit=0.4)
+    wavelet = md.SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_scale=0.5, tau_limit=0.4)
     assert set(wavelet.sites(N, 1.0, 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
 
 
 def test_scaling_the_data_scales_the_mean_and_nothing_else():
     scale, lines = 1e-4, [8, 7, 9, 6, 10, 2, 13]
-    loop = DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
+    loop = md.DoubleLoop(variances=md.Exact(), outer_iterations=3, tolerance=1e-12)
     results = [loop.infer(one_slice(c).model(lines), np.random.default_rng(1)) for c in (1.0, scale)]
     np.testing.assert_allclose(results[1].mean, scale * results[0].mean, rtol=1e-6, atol=1e-6 * scale)
     for z, z_scaled in zip(results[0].marginals.values, results[1].marginals.values, strict=True):
@@ -119,7 +110,7 @@ def test_from_data_takes_the_slice_and_its_coils():
     kspace, maps = (
         (rng.standard_normal((3, 2, *N)) + 1j * rng.standard_normal((3, 2, *N))).astype(np.complex64) for _ in range(2)
     )
-    data = KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.3, coil_maps=maps)
+    data = md.KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.3, coil_maps=maps)
     one = data.slice_model(1, library="pyfftw")
     np.testing.assert_array_equal(one.kspace, kspace[1])
     np.testing.assert_array_equal(one.maps, maps[1])
@@ -151,13 +142,15 @@ def test_lines_with_holes_come_from_data() -> None:
     rng = np.random.default_rng(6)
     mask = rng.random(N) < 0.5
     mask[6:11] = True
-    data = KSpaceData((one_slice().kspace * mask)[None].astype(np.complex64), np.ones(N[0], bool), noise_variance=0.01)
+    data = md.KSpaceData(
+        (one_slice().kspace * mask)[None].astype(np.complex64), np.ones(N[0], bool), noise_variance=0.01
+    )
     one = data.slice_model()
     assert one.samples is not None
     np.testing.assert_array_equal(one.grid_samples(one.measured), mask)
 
 
-BLOCK = SparsityBlock("pixels", 100.0, tau_limit=0.4, tau_limit_bright=0.02)
+BLOCK = md.SparsityBlock("pixels", 100.0, tau_limit=0.4, tau_limit_bright=0.02)
 GRID = (24, 24)
 
 
@@ -168,7 +161,7 @@ def half_bright() -> np.ndarray:
     return image
 
 
-def limits(variance: float, block: SparsityBlock = BLOCK) -> np.ndarray:
+def limits(variance: float, block: md.SparsityBlock = BLOCK) -> np.ndarray:
     limit = block.where_determined(variance, half_bright()).tau_limit
     return np.broadcast_to(np.asarray(limit), GRID)
 
@@ -186,9 +179,9 @@ def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_
     assert BLOCK.where_determined(1e9, half_bright()) is BLOCK
     between = float(np.sqrt(np.prod(DETERMINED)))  # half of the way, in logarithms
     np.testing.assert_allclose(limits(between), np.sqrt(0.4 * limits(DETERMINED[0])), rtol=1e-6)
-    plain = SparsityBlock("pixels", 100.0, tau_limit=0.4)
+    plain = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
     assert plain.where_determined(2.0, half_bright()) is plain
-    low = SparsityBlock("pixels", 100.0, tau_limit=0.01, tau_limit_bright=0.02)
+    low = md.SparsityBlock("pixels", 100.0, tau_limit=0.01, tau_limit_bright=0.02)
     np.testing.assert_allclose(limits(2.0, low), 0.01)
 
 

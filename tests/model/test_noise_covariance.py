@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mri_design import (
-    DoubleLoop,
-    Exact,
-    Gaussian,
-    GeneralizedLinearModel,
-    Identity,
-    SiteBlock,
-    evidence_bound,
-    with_noise_covariance,
-)
+import mri_design as md
 
 
 def embedded(values: np.ndarray) -> np.ndarray:
@@ -21,7 +12,7 @@ def embedded(values: np.ndarray) -> np.ndarray:
     return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
 
 
-def covariances(model: GeneralizedLinearModel, kind: str) -> tuple[dict, np.ndarray]:
+def covariances(model: md.GeneralizedLinearModel, kind: str) -> tuple[dict, np.ndarray]:
     """The argument, and C on all real measurements."""
     rng = np.random.default_rng(5)
     shape, size = model.measurement.out_shape, model.measurement.out_size
@@ -43,12 +34,14 @@ def covariances(model: GeneralizedLinearModel, kind: str) -> tuple[dict, np.ndar
 )
 def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
     """Gaussian sites: the bound is the evidence, a normal density of the data in their own units, and exact."""
-    model = tiny_model(name, Gaussian)
-    block = SiteBlock("pixels", Identity(model.image_shape, is_complex=model.measurement.in_complex), Gaussian(0.7))
-    model = GeneralizedLinearModel(model.measurement, model.data, model.noise_variance, (block,))
+    model = tiny_model(name, md.Gaussian)
+    block = md.SiteBlock(
+        "pixels", md.Identity(model.image_shape, is_complex=model.measurement.in_complex), md.Gaussian(0.7)
+    )
+    model = md.GeneralizedLinearModel(model.measurement, model.data, model.noise_variance, (block,))
     argument, C = covariances(model, kind)
-    white = with_noise_covariance(model, **argument)
-    posterior = DoubleLoop(Exact(), tolerance=1e-8).infer(white, np.random.default_rng(0))
+    white = md.with_noise_covariance(model, **argument)
+    posterior = md.DoubleLoop(md.Exact(), tolerance=1e-8).infer(white, np.random.default_rng(0))
     X, y, sigma2, n = (
         model.measurement.to_dense_real(),
         embedded(model.data),
@@ -61,16 +54,16 @@ def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
     np.testing.assert_allclose(embedded(posterior.mean), np.linalg.solve(A, X.T @ inverse @ y), atol=1e-4)
     normaliser = 0.5 * n * np.log(2 * np.pi * sigma2 / 0.7)
     marginal = scipy.stats.multivariate_normal(cov=sigma2 * (C + X @ X.T / 0.7)).logpdf(y)
-    assert evidence_bound(white, posterior.criterion[-1]) == pytest.approx(marginal + normaliser, abs=1e-5)
+    assert md.evidence_bound(white, posterior.criterion[-1]) == pytest.approx(marginal + normaliser, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["variances", "coils", "matrix"])
 def test_whitenings_have_their_adjoint_and_batches(kind, tiny_model):
     model = tiny_model("coils")
-    X = with_noise_covariance(model, **covariances(model, kind)[0]).measurement
+    X = md.with_noise_covariance(model, **covariances(model, kind)[0]).measurement
     rng = np.random.default_rng(1)
     u, v = ((rng.standard_normal((2, *s)) + 1j * rng.standard_normal((2, *s))) for s in (X.in_shape, X.out_shape))
     assert np.sum((X(u) * v.conj()).real) == pytest.approx(np.sum((u * X.adjoint(v).conj()).real))
     np.testing.assert_allclose(X(u)[1], X(u[1]))
-    single = with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
+    single = md.with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
     assert single.data.dtype == np.complex64

@@ -4,17 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design import (
-    Coefficients,
-    FiniteDifferences,
-    Generic,
-    LinearOperator,
-    load_recipe,
-    prepare,
-    reconstruct,
-    register_block,
-    register_site,
-)
+import mri_design as md
 from mri_design.experiment import load_input
 
 RECIPE = """
@@ -41,9 +31,9 @@ scale = 10.0
 """
 
 
-def cauchy(tau: np.ndarray) -> Generic:
+def cauchy(tau: np.ndarray) -> md.Generic:
     width = 1 / np.square(tau)
-    return Generic(
+    return md.Generic(
         lambda x: -np.log1p(x / width),
         lambda x: -1 / (width + x),
         lambda x: 1 / (width + x) ** 2,
@@ -53,13 +43,13 @@ def cauchy(tau: np.ndarray) -> Generic:
 
 
 def test_a_script_registers_both_and_recipes_name_them(tmp_path: Path) -> None:
-    register_site("cauchy", cauchy)
-    register_block("halves", lambda block, image: Coefficients(FiniteDifferences(image.shape)))
+    md.register_site("cauchy", cauchy)
+    md.register_block("halves", lambda block, image: md.Coefficients(md.FiniteDifferences(image.shape)))
     path = tmp_path / "mine.toml"
     path.write_text(RECIPE)
-    recipe = load_recipe(path)
-    scan = prepare(load_input("phantom:t2w", recipe), recipe)
+    recipe = md.load_recipe(path)
+    scan = md.prepare(load_input("phantom:t2w", recipe), recipe)
     one = scan.slice_model(0, recipe)
-    assert isinstance(one.model().blocks[1].analysis, LinearOperator)
-    image = reconstruct(one, range(4, 12), "mean", recipe, np.random.default_rng(0), with_std=False).image
+    assert isinstance(one.model().blocks[1].analysis, md.LinearOperator)
+    image = md.reconstruct(one, range(4, 12), "mean", recipe, np.random.default_rng(0), with_std=False).image
     assert np.isfinite(image).all()

@@ -3,17 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import (
-    Convergence,
-    FiniteDifferences,
-    GaussianPosterior,
-    GeneralizedLinearModel,
-    Identity,
-    Laplace,
-    SiteBlock,
-    Status,
-    cartesian,
-)
+import mri_design as md
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances, circulant_inverse, phased_preconditioner
 from mri_design.operators import PhasedParts
@@ -22,7 +12,7 @@ from tests.slow_cases import slow_case
 Pi = tuple[np.ndarray, ...]
 
 
-def precision_of(model: GeneralizedLinearModel, pi: Pi) -> PosteriorPrecision:
+def precision_of(model: md.GeneralizedLinearModel, pi: Pi) -> PosteriorPrecision:
     return PosteriorPrecision(model.measurement, model.blocks, pi)
 
 
@@ -42,8 +32,8 @@ def test_products_are_those_of_the_dense_matrix(tiny_model, model_name, random_p
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
     np.testing.assert_allclose(as_real(A(u), is_complex), as_real(u, is_complex) @ matrix, atol=1e-11)
     np.testing.assert_allclose(A(u[0]), A(u)[0], atol=1e-12)
-    blocks, u = (SiteBlock("pixels", Identity((3, 2)), Laplace(1.0)),), np.ones((3, 2), complex)
-    A = PosteriorPrecision(Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
+    blocks, u = (md.SiteBlock("pixels", md.Identity((3, 2)), md.Laplace(1.0)),), np.ones((3, 2), complex)
+    A = PosteriorPrecision(md.Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
     np.testing.assert_allclose(A(u), 3)
     assert (u == 1).all()
 
@@ -107,12 +97,12 @@ def test_circulant_spectrum_where_every_block_knows_its_own(tiny_model, model_na
     np.testing.assert_allclose(A.preconditioner(r), np.fft.ifft2(np.fft.fft2(r) / A.circulant_spectrum), atol=1e-12)
 
 
-DONE = Convergence(Status.CONVERGED, 1, 0.0)
+DONE = md.Convergence(md.Status.CONVERGED, 1, 0.0)
 
 
-def posterior_of(model: GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samples=None) -> GaussianPosterior:
+def posterior_of(model: md.GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samples=None) -> md.GaussianPosterior:
     precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    return GaussianPosterior(
+    return md.GaussianPosterior(
         model, model.back_projection(), precision, Variances((), "exact", DONE, samples=samples), convergence=DONE
     )
 
@@ -141,7 +131,7 @@ def test_draws_keep_their_precision_repeat_with_the_seed_and_say_if_they_stopped
     assert np.abs(first - other).max() > 0.1
     model = tiny_model("moduli")
     posterior = posterior_of(model, random_precisions(model, 6))
-    assert posterior.draw(np.random.default_rng(7), 2, max_iterations=1)[1].status is Status.MAX_ITERATIONS
+    assert posterior.draw(np.random.default_rng(7), 2, max_iterations=1)[1].status is md.Status.MAX_ITERATIONS
 
 
 @pytest.mark.parametrize(("made", "wanted", "given"), [(None, 5, 5), (8, 5, 8), (3, 5, 5)])
@@ -209,14 +199,14 @@ def precision(strength: float) -> PosteriorPrecision:
     rows, columns = np.mgrid[:32, :32] / 32
     rotation = np.exp(1j * (2 * np.sin(2 * np.pi * rows) + np.cos(2 * np.pi * columns)))
     blocks = tuple(
-        SiteBlock(name, PhasedParts(analysis, rotation, 1.5), Laplace(1.0))
-        for name, analysis in (("pixels", Identity(SHAPE)), ("differences", FiniteDifferences(SHAPE)))
+        md.SiteBlock(name, PhasedParts(analysis, rotation, 1.5), md.Laplace(1.0))
+        for name, analysis in (("pixels", md.Identity(SHAPE)), ("differences", md.FiniteDifferences(SHAPE)))
     )
     rng = np.random.default_rng(0)
     weights = tuple(
         strength * 10 ** rng.uniform(-0.5, 0.5, block.analysis.out_shape[:-1])[..., None] for block in blocks
     )
-    return PosteriorPrecision(cartesian(LINES, SHAPE), blocks, weights)
+    return PosteriorPrecision(md.cartesian(LINES, SHAPE), blocks, weights)
 
 
 @pytest.mark.parametrize("strength", [1.0, 1e-5, 1e-9])

@@ -5,22 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    Dense,
-    GeneralizedLinearModel,
-    Hinge,
-    Identity,
-    KSpaceData,
-    Laplace,
-    Logistic,
-    MRSlice,
-    SiteBlock,
-    SparsityBlock,
-    cartesian,
-    register_block,
-    register_site,
-    with_noise_covariance,
-)
+import mri_design as md
 from mri_design.model import AlikePatches, PhaseMap, PhasePrior, companion_patches, estimate_phase, find_alike
 from mri_design.operators import CentredFFT
 from mri_design.priors import BLOCKS
@@ -33,22 +18,22 @@ NOISE = RNG.standard_normal(N) + 1j * RNG.standard_normal(N)
 IMAGE = np.outer(np.hanning(N[0]), np.hanning(N[1])) * np.exp(0.2j)
 STRIPES = np.cos(np.arange(144.0)).reshape(12, 12) + 0.1 * np.arange(12)
 FLAT = PhaseMap.known(np.zeros(SHAPE))
-THREE = Dense(np.eye(3))
+THREE = md.Dense(np.eye(3))
 
 
-def pixels(**changes: object) -> SiteBlock:
-    return SiteBlock(**{"name": "pixels", "analysis": Identity(SHAPE), "potential": Laplace(1.0), **changes})
+def pixels(**changes: object) -> md.SiteBlock:
+    return md.SiteBlock(**{"name": "pixels", "analysis": md.Identity(SHAPE), "potential": md.Laplace(1.0), **changes})
 
 
-def model(**changes: object) -> GeneralizedLinearModel:
-    X = cartesian([0, 3], SHAPE)
+def model(**changes: object) -> md.GeneralizedLinearModel:
+    X = md.cartesian([0, 3], SHAPE)
     valid = {"measurement": X, "data": np.ones(X.out_shape, complex), "noise_variance": 0.1, "blocks": (pixels(),)}
-    return GeneralizedLinearModel(**{**valid, **changes})
+    return md.GeneralizedLinearModel(**{**valid, **changes})
 
 
-def one_slice(**changes: object) -> MRSlice:
+def one_slice(**changes: object) -> md.MRSlice:
     known = {"kspace": (CentredFFT(N)(IMAGE) + 0.01 * NOISE)[None], "measured": np.ones(N[0], bool)}
-    return MRSlice(**{**known, "noise_variance": 1e-4, **changes})
+    return md.MRSlice(**{**known, "noise_variance": 1e-4, **changes})
 
 
 MODELS = [
@@ -61,22 +46,25 @@ MODELS = [
     ),
     ("measurement and data", lambda: model(measurement=None)),
     ("blocks", lambda: model(blocks=())),
-    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=Identity((5, 6))),))),
-    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=Identity(SHAPE, is_complex=False)),))),
-    ("blocks", lambda: GeneralizedLinearModel.of_sites([])),
-    ("data", lambda: GeneralizedLinearModel(THREE, np.ones(3) + 1j, 0.1, (SiteBlock("b", THREE, Laplace(1.0)),))),
+    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity((5, 6))),))),
+    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity(SHAPE, is_complex=False)),))),
+    ("blocks", lambda: md.GeneralizedLinearModel.of_sites([])),
+    (
+        "data",
+        lambda: md.GeneralizedLinearModel(THREE, np.ones(3) + 1j, 0.1, (md.SiteBlock("b", THREE, md.Laplace(1.0)),)),
+    ),
     ("block 'pixels'", lambda: pixels(potential="Laplace")),
     ("block 'pixels'", lambda: pixels(analysis=np.eye(3))),
     *(("block 'pixels': group_axes", lambda a=a: pixels(group_axes=a)) for a in ((-1, -1), (0,), (-3,))),
     *(
-        ("block 'pixels': scale of the sites", lambda s=s: pixels(potential=Laplace(s)))
+        ("block 'pixels': scale of the sites", lambda s=s: pixels(potential=md.Laplace(s)))
         for s in (np.ones(4), np.ones((2, 6, 5)))
     ),
-    ("block 'pixels': scale of the sites", lambda: pixels(potential=Laplace(np.ones((6, 5))), group_axes=(-1,))),
+    ("block 'pixels': scale of the sites", lambda: pixels(potential=md.Laplace(np.ones((6, 5))), group_axes=(-1,))),
     ("block 'pixels': role", lambda: pixels(role="belief")),
-    ("block 'data': offset", lambda: SiteBlock("data", THREE, Laplace(1.0), offset=np.array([1.0, np.nan, 1.0]))),
-    ("block 'data': odd part of the sites", lambda: SiteBlock("data", Dense(np.eye(2)), Logistic(np.ones(3)))),
-    ("block 'data'", lambda: SiteBlock("data", Dense(np.eye(2) + 0j), Hinge(np.array([1.0, -1.0])))),
+    ("block 'data': offset", lambda: md.SiteBlock("data", THREE, md.Laplace(1.0), offset=np.array([1.0, np.nan, 1.0]))),
+    ("block 'data': odd part of the sites", lambda: md.SiteBlock("data", md.Dense(np.eye(2)), md.Logistic(np.ones(3)))),
+    ("block 'data'", lambda: md.SiteBlock("data", md.Dense(np.eye(2) + 0j), md.Hinge(np.array([1.0, -1.0])))),
 ]
 COVARIANCES = [
     *(("noise covariance", given) for given in ({}, {"variances": 1.0, "coils": np.eye(3)})),
@@ -95,15 +83,15 @@ PRIORS = [
     *(("companion", lambda n=n: companion_patches([n])) for n in (np.zeros(N), np.full(N, np.nan))),
     ("companion", lambda: replace(one_slice(), companion=companion_patches([STRIPES]))),
     *(
-        ("tau_limit_bright", lambda k=k: SparsityBlock(k, 1.0, tau_limit=0.4, tau_limit_bright=0.02))
+        ("tau_limit_bright", lambda k=k: md.SparsityBlock(k, 1.0, tau_limit=0.4, tau_limit_bright=0.02))
         for k in ("differences", "non-local")
     ),
-    ("tau_limit_bright", lambda: SparsityBlock("pixels", 1.0, tau_limit_bright=0.02)),
-    ("reweighted", lambda: SparsityBlock("pixels", 1.0, tau_limit=0.4, reweighted=True)),
-    ("site", lambda: SparsityBlock("pixels", 1.0, site="laplas")),
-    ("phase", lambda: SparsityBlock("pixels", 1.0).sites(N, 1.0, 1.0, PhasePrior())),
-    ("site", lambda: register_site("a b", Laplace)),
-    ("block kind mine", lambda: register_block("mine", 3)),
+    ("tau_limit_bright", lambda: md.SparsityBlock("pixels", 1.0, tau_limit_bright=0.02)),
+    ("reweighted", lambda: md.SparsityBlock("pixels", 1.0, tau_limit=0.4, reweighted=True)),
+    ("site", lambda: md.SparsityBlock("pixels", 1.0, site="laplas")),
+    ("phase", lambda: md.SparsityBlock("pixels", 1.0).sites(N, 1.0, 1.0, PhasePrior())),
+    ("site", lambda: md.register_site("a b", md.Laplace)),
+    ("block kind mine", lambda: md.register_block("mine", 3)),
     *(("phase", lambda s=s: estimate_phase(0.3 * NOISE[:, :s], 0.09)) for s in (12, 11)),
     *(
         ("image", lambda i=i: estimate_phase(i, 0.1))
@@ -133,14 +121,14 @@ SLICES = [
     *(("lines", lambda n=n: one_slice().acquire(n)) for n in ([2, 16], [-1])),
     ("lines", lambda: one_slice(measured=np.arange(N[0]) != 3).acquire([2, 3])),
     ("lines", lambda: one_slice().model([8, 16])),
-    ("block kind", lambda: one_slice(prior=(SparsityBlock("curvelets", 1.0),)).model([8])),
-    ("scale", lambda: one_slice(prior=(SparsityBlock("pixels", 0.0),)).model([8])),
-    ("wavelet levels", lambda: one_slice(prior=(SparsityBlock("wavelet", 1.0, levels=9),)).model([8])),
+    ("block kind", lambda: one_slice(prior=(md.SparsityBlock("curvelets", 1.0),)).model([8])),
+    ("scale", lambda: one_slice(prior=(md.SparsityBlock("pixels", 0.0),)).model([8])),
+    ("wavelet levels", lambda: one_slice(prior=(md.SparsityBlock("wavelet", 1.0, levels=9),)).model([8])),
     ("blocks", lambda: one_slice(prior=()).model([8])),
-    ("noise_variance", lambda: KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool)).slice_model()),
+    ("noise_variance", lambda: md.KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool)).slice_model()),
     (
         "coil maps",
-        lambda: KSpaceData(np.ones((1, 2, *N), np.complex64), np.ones(N[0], bool), noise_variance=1).slice_model(),
+        lambda: md.KSpaceData(np.ones((1, 2, *N), np.complex64), np.ones(N[0], bool), noise_variance=1).slice_model(),
     ),
 ]
 
@@ -154,10 +142,10 @@ def test_what_cannot_be_is_refused_by_its_field(field, call):
 @pytest.mark.parametrize(("field", "covariance"), COVARIANCES)
 def test_covariances_that_cannot_be_are_refused(field, covariance, tiny_model):
     with refused(field):
-        with_noise_covariance(tiny_model("coils"), **covariance)
+        md.with_noise_covariance(tiny_model("coils"), **covariance)
 
 
 def test_a_block_that_makes_no_operator_is_refused_by_its_name(monkeypatch):
     monkeypatch.setitem(BLOCKS, "nothing", lambda block, image: None)
     with refused("block nothing"):
-        SparsityBlock("nothing", 1.0).sites((4, 4), 1.0, 0.1)
+        md.SparsityBlock("nothing", 1.0).sites((4, 4), 1.0, 0.1)

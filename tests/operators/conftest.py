@@ -6,16 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design import (
-    CartesianLines,
-    Dense,
-    FiniteDifferences,
-    Identity,
-    LinearOperator,
-    NonUniformFourier,
-    Wavelet,
-    cartesian,
-)
+import mri_design as md
 from mri_design.operators import (
     CartesianSamples,
     CentredFFT,
@@ -64,9 +55,9 @@ def neighbours_of(shape: tuple[int, int], count: int = 3) -> np.ndarray:
     return np.random.default_rng(6).integers(0, shape[0] * shape[1], (count, *shape))
 
 
-ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
-    "identity": lambda shape, real: Identity(shape),
-    "identity, real": lambda shape, real: Identity(shape, is_complex=False),
+ZOO: dict[str, Callable[[tuple[int, int], type], md.LinearOperator]] = {
+    "identity": lambda shape, real: md.Identity(shape),
+    "identity, real": lambda shape, real: md.Identity(shape, is_complex=False),
     "complex scalar": lambda shape, real: ScalarOperator(0.5 - 2j, shape),
     "real scalar": lambda shape, real: ScalarOperator(-1.5, shape, is_complex=False),
     "diagonal": lambda shape, real: Diagonal(noise(shape, in_precision(real, True), 1)),
@@ -75,42 +66,42 @@ ZOO: dict[str, Callable[[tuple[int, int], type], LinearOperator]] = {
     "Fourier by pyfftw": lambda shape, real: CentredFFT(shape, "pyfftw"),
     "sampling": lambda shape, real: LineSampling(lines_of(shape), (2, *shape)),
     "coils": lambda shape, real: Coils(maps_of(shape, real)),
-    "lines, one coil": lambda shape, real: cartesian(lines_of(shape), shape),
-    "lines, three coils": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)),
-    "lines by pyfftw": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real), "pyfftw"),
+    "lines, one coil": lambda shape, real: md.cartesian(lines_of(shape), shape),
+    "lines, three coils": lambda shape, real: md.cartesian(lines_of(shape), shape, maps_of(shape, real)),
+    "lines by pyfftw": lambda shape, real: md.cartesian(lines_of(shape), shape, maps_of(shape, real), "pyfftw"),
     "samples, one coil": lambda shape, real: CartesianSamples(mask_of(shape)),
     "samples, three coils": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)),
-    "any points, one coil": lambda shape, real: NonUniformFourier(points_of(shape), shape),
-    "any points, three coils": lambda shape, real: NonUniformFourier(points_of(shape), shape, maps_of(shape, real)),
-    "no lines": lambda shape, real: cartesian([], shape, maps_of(shape, real)),
-    "differences": lambda shape, real: FiniteDifferences(shape),
-    "differences, real": lambda shape, real: FiniteDifferences(shape, is_complex=False),
+    "any points, one coil": lambda shape, real: md.NonUniformFourier(points_of(shape), shape),
+    "any points, three coils": lambda shape, real: md.NonUniformFourier(points_of(shape), shape, maps_of(shape, real)),
+    "no lines": lambda shape, real: md.cartesian([], shape, maps_of(shape, real)),
+    "differences": lambda shape, real: md.FiniteDifferences(shape),
+    "differences, real": lambda shape, real: md.FiniteDifferences(shape, is_complex=False),
     "graph": lambda shape, real: GraphDifferences(neighbours_of(shape)),
     "graph, real": lambda shape, real: GraphDifferences(neighbours_of(shape), is_complex=False),
-    "wavelet db2": lambda shape, real: Wavelet(shape, "db2", 2),
-    "wavelet haar": lambda shape, real: Wavelet(shape, "haar", 1),
-    "wavelet db4, real": lambda shape, real: Wavelet(shape, "db4", 2, is_complex=False),
+    "wavelet db2": lambda shape, real: md.Wavelet(shape, "db2", 2),
+    "wavelet haar": lambda shape, real: md.Wavelet(shape, "haar", 1),
+    "wavelet db4, real": lambda shape, real: md.Wavelet(shape, "db4", 2, is_complex=False),
     "real image": lambda shape, real: RealImage(shape),
     "real and imaginary": lambda shape, real: RealAndImaginary(shape),
-    "dense": lambda shape, real: Dense(noise((5, shape[0]), in_precision(real, True), 2)),
-    "dense, real": lambda shape, real: Dense(noise((5, shape[0]), real, 2)),
+    "dense": lambda shape, real: md.Dense(noise((5, shape[0]), in_precision(real, True), 2)),
+    "dense, real": lambda shape, real: md.Dense(noise((5, shape[0]), real, 2)),
     "sampling @ Fourier": lambda shape, real: LineSampling(lines_of(shape), shape) @ CentredFFT(shape),
     "lines of a real image": lambda shape, real: (
-        cartesian(lines_of(shape), shape, maps_of(shape, real)) @ RealImage(shape)
+        md.cartesian(lines_of(shape), shape, maps_of(shape, real)) @ RealImage(shape)
     ),
-    "parts of differences": lambda shape, real: RealAndImaginary((2, *shape)) @ FiniteDifferences(shape),
+    "parts of differences": lambda shape, real: RealAndImaginary((2, *shape)) @ md.FiniteDifferences(shape),
     "sum": lambda shape, real: CentredFFT(shape) + Diagonal(noise(shape, in_precision(real, True), 1)),
-    "multiple": lambda shape, real: (0.3 + 1j) * FiniteDifferences(shape),
-    "adjoint": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).H,
+    "multiple": lambda shape, real: (0.3 + 1j) * md.FiniteDifferences(shape),
+    "adjoint": lambda shape, real: md.cartesian(lines_of(shape), shape, maps_of(shape, real)).H,
     "adjoint of a real image": lambda shape, real: RealImage(shape).H,
-    "Toeplitz Gram": lambda shape, real: NonUniformFourier(points_of(shape), shape, maps_of(shape, real)).gram,
-    "fused Gram": lambda shape, real: cartesian(lines_of(shape), shape, maps_of(shape, real)).gram,
+    "Toeplitz Gram": lambda shape, real: md.NonUniformFourier(points_of(shape), shape, maps_of(shape, real)).gram,
+    "fused Gram": lambda shape, real: md.cartesian(lines_of(shape), shape, maps_of(shape, real)).gram,
     "Gram of samples": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)).gram,
-    "Gram of a real image": lambda shape, real: (cartesian(lines_of(shape), shape) @ RealImage(shape)).gram,
+    "Gram of a real image": lambda shape, real: (md.cartesian(lines_of(shape), shape) @ RealImage(shape)).gram,
     "three in a row": lambda shape, real: (
-        Wavelet(shape, "db2", 1).H
-        @ Diagonal(noise(Wavelet(shape, "db2", 1).out_shape, in_precision(real, True), 5))
-        @ Wavelet(shape, "db2", 1)
+        md.Wavelet(shape, "db2", 1).H
+        @ Diagonal(noise(md.Wavelet(shape, "db2", 1).out_shape, in_precision(real, True), 5))
+        @ md.Wavelet(shape, "db2", 1)
     ),
 }
 NON_UNIFORM = ("any points, one coil", "any points, three coils", "Toeplitz Gram")
@@ -120,7 +111,7 @@ if not find_spec("finufft"):
 
 
 @pytest.fixture(params=list(ZOO))
-def built(request: pytest.FixtureRequest) -> Callable[[type], LinearOperator]:
+def built(request: pytest.FixtureRequest) -> Callable[[type], md.LinearOperator]:
     """Precision -> an operator whose own arrays are in it; the grids come one after the other."""
     number = list(ZOO).index(request.param)
     return lambda real: ZOO[request.param](SHAPES[(number + (real is np.float64)) % 3], real)
@@ -131,7 +122,7 @@ def draw() -> Callable[..., np.ndarray]:
     """(operator, seed, real, batch) -> an input; ``side="out"`` for an output."""
 
     def one(
-        operator: LinearOperator,
+        operator: md.LinearOperator,
         seed: int,
         real: type = np.float64,
         batch: tuple[int, ...] = (),
@@ -145,9 +136,9 @@ def draw() -> Callable[..., np.ndarray]:
 
 
 @pytest.fixture
-def coil_lines() -> Callable[..., CartesianLines]:
+def coil_lines() -> Callable[..., md.CartesianLines]:
     """(shape, coils) -> lines seen by random coils, in double precision."""
-    return lambda shape, coils: cartesian(lines_of(shape), shape, maps_of(shape, np.float64, coils))
+    return lambda shape, coils: md.cartesian(lines_of(shape), shape, maps_of(shape, np.float64, coils))
 
 
 @pytest.fixture(scope="session")

@@ -7,40 +7,28 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from mri_design import (
-    ExponentialPower,
-    Gaussian,
-    Hinge,
-    Laplace,
-    Logistic,
-    Poisson,
-    PositiveMixture,
-    Sech2,
-    ShiftedMixture,
-    StudentT,
-    Tilted,
-)
+import mri_design as md
 from mri_design.potentials import SuperGaussian, line_expectation, radial_expectation
 
 LINE = [
-    Gaussian(1.7),
-    Laplace(0.8),
-    Logistic(1, 1.3),
-    Logistic(-1, 0.4),
-    Poisson(3, 0.6),
-    Poisson(0),
-    Hinge(1.0, 1.3),
-    Hinge(-1.0, 0.4),
-    Sech2(1.1),
-    StudentT(2.1, 1.4),
-    ExponentialPower(0.7, 1.2),
-    Tilted(Laplace(0.8), -0.6),
-    Tilted(Logistic(1, 1.3), 0.3),
-    PositiveMixture([0.4, 1.0], [Gaussian(0.3), Laplace(2.0)]),
-    ShiftedMixture([0.5, 0.5], [Laplace(3.0), Gaussian(1.0)], [-1.0, 2.0]),
+    md.Gaussian(1.7),
+    md.Laplace(0.8),
+    md.Logistic(1, 1.3),
+    md.Logistic(-1, 0.4),
+    md.Poisson(3, 0.6),
+    md.Poisson(0),
+    md.Hinge(1.0, 1.3),
+    md.Hinge(-1.0, 0.4),
+    md.Sech2(1.1),
+    md.StudentT(2.1, 1.4),
+    md.ExponentialPower(0.7, 1.2),
+    md.Tilted(md.Laplace(0.8), -0.6),
+    md.Tilted(md.Logistic(1, 1.3), 0.3),
+    md.PositiveMixture([0.4, 1.0], [md.Gaussian(0.3), md.Laplace(2.0)]),
+    md.ShiftedMixture([0.5, 0.5], [md.Laplace(3.0), md.Gaussian(1.0)], [-1.0, 2.0]),
 ]
-COARSE = (PositiveMixture, ShiftedMixture)  # whose parts take over from each other where no break is
-EVEN = [Gaussian(1.7), Laplace(0.8), Sech2(1.1), StudentT(2.1, 1.4), ExponentialPower(1.3, 0.9)]
+COARSE = (md.PositiveMixture, md.ShiftedMixture)  # whose parts take over from each other where no break is
+EVEN = [md.Gaussian(1.7), md.Laplace(0.8), md.Sech2(1.1), md.StudentT(2.1, 1.4), md.ExponentialPower(1.3, 0.9)]
 
 
 def name(site: object) -> str:
@@ -114,7 +102,7 @@ def test_moduli_against_draws_and_against_the_laplacian(site: SuperGaussian, dim
 
 
 @pytest.mark.parametrize("dimensions", [2, 7])
-@pytest.mark.parametrize("site", [Gaussian(1.7), Laplace(0.8)], ids=name)
+@pytest.mark.parametrize("site", [md.Gaussian(1.7), md.Laplace(0.8)], ids=name)
 def test_closed_forms_on_moduli(site: SuperGaussian, dimensions: int) -> None:
     modulus = np.array([0.0, 1e-3, 0.4, 3.0, 60.0, 1e3])[:, None]
     variance = np.array([1e-6, 0.01, 1.0, 50.0])
@@ -127,7 +115,7 @@ def test_closed_forms_on_moduli(site: SuperGaussian, dimensions: int) -> None:
 @pytest.mark.parametrize("sd", [0.2, 0.999, 1.0, 54.0, 300.0])
 def test_the_logistic_expectation_holds_at_every_width(sd: float) -> None:
     for mean in (-30.0, 0.0, 2.5, 90.0):
-        site = Logistic(-1)  # -log(1 + e^s)
+        site = md.Logistic(-1)  # -log(1 + e^s)
         fine = mean + sd * np.linspace(-12, 12, 200_001)
         mass = np.exp(-0.5 * ((fine - mean) / sd) ** 2) * (24 / 200_000) / np.sqrt(2 * np.pi)
         got = site.expected_log_t(np.array(mean), np.array(sd**2))
@@ -139,8 +127,8 @@ def test_the_logistic_expectation_holds_at_every_width(sd: float) -> None:
 
 def test_counts_and_labels_add_up_to_one() -> None:
     s = np.array([-0.5, 0.9])
-    total = sum(np.exp(Poisson(y, 2.5).log_t(s)) for y in range(80))
+    total = sum(np.exp(md.Poisson(y, 2.5).log_t(s)) for y in range(80))
     np.testing.assert_allclose(total, 1, rtol=1e-12)
-    np.testing.assert_allclose(sum(np.exp(Logistic(c, 0.7).log_t(s)) for c in (-1.0, 1.0)), 1)
-    one = Poisson([1, 4], [0.5, 2.0]).at((1,), (2,))
-    assert float(one.log_t(np.array(0.3))) == pytest.approx(float(Poisson(4, 2.0).log_t(np.array(0.3))))
+    np.testing.assert_allclose(sum(np.exp(md.Logistic(c, 0.7).log_t(s)) for c in (-1.0, 1.0)), 1)
+    one = md.Poisson([1, 4], [0.5, 2.0]).at((1,), (2,))
+    assert float(one.log_t(np.array(0.3))) == pytest.approx(float(md.Poisson(4, 2.0).log_t(np.array(0.3))))

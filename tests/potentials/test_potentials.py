@@ -7,37 +7,25 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 
-from mri_design import (
-    ExponentialPower,
-    Gaussian,
-    Generic,
-    Hinge,
-    Laplace,
-    Logistic,
-    PositiveMixture,
-    Sech2,
-    ShiftedMixture,
-    StudentT,
-    Tilted,
-)
+import mri_design as md
 from mri_design.potentials import SuperGaussian
 
 SITES: dict[str, Callable[[], SuperGaussian]] = {
-    "Laplace": lambda: Laplace(20.0),
-    "Student-t, heavy": lambda: StudentT(1.0, 2.0),
-    "Student-t, light": lambda: StudentT(5.0, 0.4),
-    "Gaussian": lambda: Gaussian(1.7),
-    "logistic": lambda: Logistic(-1.0, 12.0),
-    "exponential power 0.4": lambda: ExponentialPower(0.4, 0.8),
-    "exponential power 1.5": lambda: ExponentialPower(1.5, 2.0),
-    "exponential power 2": lambda: ExponentialPower(2.0, 0.6),
-    "sech^2": lambda: Sech2(1.4),
-    "mixture of Gaussians": lambda: PositiveMixture([0.7, 0.05], [Gaussian(4.0), Gaussian(0.05)]),
-    "mixture of others": lambda: PositiveMixture([0.5, 1.5], [Laplace(2.0), StudentT(3.0, 0.1)]),
-    "own": lambda: Generic(
+    "Laplace": lambda: md.Laplace(20.0),
+    "Student-t, heavy": lambda: md.StudentT(1.0, 2.0),
+    "Student-t, light": lambda: md.StudentT(5.0, 0.4),
+    "Gaussian": lambda: md.Gaussian(1.7),
+    "logistic": lambda: md.Logistic(-1.0, 12.0),
+    "exponential power 0.4": lambda: md.ExponentialPower(0.4, 0.8),
+    "exponential power 1.5": lambda: md.ExponentialPower(1.5, 2.0),
+    "exponential power 2": lambda: md.ExponentialPower(2.0, 0.6),
+    "sech^2": lambda: md.Sech2(1.4),
+    "mixture of Gaussians": lambda: md.PositiveMixture([0.7, 0.05], [md.Gaussian(4.0), md.Gaussian(0.05)]),
+    "mixture of others": lambda: md.PositiveMixture([0.5, 1.5], [md.Laplace(2.0), md.StudentT(3.0, 0.1)]),
+    "own": lambda: md.Generic(
         lambda x: -np.sqrt(1 + x), lambda x: -0.5 / np.sqrt(1 + x), lambda x: 0.25 * (1 + x) ** -1.5, name="charbonnier"
     ),
-    "tilted": lambda: Tilted(Laplace(1.1), 0.4),
+    "tilted": lambda: md.Tilted(md.Laplace(1.1), 0.4),
 }
 ONE_WIDTH = ("Gaussian", "exponential power 2")
 X = np.geomspace(1e-3, 1e3, 25)
@@ -72,21 +60,21 @@ def h_by_brute_force(site: SuperGaussian, gamma: float) -> float:
 @pytest.mark.parametrize(
     ("site", "log_t"),
     [
-        (Laplace(0.7), lambda s, sigma: -0.7 / sigma * np.abs(s)),
-        (StudentT(3.0, 0.5), lambda s, sigma: -2 * np.log(1 + 0.5 / 3 * s**2 / sigma**2)),
-        (Gaussian(0.6), lambda s, sigma: -0.3 * s**2 / sigma**2),
-        (Logistic(1.0, 0.9), lambda s, sigma: -np.log1p(np.exp(-0.9 * s / sigma))),
-        (Logistic(-1.0, 0.9), lambda s, sigma: -np.log1p(np.exp(0.9 * s / sigma))),
-        (Hinge(-1.0, 0.9), lambda s, sigma: -0.9 * np.maximum(0, 1 + s / sigma)),
-        (ExponentialPower(0.5, 0.7), lambda s, sigma: -np.sqrt(0.7 * np.abs(s) / sigma)),
-        (Sech2(0.7), lambda s, sigma: -2 * np.log(np.cosh(0.7 * s / sigma))),
-        (Tilted(Laplace(0.7), -0.2), lambda s, sigma: -0.7 * np.abs(s) / sigma - 0.2 * s / sigma),
+        (md.Laplace(0.7), lambda s, sigma: -0.7 / sigma * np.abs(s)),
+        (md.StudentT(3.0, 0.5), lambda s, sigma: -2 * np.log(1 + 0.5 / 3 * s**2 / sigma**2)),
+        (md.Gaussian(0.6), lambda s, sigma: -0.3 * s**2 / sigma**2),
+        (md.Logistic(1.0, 0.9), lambda s, sigma: -np.log1p(np.exp(-0.9 * s / sigma))),
+        (md.Logistic(-1.0, 0.9), lambda s, sigma: -np.log1p(np.exp(0.9 * s / sigma))),
+        (md.Hinge(-1.0, 0.9), lambda s, sigma: -0.9 * np.maximum(0, 1 + s / sigma)),
+        (md.ExponentialPower(0.5, 0.7), lambda s, sigma: -np.sqrt(0.7 * np.abs(s) / sigma)),
+        (md.Sech2(0.7), lambda s, sigma: -2 * np.log(np.cosh(0.7 * s / sigma))),
+        (md.Tilted(md.Laplace(0.7), -0.2), lambda s, sigma: -0.7 * np.abs(s) / sigma - 0.2 * s / sigma),
         (
-            PositiveMixture([0.4, 2.0], [Laplace(1.0), Gaussian(0.3)]),
+            md.PositiveMixture([0.4, 2.0], [md.Laplace(1.0), md.Gaussian(0.3)]),
             lambda s, sigma: np.log(0.4 * np.exp(-np.abs(s) / sigma) + 2 * np.exp(-0.15 * s**2 / sigma**2)),
         ),
         (
-            ShiftedMixture([0.4, 2.0], [Laplace(1.0), Gaussian(0.3)], [-1.0, 2.0]),
+            md.ShiftedMixture([0.4, 2.0], [md.Laplace(1.0), md.Gaussian(0.3)], [-1.0, 2.0]),
             lambda s, sigma: np.log(0.4 * np.exp(-np.abs(s / sigma + 1)) + 2 * np.exp(-0.15 * (s / sigma - 2) ** 2)),
         ),
     ],
@@ -146,18 +134,18 @@ def test_the_bound_lies_below_the_site_and_touches_it(site):
 def test_scales_broadcast_and_precision_is_kept():
     scales = np.array([[1.0], [2.0]])
     for many, one in [
-        (Laplace(scales), Laplace),
-        (StudentT(3, scales), lambda scale: StudentT(3, scale)),
-        (Gaussian(scales), Gaussian),
-        (Logistic(-1.0, scales), lambda scale: Logistic(-1.0, scale)),
-        (ExponentialPower(0.7, scales), lambda scale: ExponentialPower(0.7, scale)),
-        (Sech2(scales), Sech2),
+        (md.Laplace(scales), md.Laplace),
+        (md.StudentT(3, scales), lambda scale: md.StudentT(3, scale)),
+        (md.Gaussian(scales), md.Gaussian),
+        (md.Logistic(-1.0, scales), lambda scale: md.Logistic(-1.0, scale)),
+        (md.ExponentialPower(0.7, scales), lambda scale: md.ExponentialPower(0.7, scale)),
+        (md.Sech2(scales), md.Sech2),
         (
-            PositiveMixture([1, 2], [Laplace(scales), Gaussian(scales)]),
-            lambda scale: PositiveMixture([1, 2], [Laplace(scale), Gaussian(scale)]),
+            md.PositiveMixture([1, 2], [md.Laplace(scales), md.Gaussian(scales)]),
+            lambda scale: md.PositiveMixture([1, 2], [md.Laplace(scale), md.Gaussian(scale)]),
         ),
-        (Tilted(Laplace(scales), 0.3), lambda scale: Tilted(Laplace(scale), 0.3)),
-        (Laplace(1.0).rescaled(scales), Laplace),
+        (md.Tilted(md.Laplace(scales), 0.3), lambda scale: md.Tilted(md.Laplace(scale), 0.3)),
+        (md.Laplace(1.0).rescaled(scales), md.Laplace),
     ]:
         x = np.geomspace(0.1, 10, 3).astype(np.float32)
         for function in ("g", "dg", "d2g", "site_precision", "h_at_optimum"):
@@ -175,7 +163,7 @@ def test_sites_stay_finite_at_zero_and_far_out(site, real):
             assert np.isfinite(values).all() and values.dtype == real
 
 
-@pytest.mark.parametrize("site", [Logistic(1.0, 2.0), Sech2(1.0)], ids=["logistic", "sech^2"])
+@pytest.mark.parametrize("site", [md.Logistic(1.0, 2.0), md.Sech2(1.0)], ids=["logistic", "sech^2"])
 def test_series_near_zero_join_the_closed_forms(site):
     """With rate 1 the argument of the hyperbolic functions is sqrt(x): both sides of every switch."""
     for v in (1e-4, 0.1):
@@ -193,9 +181,9 @@ def test_rescaling_multiplies_the_rate(site):
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_normalisers_by_quadrature(site, dimensions):
     found = site.log_normaliser(dimensions)
-    if isinstance(site, Logistic):
+    if isinstance(site, md.Logistic):
         return  # a likelihood of labels, checked below
-    if isinstance(site, StudentT) and dimensions >= site.degrees + 1:
+    if isinstance(site, md.StudentT) and dimensions >= site.degrees + 1:
         assert np.isinf(found)
         return
     area = {1: 1.0, 2: 2 * np.pi, 3: 4 * np.pi}[dimensions]
@@ -210,7 +198,7 @@ def test_normalisers_by_quadrature(site, dimensions):
 
 
 def own(g, dg, d2g, **more):
-    return Generic(g, dg, d2g, name="my site", **more)
+    return md.Generic(g, dg, d2g, name="my site", **more)
 
 
 def test_own_sites_find_out_whether_they_are_log_concave_and_where_to_start():
@@ -233,7 +221,9 @@ def test_own_sites_find_out_whether_they_are_log_concave_and_where_to_start():
 @pytest.mark.parametrize("z", [0.1, 2.0])
 def test_the_gaussian_form_of_a_shifted_mixture_lies_below_it_and_touches(z):
     """psi and its Gaussian form have equal value and slope at s0, and -psi / 2 - (Gaussian form) is never negative."""
-    site = ShiftedMixture([0.6, 1.0, 0.2], [Laplace(1.0), Gaussian(0.5), StudentT(2.0, 1.0)], [-3.0, 1.0, 4.0])
+    site = md.ShiftedMixture(
+        [0.6, 1.0, 0.2], [md.Laplace(1.0), md.Gaussian(0.5), md.StudentT(2.0, 1.0)], [-3.0, 1.0, 4.0]
+    )
     s, z = np.linspace(-8, 8, 401), np.array(z)
     for s0 in (-4.0, -1.0, 0.7, 5.0):
         form = site.gaussian_form(np.array([s0]), z)

@@ -3,23 +3,17 @@
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    Exact,
-    Lanczos,
-    MonteCarlo,
-    Status,
-)
+import mri_design as md
 from mri_design.model import PosteriorPrecision
 from tests.slow_cases import slow_case
 from tests.variances.running import run_on, together
 
-PLAIN = MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
-CONTROLLED = ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
+PLAIN = md.MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
+CONTROLLED = md.ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
 
 
 @pytest.mark.parametrize(
-    "estimator", [Exact(), Lanczos(30), MonteCarlo(3), ControlVariate(20)], ids=lambda e: type(e).__name__
+    "estimator", [md.Exact(), md.Lanczos(30), md.MonteCarlo(3), md.ControlVariate(20)], ids=lambda e: type(e).__name__
 )
 def test_single_precision_stays_single(estimator, tiny_model, random_precisions):
     model = tiny_model("moduli", real=np.float32)
@@ -29,7 +23,7 @@ def test_single_precision_stays_single(estimator, tiny_model, random_precisions)
     images = [v for v in (made.samples, made.factors and made.factors.basis) if v is not None]
     assert all(image.dtype == np.complex64 for image in images)
     if made.kind != "unbiased":
-        np.testing.assert_allclose(made.values[0], run_on(Exact(), model, pi).values[0], rtol=1e-3)
+        np.testing.assert_allclose(made.values[0], run_on(md.Exact(), model, pi).values[0], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +42,7 @@ def test_single_precision_stays_single(estimator, tiny_model, random_precisions)
 def test_unbiased_within_the_standard_error(estimator, model_name, tiny_model, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 1)
-    exact = together(run_on(Exact(), model, pi).values)
+    exact = together(run_on(md.Exact(), model, pi).values)
     results = [run_on(estimator, model, pi, seed) for seed in range(8)]
     assert all(r.convergence.converged for r in results)
     if estimator is CONTROLLED and model_name == "coils":  # columns leave nothing to sample
@@ -73,7 +67,7 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
     model = tiny_model("coils")
     pi = random_precisions(model, 7)
     precision = PosteriorPrecision(model.measurement, model.blocks, tuple(1.05 * p for p in pi))
-    estimator = MonteCarlo(50, tolerance=1e-4, max_iterations=200)
+    estimator = md.MonteCarlo(50, tolerance=1e-4, max_iterations=200)
     before = run_on(estimator, model, pi, seed=8)
     analyses = [b.analysis for b in model.blocks]
     cold, warm = (
@@ -97,7 +91,7 @@ def test_standard_errors_follow_from_the_number_of_samples(tiny_model, random_pr
 def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_model, random_precisions):
     model = tiny_model("coils")
     pi = random_precisions(model, 4)
-    first, again, other = (run_on(MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
+    first, again, other = (run_on(md.MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
     assert first.samples.shape == (5, *model.image_shape)
     np.testing.assert_array_equal(first.samples, again.samples)
     assert np.abs(first.samples - other.samples).max() > 0.01
@@ -105,8 +99,8 @@ def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_mo
     np.testing.assert_allclose(first.values[1], power.mean(axis=0))
     assert first.log_determinant is None
     model = tiny_model("moduli")
-    result = run_on(MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
-    assert result.convergence.status is Status.MAX_ITERATIONS
+    result = run_on(md.MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
+    assert result.convergence.status is md.Status.MAX_ITERATIONS
     assert result.convergence.matvecs == 6 + 2  # one draw goes on, to tell the bias
 
 
@@ -114,11 +108,11 @@ def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_mo
 def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
     model = tiny_model(name)
     pi = random_precisions(model, 1)
-    exact = run_on(Exact(), model, pi)
+    exact = run_on(md.Exact(), model, pi)
     n = int(np.prod(model.image_shape))
     last = tuple(np.zeros(b.analysis.out_shape) for b in model.blocks)
     for steps in sorted({1, 2, 3, 5, n // 4, n // 2, n - 1, n}):
-        result = run_on(Lanczos(steps), model, pi)
+        result = run_on(md.Lanczos(steps), model, pi)
         assert result.kind == "lower_bound" and result.convergence.matvecs == steps
         for low, value, high in zip(last, result.values, exact.values, strict=True):
             assert (value >= low - 1e-9).all()
@@ -133,7 +127,7 @@ def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
 def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 1)
-    result = run_on(Exact(), model, pi)
+    result = run_on(md.Exact(), model, pi)
     covariance = np.linalg.inv(PosteriorPrecision(model.measurement, model.blocks, pi).dense_real())
     assert result.kind == "exact" and result.convergence.converged and result.std_error is None
     assert result.log_determinant == pytest.approx(-np.linalg.slogdet(covariance)[1], rel=1e-12)
@@ -149,7 +143,7 @@ def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, r
 def test_pooled_they_are_the_gradient_of_the_log_determinant(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 2)
-    result, step = run_on(Exact(), model, pi), 1e-5
+    result, step = run_on(md.Exact(), model, pi), 1e-5
     rng = np.random.default_rng(3)
     for number, block in enumerate(model.blocks):
         z = block.pooled(result.values[number])
@@ -160,11 +154,11 @@ def test_pooled_they_are_the_gradient_of_the_log_determinant(tiny_model, model_n
             for sign in (1, -1):
                 moved = tuple(p.copy() for p in pi)
                 moved[number][site] += sign * step
-                ends.append(run_on(Exact(), model, moved).log_determinant)
+                ends.append(run_on(md.Exact(), model, moved).log_determinant)
             assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(z[site], rel=1e-6)
 
 
 def test_site_precisions_over_twelve_decades_are_legitimate(tiny_model):
     model = tiny_model("matrix")
     pi = tuple(np.geomspace(1e-6, 1e6, int(np.prod(b.site_shape))).reshape(b.site_shape) for b in model.blocks)
-    assert all((z > 0).all() for z in run_on(Exact(), model, pi).values)
+    assert all((z > 0).all() for z in run_on(md.Exact(), model, pi).values)

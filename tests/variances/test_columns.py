@@ -3,18 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    Exact,
-    ExactByColumns,
-    FiniteDifferences,
-    Identity,
-    Laplace,
-    LinearOperator,
-    SiteBlock,
-    Wavelet,
-    cartesian,
-)
+import mri_design as md
 from mri_design.model import PosteriorPrecision
 from mri_design.variances import ColumnFactors
 
@@ -59,25 +48,25 @@ def test_indefinite_matrices_have_no_factors():
 
 
 def coils_and_sites(
-    shape: tuple[int, int], coils: int, operators: list[LinearOperator], seed: int = 0
+    shape: tuple[int, int], coils: int, operators: list[md.LinearOperator], seed: int = 0
 ) -> PosteriorPrecision:
     rng = np.random.default_rng(seed)
     maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape))
     maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
     lines = rng.choice(shape[0], shape[0] // 2, replace=False).tolist()
-    blocks = tuple(SiteBlock(f"block {i}", B, Laplace(1.0)) for i, B in enumerate(operators))
+    blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
     pi = tuple(10 ** rng.uniform(-2, 0.5, B.out_shape) for B in operators)
-    return PosteriorPrecision(cartesian(lines, shape, maps if coils > 1 else None), blocks, pi)
+    return PosteriorPrecision(md.cartesian(lines, shape, maps if coils > 1 else None), blocks, pi)
 
 
 @pytest.mark.parametrize(("shape", "coils"), [((8, 7), 4), ((5, 3), 1), ((6, 10), 4)])
 def test_pixels_and_differences_are_exact(shape, coils):
-    operators = [Identity(shape), FiniteDifferences(shape)]
+    operators = [md.Identity(shape), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, coils, operators)
     like, rng = np.zeros(shape, complex), np.random.default_rng(0)
-    exact = Exact()(precision, operators, rng, like)
-    fast = ExactByColumns()(precision, operators, rng, like)
-    control = ControlVariate(control="columns")(precision, operators, rng, like)
+    exact = md.Exact()(precision, operators, rng, like)
+    fast = md.ExactByColumns()(precision, operators, rng, like)
+    control = md.ControlVariate(control="columns")(precision, operators, rng, like)
     for made in (fast, control):
         assert made.kind == "exact" and made.convergence.matvecs == 0
         assert made.log_determinant == pytest.approx(exact.log_determinant, rel=1e-12)
@@ -85,19 +74,19 @@ def test_pixels_and_differences_are_exact(shape, coils):
             np.testing.assert_allclose(value, reference, rtol=1e-10)
     np.testing.assert_allclose(control.image, exact.values[0], rtol=1e-10)
     b = precision.perturbations(np.random.default_rng(0), 8, like)
-    again = ControlVariate(control="columns")(precision, operators, np.random.default_rng(0), like)
+    again = md.ControlVariate(control="columns")(precision, operators, np.random.default_rng(0), like)
     np.testing.assert_allclose(precision(again.samples), b, atol=1e-11)
 
 
 def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeypatch):
     shape = (16, 16)
-    operators = [Identity(shape), FiniteDifferences(shape)]
+    operators = [md.Identity(shape), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 2, operators)
-    asked = [*operators, Wavelet(shape, "db2", 2)]
+    asked = [*operators, md.Wavelet(shape, "db2", 2)]
     like = np.zeros(shape, complex)
-    assert ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
+    assert md.ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
     monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # as for a large image
-    made = ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
+    made = md.ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
     assert made.kind == "unbiased"
     assert (made.std_error[2] > 0).all()
     assert made.std_error[1].max() < 1e-6 * made.values[1].min()
@@ -106,11 +95,11 @@ def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeyp
 
 def test_wavelets_beside_differences_are_unbiased_with_many_coils():
     shape = (16, 16)
-    operators = [Wavelet(shape, "db2", 2), FiniteDifferences(shape)]
+    operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 4, operators)
     like = np.zeros(shape, complex)
-    exact = Exact()(precision, operators, np.random.default_rng(0), like)
-    estimator = ControlVariate(samples=100, tolerance=1e-5)
+    exact = md.Exact()(precision, operators, np.random.default_rng(0), like)
+    estimator = md.ControlVariate(samples=100, tolerance=1e-5)
     results = [estimator(precision, operators, np.random.default_rng(seed), like) for seed in range(5)]
     for block, reference in enumerate(exact.values):
         values = np.array([r.values[block] for r in results])
@@ -125,10 +114,10 @@ def test_wavelets_beside_differences_are_unbiased_with_many_coils():
 def test_the_draws_have_the_posterior_covariance_with_any_control():
     """Same right-hand sides, same solutions."""
     shape = (16, 16)
-    operators = [Wavelet(shape, "db2", 2), FiniteDifferences(shape)]
+    operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 1, operators)
     draws = [
-        ControlVariate(4, tolerance=1e-7, control=name)(
+        md.ControlVariate(4, tolerance=1e-7, control=name)(
             precision, operators, np.random.default_rng(3), np.zeros(shape, complex)
         ).samples
         for name in ("columns", "circulant", "none")

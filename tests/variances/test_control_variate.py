@@ -5,19 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    Exact,
-    FiniteDifferences,
-    Identity,
-    Laplace,
-    LinearOperator,
-    MonteCarlo,
-    NonUniformFourier,
-    SiteBlock,
-    Wavelet,
-    cartesian,
-)
+import mri_design as md
 from mri_design.model import PosteriorPrecision, least_memory
 from mri_design.operators import CartesianSamples, GraphDifferences, PhasedParts
 from mri_design.variances import CirculantControl, ColumnControl, PhasedControl
@@ -26,10 +14,10 @@ from tests.variances.running import run, run_on, together
 
 def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
     shape, rng = (12, 16), np.random.default_rng(0)
-    operators = [Identity(shape), FiniteDifferences(shape), Wavelet(shape, "db2", 2)]
-    blocks = tuple(SiteBlock(f"block {i}", B, Laplace(1.0)) for i, B in enumerate(operators))
+    operators = [md.Identity(shape), md.FiniteDifferences(shape), md.Wavelet(shape, "db2", 2)]
+    blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
     pi = tuple(rng.uniform(0.1, 3, B.out_shape) for B in operators)
-    precision = PosteriorPrecision(cartesian([6, 5, 7, 1, 9], shape), blocks, pi)
+    precision = PosteriorPrecision(md.cartesian([6, 5, 7, 1, 9], shape), blocks, pi)
     control = CirculantControl.of(precision)
     unit = np.eye(192).reshape(192, *shape) + 0j
     A, P = (f(unit).reshape(192, 192).T for f in (precision, control.image))
@@ -43,16 +31,16 @@ def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
 @pytest.mark.parametrize("prior", ["differences", "db2"])
 def test_few_samples_and_few_products_come_within_two_percent(prior, scan_like):
     model, pi = scan_like([*range(9, 15), 1, 4, 6, 18, 21], (24, 24), prior)
-    exact = together(run_on(Exact(), model, pi).values)
-    few = [run_on(ControlVariate(8, tolerance=0.1), model, pi, seed) for seed in range(3)]
-    plain = run_on(MonteCarlo(samples=8), model, pi)
+    exact = together(run_on(md.Exact(), model, pi).values)
+    few = [run_on(md.ControlVariate(8, tolerance=0.1), model, pi, seed) for seed in range(3)]
+    plain = run_on(md.MonteCarlo(samples=8), model, pi)
     errors = [np.median(np.abs(together(r.values) / exact - 1)) for r in few]
     assert max(errors) < 0.02
     assert np.median(np.abs(together(plain.values) / exact - 1)) > 10 * max(errors)
     assert all(r.convergence.converged for r in few)
     precision = PosteriorPrecision(model.measurement, model.blocks, pi)
     for seed, made in enumerate(few):
-        draws = ControlVariate(8, tolerance=0.1)(precision, (), np.random.default_rng(seed), model.back_projection())
+        draws = md.ControlVariate(8, tolerance=0.1)(precision, (), np.random.default_rng(seed), model.back_projection())
         assert draws.convergence.matvecs <= 50
         assert made.convergence.matvecs <= 1.1 * draws.convergence.matvecs  # with what the bias takes
 
@@ -89,11 +77,11 @@ def mask() -> np.ndarray:
     return chosen
 
 
-MEASUREMENTS: dict[str, Callable[[int], LinearOperator]] = {
-    "spokes": lambda coils: NonUniformFourier(spokes(6), SHAPE, maps(coils)),
-    "spirals": lambda coils: NonUniformFourier(spirals(3), SHAPE, maps(coils)),
+MEASUREMENTS: dict[str, Callable[[int], md.LinearOperator]] = {
+    "spokes": lambda coils: md.NonUniformFourier(spokes(6), SHAPE, maps(coils)),
+    "spirals": lambda coils: md.NonUniformFourier(spirals(3), SHAPE, maps(coils)),
     "mask": lambda coils: CartesianSamples(mask(), maps(coils)),
-    "lines": lambda coils: cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, maps(coils)),
+    "lines": lambda coils: md.cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, maps(coils)),
 }
 CASES = [("spokes", 1), ("spirals", 4), ("mask", 4), ("lines", 4)]
 
@@ -106,16 +94,16 @@ def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
         pytest.importorskip("finufft")
     y, x = np.meshgrid(*2 * (np.arange(N) - N // 2,), indexing="ij")
     image = np.hypot(y / 6, x / 5) < 1
-    blocks = tuple(SiteBlock(str(B), B, Laplace(1.0)) for B in (Identity(SHAPE), FiniteDifferences(SHAPE)))
+    blocks = tuple(md.SiteBlock(str(B), B, md.Laplace(1.0)) for B in (md.Identity(SHAPE), md.FiniteDifferences(SHAPE)))
     pi = tuple(
         rate / (0.1 + 3 * np.abs(block.analysis(image))) for rate, block in zip((0.01, 0.1), blocks, strict=True)
     )
     return PosteriorPrecision(MEASUREMENTS[name](coils), blocks, pi)
 
 
-def scores_of(precision: PosteriorPrecision, estimator: ControlVariate) -> tuple[list, np.ndarray]:
+def scores_of(precision: PosteriorPrecision, estimator: md.ControlVariate) -> tuple[list, np.ndarray]:
     """Sixteen runs, and how far their mean is from the exact values, in standard errors of it."""
-    exact = together(run(Exact(), precision).values)
+    exact = together(run(md.Exact(), precision).values)
     results = [run(estimator, precision, seed) for seed in range(16)]
     assert all(r.kind == "unbiased" and r.convergence.converged for r in results)
     values = np.array([together(r.values) for r in results])
@@ -129,7 +117,7 @@ def stated_over_seen(results: list) -> float:
 
 
 def test_unbiased_and_far_nearer_than_plain_draws(precision):
-    results, scores = scores_of(precision, ControlVariate(samples=8, tolerance=1e-6, column_limit=0))
+    results, scores = scores_of(precision, md.ControlVariate(samples=8, tolerance=1e-6, column_limit=0))
     assert abs(np.mean(scores)) < 0.2  # coefficients scatter together
     assert np.abs(scores).max() < 7 and np.sqrt(np.mean(scores**2)) < 1.25
     assert 0.7 < stated_over_seen(results) < 1.3
@@ -146,22 +134,22 @@ def test_the_known_moment_is_that_of_the_dense_matrix(precision):
 
 
 def test_lines_of_several_coils_keep_their_columns():
-    blocks = (SiteBlock("pixels", Identity(SHAPE), Laplace(1.0)),)
-    precision = PosteriorPrecision(cartesian([6, 7, 8, 9, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
-    assert isinstance(ControlVariate()._control(precision), ColumnControl)
-    assert isinstance(ControlVariate(column_limit=0)._control(precision), CirculantControl)
-    assert ControlVariate(column_limit=0, extrapolated=False)._control(precision) is None
-    assert isinstance(ControlVariate(control="circulant")._control(precision), CirculantControl)
+    blocks = (md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(1.0)),)
+    precision = PosteriorPrecision(md.cartesian([6, 7, 8, 9, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
+    assert isinstance(md.ControlVariate()._control(precision), ColumnControl)
+    assert isinstance(md.ControlVariate(column_limit=0)._control(precision), CirculantControl)
+    assert md.ControlVariate(column_limit=0, extrapolated=False)._control(precision) is None
+    assert isinstance(md.ControlVariate(control="circulant")._control(precision), CirculantControl)
 
 
 GRID = (12, 14)
 SIZE = 168
 
 
-def inner_operators() -> tuple[LinearOperator, ...]:
+def inner_operators() -> tuple[md.LinearOperator, ...]:
     further = np.random.default_rng(5).integers(1, SIZE, size=(3, *GRID))
     neighbours = (np.arange(SIZE).reshape(GRID) + further) % SIZE
-    return Identity(GRID), FiniteDifferences(GRID), GraphDifferences(neighbours), Wavelet(GRID, "db2", 1)
+    return md.Identity(GRID), md.FiniteDifferences(GRID), GraphDifferences(neighbours), md.Wavelet(GRID, "db2", 1)
 
 
 def precision_of(coils: int = 1, apart: bool = True) -> PosteriorPrecision:
@@ -176,9 +164,9 @@ def precision_of(coils: int = 1, apart: bool = True) -> PosteriorPrecision:
         analysis = PhasedParts(inner, rotation, emphasis)
         edges = np.abs(inner(image))[..., None]
         weights = 1 / (0.3 + 2 * edges) * np.array([1.0, 3.0 if apart else 1.0])
-        blocks.append(SiteBlock(name, analysis, Laplace(1.0)))
+        blocks.append(md.SiteBlock(name, analysis, md.Laplace(1.0)))
         pi.append(weights)
-    X = cartesian([4, 5, 6, 7, 8, 1, 10], GRID, maps(coils, GRID))
+    X = md.cartesian([4, 5, 6, 7, 8, 1, 10], GRID, maps(coils, GRID))
     return PosteriorPrecision(X, tuple(blocks), tuple(pi))
 
 
@@ -204,23 +192,25 @@ def test_the_known_moment_is_that_of_dense_matrices(coils):
         first, second = control.moments(parts)
         np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B), rtol=1e-9)
         assert second is None
-    first, _ = control.moments(Identity(GRID))
+    first, _ = control.moments(md.Identity(GRID))
     both = np.diag(P).reshape(2, SIZE).sum(axis=0)
     np.testing.assert_allclose(2 * first.ravel(), both, rtol=1e-9)
-    assert control.moments(FiniteDifferences(GRID)) is None  # of the image itself, phase and all
-    assert control.moments(PhasedParts(Identity(GRID), rotation.copy())) is None  # who knows whether that is the phase
+    assert control.moments(md.FiniteDifferences(GRID)) is None  # of the image itself, phase and all
+    assert (
+        control.moments(PhasedParts(md.Identity(GRID), rotation.copy())) is None
+    )  # who knows whether that is the phase
 
 
 def test_without_a_phase_there_is_no_such_control():
-    straight = tuple(SiteBlock("a", operator, Laplace(1.0)) for operator in inner_operators()[:2])
-    precision = PosteriorPrecision(cartesian([6, 7, 8], GRID), straight, (np.ones(GRID), np.ones((2, *GRID))))
+    straight = tuple(md.SiteBlock("a", operator, md.Laplace(1.0)) for operator in inner_operators()[:2])
+    precision = PosteriorPrecision(md.cartesian([6, 7, 8], GRID), straight, (np.ones(GRID), np.ones((2, *GRID))))
     assert PhasedControl.of(precision) is None
 
 
 @pytest.mark.parametrize(("coils", "apart"), [(1, False), (3, True)])
 def test_beside_a_phase_unbiased_and_far_nearer_than_plain_draws(coils, apart):
     precision = precision_of(coils, apart)
-    results, scores = scores_of(precision, ControlVariate(samples=8, tolerance=1e-6, with_bias=False))
+    results, scores = scores_of(precision, md.ControlVariate(samples=8, tolerance=1e-6, with_bias=False))
     assert abs(np.mean(scores)) < 0.15  # coefficients scatter together
     assert np.abs(scores).max() < 6 and np.sqrt(np.mean(scores**2)) < 1.2
     assert 0.8 < stated_over_seen(results) < 1.2
@@ -233,16 +223,16 @@ def test_beside_a_phase_unbiased_and_far_nearer_than_plain_draws(coils, apart):
 
 def test_draws_a_few_at_a_time_are_the_same_and_single_precision_stays_single():
     precision = precision_of()
-    whole = run(ControlVariate(8, with_bias=False), precision)
+    whole = run(md.ControlVariate(8, with_bias=False), precision)
     real = precision.site_precisions[0].dtype
     least = least_memory(8, precision.measurement, [block.analysis for block in precision.blocks], real)
-    little = run(ControlVariate(8, with_bias=False, memory=least), precision)
+    little = run(md.ControlVariate(8, with_bias=False, memory=least), precision)
     np.testing.assert_allclose(together(little.values), together(whole.values), rtol=1e-6)
     np.testing.assert_allclose(little.image, whole.image, rtol=1e-6)
     assert whole.explained is not None
     single = tuple(pi.astype(np.float32) for pi in precision.site_precisions)
     precision = PosteriorPrecision(precision.measurement, precision.blocks, single)
-    made = run(ControlVariate(4), precision, like=np.zeros(GRID, np.complex64))
+    made = run(md.ControlVariate(4), precision, like=np.zeros(GRID, np.complex64))
     assert made.samples.dtype == np.complex64
     assert all(v.dtype == np.float32 for v in (*made.values, *made.std_error, *made.bias, made.image))
     assert all((b > 0).all() for b in made.bias)

@@ -7,16 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    Convergence,
-    Exact,
-    ExactByColumns,
-    Lanczos,
-    MonteCarlo,
-    Status,
-    Wavelet,
-)
+import mri_design as md
 from mri_design.model import PosteriorPrecision
 from mri_design.variances import SolvedDraws, VarianceEstimator
 from tests.variances.running import run, together
@@ -24,15 +15,15 @@ from tests.variances.running import run, together
 SHAPE = (20, 20)
 LINES = [*range(7, 13), 1, 4, 16, 18]
 CASES: dict[str, tuple[VarianceEstimator, str, int]] = {
-    "circulant": (ControlVariate(tolerance=0.1), "differences", 1),
-    "circulant, wavelets": (ControlVariate(tolerance=0.1), "db2", 1),
-    "columns, wavelets": (ControlVariate(tolerance=0.3, control="columns"), "db2", 4),
-    "no control": (ControlVariate(tolerance=0.3, control="none"), "differences", 4),
-    "plain, default tolerance": (MonteCarlo(), "differences", 1),
-    "plain": (MonteCarlo(tolerance=0.03), "db2", 4),
+    "circulant": (md.ControlVariate(tolerance=0.1), "differences", 1),
+    "circulant, wavelets": (md.ControlVariate(tolerance=0.1), "db2", 1),
+    "columns, wavelets": (md.ControlVariate(tolerance=0.3, control="columns"), "db2", 4),
+    "no control": (md.ControlVariate(tolerance=0.3, control="none"), "differences", 4),
+    "plain, default tolerance": (md.MonteCarlo(), "differences", 1),
+    "plain": (md.MonteCarlo(tolerance=0.03), "db2", 4),
 }
 LOOSE = {name: CASES[name] for name in ("circulant", "circulant, wavelets", "no control")} | {
-    "plain": (MonteCarlo(tolerance=0.1), "db2", 4)
+    "plain": (md.MonteCarlo(tolerance=0.1), "db2", 4)
 }
 
 
@@ -54,7 +45,7 @@ def exact_of(case_of) -> Callable[[str, int], np.ndarray]:
 
     @cache
     def solve(prior: str, coils: int) -> np.ndarray:
-        return together(run(Exact(), case_of(prior, coils)).values)
+        return together(run(md.Exact(), case_of(prior, coils)).values)
 
     return solve
 
@@ -91,7 +82,7 @@ def test_a_warm_start_leaves_a_bias_that_is_stated_as_well(case_of):
     analyses = [b.analysis for b in precision.blocks]
     like, rng = np.zeros(SHAPE, complex), np.random.default_rng(1)
     nearby = tuple((p * np.exp(0.1 * rng.standard_normal(p.shape))).astype(p.dtype) for p in precision.site_precisions)
-    estimator = ControlVariate(512, tolerance=0.1)
+    estimator = md.ControlVariate(512, tolerance=0.1)
     before = run(estimator, replace(precision, site_precisions=nearby), 4)
     warm = estimator(precision, analyses, np.random.default_rng(4), like, before)
     tight = run(replace(estimator, tolerance=1e-5), precision, 4)
@@ -104,7 +95,7 @@ def test_a_warm_start_leaves_a_bias_that_is_stated_as_well(case_of):
 
 def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
     precision = case_of("differences", 1)
-    for estimator in (ControlVariate(), MonteCarlo(), ControlVariate(control="none")):
+    for estimator in (md.ControlVariate(), md.MonteCarlo(), md.ControlVariate(control="none")):
         draws = estimator(precision, (), np.random.default_rng(3), np.zeros(SHAPE, complex))
         made = run(estimator, precision, 3)
         assert draws.bias == ()
@@ -135,12 +126,12 @@ def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(na
 
 def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(case_of, monkeypatch):
     case = case_of("differences", 4)
-    columns = run(ControlVariate(), case)
+    columns = run(md.ControlVariate(), case)
     assert columns.kind == "exact" and not together(columns.bias).any()
-    assert all(run(one, case).bias is None for one in (Exact(), ExactByColumns(), Lanczos(20)))
+    assert all(run(one, case).bias is None for one in (md.Exact(), md.ExactByColumns(), md.Lanczos(20)))
     monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # wavelets have to be sampled from exact draws
-    like, asked = np.zeros(SHAPE, complex), [Wavelet(SHAPE, "db2", 2)]
-    beside = ControlVariate()(case, asked, np.random.default_rng(0), like)
+    like, asked = np.zeros(SHAPE, complex), [md.Wavelet(SHAPE, "db2", 2)]
+    beside = md.ControlVariate()(case, asked, np.random.default_rng(0), like)
     assert beside.kind == "unbiased" and not together(beside.bias).any()
 
 
@@ -152,7 +143,7 @@ def test_the_arithmetic_of_the_estimate():
     def unchanged(which: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         return np.asarray
 
-    sampled, solved = np.stack([z] * 3), Convergence(Status.CONVERGED, 1, 0.1)
+    sampled, solved = np.stack([z] * 3), md.Convergence(md.Status.CONVERGED, 1, 0.1)
     one = SolvedDraws(sampled, solved, np.array([2]), ((1 + relative) * z)[None], 0.5)
     np.testing.assert_allclose(one.bias(unchanged, z, z), 2 * np.abs(relative) * z)
     two = SolvedDraws(sampled, solved, np.array([2, 0]), np.stack([(1 + relative) * z] * 2), 0.0)
