@@ -8,66 +8,29 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.flags import (
-    ACCELERATIONS,
-    COMPANION,
-    FILES,
-    JOBS,
-    NOISE,
-    PLANE,
-    SERIES,
-    SHOT_STRATEGIES,
-    Acceleration,
-    Angles,
-    Executor,
-    Jobs,
-    LineCount,
-    Maps,
-    Override,
-    Overwrite,
-    Png,
-    Quiet,
-    Resume,
-    Seed,
-    Slices,
-    WithOfInputs,
-    check_angles,
-    check_with,
-    factors_of,
-    names_of,
-    option,
-    whole,
-)
-from mri_design.cli.terminal import (
-    Destination,
-    Resumed,
-    check_resume,
-    exit_code,
-    kept_on_interruption,
-    load_ahead,
-    say,
-    telling,
-    verb,
-)
+from mri_design.cli import flags, terminal
+from mri_design.cli.flags import option
+from mri_design.cli.terminal import verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import USUAL, usual_strategies
 from mri_design.whole_numbers import whole_number
 
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
+_SETTINGS = f"reconstruction.method design.encoding design.block {flags.PLANE} {flags.SERIES} {flags.NOISE}"
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 
 
 @verb
 def compare(
     sources: Annotated[list[str], typer.Argument(metavar="INPUT", help=f"Test scans: {_SLICES}", show_default=False)],
-    to: Resumed,
+    to: terminal.Resumed,
     lines: Annotated[
         str | None,
         option("--lines", "--samples", "--shots", metavar="N,N,...", help="Counts of lines, of samples, or of shots."),
     ] = None,
     accelerations: Annotated[
-        str | None, option(*ACCELERATIONS, metavar="R,R,...", help="In the place of counts, as 4,8,12.")
+        str | None, option(*flags.ACCELERATIONS, metavar="R,R,...", help="In the place of counts, as 4,8,12.")
     ] = None,
     strategies: Annotated[
         str | None,
@@ -95,23 +58,23 @@ def compare(
             "them against the first. Weights of penalties are tuned on --train, or without it in hindsight.",
         ),
     ] = None,
-    slices: Slices = "middle",
-    seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
-    companions: WithOfInputs = None,
+    slices: flags.Slices = "middle",
+    seeds: Annotated[int, flags.whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
+    companions: flags.WithOfInputs = None,
     *,
-    maps: Maps,
+    maps: flags.Maps,
     recipe: Annotated[
         Recipe,
-        Override(
-            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE} {COMPANION}",
+        flags.Override(
+            f"design.start {_SETTINGS} {flags.COMPANION}",
             {
                 "start": "With several coils, masks that look at no data are tried with as many as designs and with "
                 "24, or as published, and the better counts; this sets one number for all.",
-                "encoding": f"Strategies for a plane: <strategies: plane>; {SHOT_STRATEGIES}",
+                "encoding": f"Strategies for a plane: <strategies: plane>; {flags.SHOT_STRATEGIES}",
             },
         ),
     ],
-    angles: Angles = None,
+    angles: flags.Angles = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
@@ -121,18 +84,18 @@ def compare(
 
     Finished pieces are kept in the run folder: --resume goes on with the others.
     """
-    load_ahead(to.jobs, to.executor, sources)
+    terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_status import PROGRESS
     from mri_design.experiment.sources import scan_sources
     from mri_design.runs.compare import ComparisonRequest, compare_strategies, finished_comparison, report_comparison
 
     counts = [] if lines is None else _counts(lines)
-    factors = [] if accelerations is None else factors_of(accelerations)
+    factors = [] if accelerations is None else flags.factors_of(accelerations)
     recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
-    names = usual_strategies(encoding) if strategies is None else names_of(strategies)
-    check_angles(angles, encoding, names)
+    names = usual_strategies(encoding) if strategies is None else flags.names_of(strategies)
+    flags.check_angles(angles, encoding, names)
     recipe = maps.method(recipe)
-    beside = check_with(companions, recipe)
+    beside = flags.check_with(companions, recipe)
     named = scan_sources([*sources, *(train or [])], slices, **maps.given, companions=beside)
     request = ComparisonRequest(
         sources=named[: len(sources)],
@@ -142,7 +105,7 @@ def compare(
         train=named[len(sources) :],
         seeds=seeds,
         accelerations=factors,
-        methods=names_of(methods) if methods else [],
+        methods=flags.names_of(methods) if methods else [],
     )
     with to.opened(PROGRESS) as run:
         ended = finished_comparison(request, run)
@@ -164,9 +127,9 @@ def protocol(
         list[str],
         typer.Argument(metavar="INPUT", help=f"Fully sampled scans to design on: {_SLICES}", show_default=False),
     ],
-    to: Resumed,
-    lines: LineCount = None,
-    acceleration: Acceleration = None,
+    to: terminal.Resumed,
+    lines: flags.LineCount = None,
+    acceleration: flags.Acceleration = None,
     test: Annotated[
         list[str] | None,
         option("--test", metavar="INPUT", help="Scan of another subject to judge the mask on; may be repeated."),
@@ -176,26 +139,26 @@ def protocol(
         option("--against", metavar="A,B,...", help="Competitors on the test scans; densities are tuned on INPUTS."),
     ] = "low-pass,vd-polynomial",
     swaps: Annotated[
-        int, whole("--swaps", least=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
+        int, flags.whole("--swaps", least=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
     ] = 0,
     strategy: Annotated[
         str | None,
         option(
             "--strategy",
             metavar="NAME",
-            help=f"One of: <strategies: protocol>; {FILES}. [default: residual-greedy, or the recipe's where it names "
-            "another than calibrated]",
+            help=f"One of: <strategies: protocol>; {flags.FILES}. [default: residual-greedy, or the recipe's where it "
+            "names another than calibrated]",
         ),
     ] = None,
-    slices: Slices = "middle",
-    seeds: Annotated[int, whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
-    companions: WithOfInputs = None,
+    slices: flags.Slices = "middle",
+    seeds: Annotated[int, flags.whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
+    companions: flags.WithOfInputs = None,
     *,
-    maps: Maps,
+    maps: flags.Maps,
     recipe: Annotated[
         Recipe,
-        Override(
-            f"design.start reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE} {COMPANION}",
+        flags.Override(
+            f"design.start {_SETTINGS} {flags.COMPANION}",
             {"encoding": "Of these, protocol takes lines and plane. Strategies for a plane: <strategies: plane>."},
         ),
     ],
@@ -211,14 +174,14 @@ def protocol(
     With --with INPUT=FILE, once for each scan that has one, the images know another image of the object, as in recon:
     those behind exchanges, those of the test scans, and what --method map makes of INPUTS on the way.
     """
-    load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
+    terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_status import CHECKPOINT
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
 
     recipe = maps.method(recipe)
-    beside = check_with(companions, recipe)
+    beside = flags.check_with(companions, recipe)
     named = scan_sources([*sources, *(test or [])], slices, **maps.given, companions=beside)
     request = ProtocolRequest(
         sources=named[: len(sources)],
@@ -226,7 +189,7 @@ def protocol(
         lines=lines,
         acceleration=acceleration,
         test=named[len(sources) :],
-        against=names_of(against),
+        against=flags.names_of(against),
         swaps=swaps,
         seeds=seeds,
         strategy=strategy or protocol_strategy(recipe),
@@ -242,32 +205,35 @@ def train(
         list[str], typer.Argument(metavar="INPUT", help=f"Fully sampled training scans: {_SLICES}", show_default=False)
     ],
     out: Annotated[Path, option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
-    lines: LineCount = None,
-    acceleration: Acceleration = None,
+    lines: flags.LineCount = None,
+    acceleration: flags.Acceleration = None,
     rule: Annotated[str, option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
     start: Annotated[
         int | None,
-        whole("--start", least=1, help="Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]"),
+        flags.whole(
+            "--start", least=1, help="Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]"
+        ),
     ] = None,
     candidates: Annotated[
-        int | None, whole("--candidates", least=1, help="stochastic-lbcs: lines to try at each step. [default: 16]")
+        int | None,
+        flags.whole("--candidates", least=1, help="stochastic-lbcs: lines to try at each step. [default: 16]"),
     ] = None,
     scans: Annotated[
-        int | None, whole("--scans", least=1, help="stochastic-lbcs: images to try them on. [default: 3]")
+        int | None, flags.whole("--scans", least=1, help="stochastic-lbcs: images to try them on. [default: 3]")
     ] = None,
-    slices: Slices = "middle",
-    seed: Seed = 0,
-    jobs: Jobs = JOBS,
-    executor: Executor = "local",
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    quiet: Quiet = False,
+    slices: flags.Slices = "middle",
+    seed: flags.Seed = 0,
+    jobs: flags.Jobs = flags.JOBS,
+    executor: flags.Executor = "local",
+    overwrite: flags.Overwrite = False,
+    resume: flags.Resume = False,
+    quiet: flags.Quiet = False,
     *,
-    maps: Maps,
+    maps: flags.Maps,
     recipe: Annotated[
         Recipe,
-        Override(
-            f"reconstruction.method design.encoding design.block {PLANE} {SERIES} {NOISE}",
+        flags.Override(
+            _SETTINGS,
             {"encoding": "Of these, train takes lines and plane."},
         ),
     ],
@@ -280,7 +246,7 @@ def train(
     measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
     posterior for as long as they predict its lines well. --resume goes on where it was interrupted.
     """
-    load_ahead(jobs, executor, sources)
+    terminal.load_ahead(jobs, executor, sources)
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.run import Work
@@ -295,25 +261,27 @@ def train(
         acceleration=acceleration,
         start=start,
     )
-    check_resume(resume, overwrite)
+    terminal.check_resume(resume, overwrite)
     file = OrderFile(out, overwrite, sys.argv[1:], resume)
-    with kept_on_interruption(file.beginning, resume=True), telling(quiet) as progress:
+    with terminal.kept_on_interruption(file.beginning, resume=True), terminal.telling(quiet) as progress:
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
         ended = learn_order(request, file, work)
-    say(f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet)
-    return exit_code(ended.status)
+    terminal.say(
+        f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet
+    )
+    return terminal.exit_code(ended.status)
 
 
 @verb
 def demo(
     out: Annotated[Path, option("--out", help="Folder for the results.")] = Path("demo-run"),
-    seed: Seed = 0,
+    seed: flags.Seed = 0,
     tune: Annotated[
         bool, option("--tune", help="Tune the random density anew, in place of the powers that are shipped.")
     ] = False,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    png: Png = False,
+    overwrite: flags.Overwrite = False,
+    quiet: flags.Quiet = False,
+    png: flags.Png = False,
 ) -> int:
     """Choose lines for a head whose truth is known, against a tuned density; then for a real low-field scan.
 
@@ -321,9 +289,9 @@ def demo(
     """
     from mri_design.runs.demo import STUDY, run_demo
 
-    with Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(STUDY) as run:
+    with terminal.Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(STUDY) as run:
         endings = run_demo(run, tune=tune)
-    say(f"Open {out / 'report.html'}", quiet)
+    terminal.say(f"Open {out / 'report.html'}", quiet)
     if (error := endings[-1].error) is not None:
-        say(f"the image of the real scan: {error.words}", quiet)
-    return exit_code(*(ending.status for ending in endings))
+        terminal.say(f"the image of the real scan: {error.words}", quiet)
+    return terminal.exit_code(*(ending.status for ending in endings))

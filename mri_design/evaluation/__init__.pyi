@@ -30,7 +30,6 @@ from .page import SideBySide as SideBySide
 from .page import SliceExplorer as SliceExplorer
 from .page import StepExplorer as StepExplorer
 from .page import dated as dated
-from .page import files_section as files_section
 from .page import save_report as save_report
 from .page import saved_figure as saved_figure
 from .page import write_report as write_report

@@ -20,7 +20,6 @@ import numpy as np
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.strategies import reads_file, strategy_label
 from mri_design.scan.io.safe import check_file
-from mri_design.status import Status
 
 _PACKAGES = (
     "mri-design",
@@ -36,7 +35,7 @@ _PACKAGES = (
     "jinja2",
     "typer",
 )
-_PERSONAL = ("source_image", "source_images")
+PERSONAL = ("source_image", "source_images")
 """Settings that name a patient."""
 _ABSOLUTE = re.compile(r"(?:^|[=:,])(?:/|~|[A-Za-z]:[\\/]|\\\\)")
 """Somewhere in an argument an absolute path begins."""
@@ -116,16 +115,6 @@ class Manifest:
     status: str
     lines: Sequence[int]
     versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
-
-    def to_show(self) -> Manifest:
-        """The manifest without entries that name the person scanned, for reports, which are passed on."""
-        return dataclasses.replace(self, settings={k: v for k, v in self.settings.items() if k not in _PERSONAL})
-
-    @property
-    def warnings(self) -> list[str]:
-        """The status as a sentence for the top of a report; nothing where all converged."""
-        converged = self.status == Status.CONVERGED.value
-        return [] if converged else [f"{self.status[:1].upper()}{self.status[1:]}."]
 
 
 def installed_versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:

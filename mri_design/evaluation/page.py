@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.evaluation.manifest import Manifest, command_line, installed_versions, manifest_text
+from mri_design.evaluation.manifest import PERSONAL, Manifest, command_line, installed_versions, manifest_text
 from mri_design.evaluation.pictures import (
     COLOURS,
     PALETTE,
@@ -31,6 +31,7 @@ from mri_design.evaluation.plots.panels import ScaleBar
 from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
 from mri_design.evaluation.tables import Row, column_names, format_cell, is_numeric, shown_texts
 from mri_design.scan.io.atomic import write_text
+from mri_design.status import Status
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -445,12 +446,6 @@ def _template() -> Template:
     return surroundings.from_string(source)
 
 
-def files_section(folder: Path) -> Section:
-    """Links to the files that lie beside the report."""
-    there = {name: what for name, what in OUTPUTS.items() if what and (folder / name).is_file()}
-    return Section("Files", [Links(there), Paragraph("The figures are in the folder figures.")])
-
-
 def dated(first: FirstScreen, command: Sequence[str]) -> FirstScreen:
     """What a page begins with, with now, this version and the arguments that were typed behind its facts."""
     made = f"{datetime.now():%Y-%m-%d %H:%M}", f"mri_design {installed_versions(('mri-design',))['mri-design']}"
@@ -488,11 +483,18 @@ def save_report(
     if not folder.reported:
         folder.remove_report()
         return
+    files = {name: what for name, what in OUTPUTS.items() if what and (folder.path / name).is_file()}
+    status, converged = manifest.status, manifest.status == Status.CONVERGED.value
+    shown = {name: value for name, value in manifest.settings.items() if name not in PERSONAL}  # reports are passed on
     write_report(
         folder.output_path("report.html"),
         title,
         dated(first(), manifest.command),
-        [*sections, Section("How it was computed", [KeyNumbers(summary)]), files_section(folder.path)],
-        warnings=manifest.warnings,
-        manifest=manifest.to_show(),
+        [
+            *sections,
+            Section("How it was computed", [KeyNumbers(summary)]),
+            Section("Files", [Links(files), Paragraph("The figures are in the folder figures.")]),
+        ],
+        warnings=[] if converged else [f"{status[:1].upper()}{status[1:]}."],
+        manifest=replace(manifest, settings=shown),
     )

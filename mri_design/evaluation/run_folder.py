@@ -18,16 +18,7 @@ from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
 from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, FolderLock, ProgressFile
 from mri_design.evaluation.tables import Row, csv_text
-from mri_design.scan.io.atomic import (
-    remove_stale_temporaries,
-    require_folder_of,
-    write_bytes,
-    write_json,
-    write_npy,
-    write_npy_parts,
-    write_npz,
-    write_text,
-)
+from mri_design.scan.io import atomic
 
 LEDGER_NAME = ".mri-design.json"
 _MAX_BYTES = 1 << 20
@@ -162,7 +153,7 @@ class FolderLedger:
 
     def save(self) -> None:
         """Write the ledger, which marks the folder as this program's."""
-        write_json(self._folder / LEDGER_NAME, {"written_by": "mri-design", "files": sorted(self._names)})
+        atomic.write_json(self._folder / LEDGER_NAME, {"written_by": "mri-design", "files": sorted(self._names)})
 
 
 def _names(path: Path) -> set[str] | None:
@@ -241,9 +232,9 @@ class RunFolder:
             self._ledger = FolderLedger(self.path, overwrite=overwrite)
             self.progress.waiting = not self._ledger.empty  # until it is known that this run goes on here
             self._ledger.save()
-            remove_stale_temporaries(self.path)
+            atomic.remove_stale_temporaries(self.path)
             if (self.path / _FIGURES).exists():
-                remove_stale_temporaries(self._figures())
+                atomic.remove_stale_temporaries(self._figures())
         except BaseException:
             self._lock.release()
             self._remove_what_is_empty()
@@ -372,7 +363,7 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text called ``name`` in UTF-8."""
-        write_text(self.output_path(name), text)
+        atomic.write_text(self.output_path(name), text)
 
     def write_table(self, name: str, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> None:
         """Write a CSV table called ``name``; columns in order of first appearance."""
@@ -380,15 +371,15 @@ class RunFolder:
 
     def write_mask(self, mask: NDArray[np.bool_]) -> None:
         """Write mask.npy, bool (ky,), (ky, kz) or (shot,): True where the line, sample or shot is measured."""
-        write_npy(self.output_path("mask.npy"), mask)
+        atomic.write_npy(self.output_path("mask.npy"), mask)
 
     def write_image(self, name: str, image: NDArray[np.complexfloating]) -> None:
         """Write complex pixels as complex64 npy, for example ``recon.npy``; refused where one is not finite."""
-        write_npy(self.output_path(name), _finite(name, image, np.complex64))
+        atomic.write_npy(self.output_path(name), _finite(name, image, np.complex64))
 
     def write_std(self, name: str, std: NDArray[np.floating]) -> None:
         """Write standard deviations as float32 npy, for example ``std.npy``; refused where one is not finite."""
-        write_npy(self.output_path(name), _finite(name, std, np.float32))
+        atomic.write_npy(self.output_path(name), _finite(name, std, np.float32))
 
     def write_stack(self, name: str, parts: Iterable[NDArray[Any]], *counts: int) -> Path:
         """Write arrays of one shape, which come one by one, as one npy array along a first axis or several.
@@ -410,12 +401,12 @@ class RunFolder:
         path, coming = self.output_path(name), iter(parts)
         first = next(coming)
         checked = (_finite(name, part, first.dtype.type) for part in chain([first], coming))
-        write_npy_parts(path, (*counts, *first.shape), first.dtype, checked, axes=len(counts))
+        atomic.write_npy_parts(path, (*counts, *first.shape), first.dtype, checked, axes=len(counts))
         return path
 
     def write_archive(self, name: str, arrays: Mapping[str, ArrayLike]) -> None:
         """Write arrays by name as one .npz archive called ``name``."""
-        write_npz(self.output_path(name), arrays)
+        atomic.write_npz(self.output_path(name), arrays)
 
     def write_figure(self, name: str, figure: Drawing) -> Path:
         """Write figures/NAME.svg, and NAME.png where PNG is wanted; return the path of the first.
@@ -434,9 +425,9 @@ class RunFolder:
         for file in (path, *([pixels] if self.png else [])):
             self._ledger.claim(file)
         with placed(figure):
-            write_text(path, svg_text(figure))
+            atomic.write_text(path, svg_text(figure))
             if self.png:
-                write_bytes(pixels, png_bytes(figure))
+                atomic.write_bytes(pixels, png_bytes(figure))
         if not self.png and self._ledger.owns(pixels):
             pixels.unlink(missing_ok=True)
         return path
@@ -453,7 +444,7 @@ def _make_folder(path: Path) -> bool:
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")
     new = not path.exists()
-    require_folder_of(path)
+    atomic.require_folder_of(path)
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:

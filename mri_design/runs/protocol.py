@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -336,7 +336,7 @@ def _refined(
         return workers.map(trial_outcome, trials)
 
     def after_exchange(state: Refinement) -> None:
-        save_refinement(path, state, identity)
+        write_json(path, {"identity": identity, **asdict(state)})
         show("exchanging", len(state.exchanges), swaps)
 
     begun = path.exists() and load_refinement(path, identity)
@@ -345,23 +345,13 @@ def _refined(
     return refine(scans, state, swaps, evaluate, kept, after_exchange)
 
 
-def save_refinement(path: Path, state: Refinement, identity: str) -> None:
-    """Write the state; an older file is replaced in one step or not at all."""
-    tried = [[e.removed, e.added, e.error, e.accepted] for e in state.exchanges]
-    counts = {"reconstructions": state.reconstructions, "unconverged": state.unconverged}
-    write_json(
-        path, {"identity": identity, "lines": list(state.lines), "error": state.error, "exchanges": tried} | counts
-    )
-
-
 def load_refinement(path: Path, identity: str) -> Refinement:
-    """Read a state back; raises as `read_kept`."""
+    """Read back a state that was written as JSON; raises as `read_kept`."""
 
     def parse(stored: dict[str, Any]) -> Refinement:
-        exchanges = tuple(Exchange(int(r), int(a), float(e), bool(kept)) for r, a, e, kept in stored["exchanges"])
-        lines = tuple(int(line) for line in stored["lines"])
+        exchanges = tuple(Exchange(**exchange) for exchange in stored["exchanges"])
         counts = int(stored["reconstructions"]), int(stored["unconverged"])
-        return Refinement(lines, float(stored["error"]), exchanges, *counts)
+        return Refinement(tuple(map(int, stored["lines"])), float(stored["error"]), exchanges, *counts)
 
     return read_kept(path, identity, "a protocol's exchanges", "the exchanges of another protocol", parse)
 

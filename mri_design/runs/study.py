@@ -49,19 +49,7 @@ from mri_design.experiment.strategies import (
 from mri_design.kinds import KINDS
 from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import Readouts, ShotReadouts
-from mri_design.runs.error_tables import (
-    COMPANION_COLUMNS,
-    MAP_COLUMNS,
-    StudyErrors,
-    companions_table,
-    enough_table,
-    errors_by_image,
-    gains_table,
-    maps_table,
-    paired_table,
-    summary_table,
-    winners_table,
-)
+from mri_design.runs import error_tables
 from mri_design.runs.run import Record, Work
 from mri_design.runs.scan_facts import knowing_oracle, knowing_rule
 from mri_design.runs.workers import Workers
@@ -520,7 +508,7 @@ class Study(Material):
                 better[name.removesuffix(CENTRE)] = name
         return better
 
-    def errors(self, progress: StudyProgress) -> StudyErrors:
+    def errors(self, progress: StudyProgress) -> error_tables.StudyErrors:
         """Tables over all cells, which are finished."""
         every = [progress.rows[cell_key(*cell)] for cell in self.cells()]
         counting = {count: self.counting(progress, count) for count in self.lines}
@@ -531,19 +519,19 @@ class Study(Material):
         designed = list(self.given) or [name for name in real if self.rule(name).needs_posterior]
         others = [name for name in (names if self.given else real) if name not in designed]
         fixed = [variant for variant in variants if variant.removesuffix(CENTRE) in others]
-        summary = summary_table(every, variants, counts)
+        summary = error_tables.summary_table(every, variants, counts)
         if len(variants) > len(names):
             summary = [{**row, "counts": "yes" if _cell(row) in counted else "no"} for row in summary]
         tables = {
-            "winners": [] if self.given else winners_table(rows, real or names, counts),
+            "winners": [] if self.given else error_tables.winners_table(rows, real or names, counts),
             "summary": summary,
-            "gains": gains_table(every, designed, fixed, counts),
-            "enough": enough_table(rows, real or names, counts),
-            "paired": paired_table(rows, designed, others, counts) if designed and others else [],
-            "maps": maps_table(every, variants, counts),
-            "companions": companions_table(every, variants, counts),
+            "gains": error_tables.gains_table(every, designed, fixed, counts),
+            "enough": error_tables.enough_table(rows, real or names, counts),
+            "paired": error_tables.paired_table(rows, designed, others, counts) if designed and others else [],
+            "maps": error_tables.maps_table(every, variants, counts),
+            "companions": error_tables.companions_table(every, variants, counts),
         }
-        return StudyErrors(
+        return error_tables.StudyErrors(
             rows=self._labelled(every),
             runs={strategy_label(name): _runs(rows, name, counts) for name in names},
             tables={name: self._labelled(table) for name, table in tables.items() if table},
@@ -652,8 +640,12 @@ class Study(Material):
             "draw": draw,
             "image": self.tests[image].name,
             **self._centre(progress, cell),
-            **(dict.fromkeys(MAP_COLUMNS) if any(test.own_maps for test in self.tests) else {}),
-            **(dict.fromkeys(COMPANION_COLUMNS) if any(test.slice_model.companions for test in self.tests) else {}),
+            **(dict.fromkeys(error_tables.MAP_COLUMNS) if any(test.own_maps for test in self.tests) else {}),
+            **(
+                dict.fromkeys(error_tables.COMPANION_COLUMNS)
+                if any(test.slice_model.companions for test in self.tests)
+                else {}
+            ),
             **errors,
             "mask_converged": mask_converged,
             "converged": mask_converged and bool(errors["reconstruction_converged"]),
@@ -730,6 +722,6 @@ def _size(image: ReferenceSlice) -> int:
 
 
 def _runs(rows: Sequence[Row], name: str, counts: Sequence[int]) -> NDArray[np.float64]:
-    tables = [errors_by_image(rows, name, count) for count in counts]
+    tables = [error_tables.errors_by_image(rows, name, count) for count in counts]
     draws = len(tables[0]) > 1
     return np.array([table.mean(axis=1 if draws else 0) for table in tables]).T

@@ -11,31 +11,8 @@ from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.evaluation.pictures import PALETTE
+from mri_design.evaluation.plots import style
 from mri_design.evaluation.plots.panels import ErrorCurve
-from mri_design.evaluation.plots.style import (
-    BLANK,
-    CHOICE_ORDER,
-    CONNECTOR,
-    DOT,
-    GREY,
-    GRID,
-    KY_LABEL,
-    LABEL,
-    MARKERS,
-    NEAR,
-    RIGHT,
-    SMALL,
-    colour_bar,
-    empty_figure,
-    ky_coordinates,
-    label_axes,
-    legend_above,
-    measured_label,
-    plain_decades,
-    plain_numbers,
-    plain_text,
-    runs,
-)
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
@@ -66,7 +43,7 @@ def error_against_lines(
         What the counts are of, in the singular (`Readouts.unit`).
     """
     crowded = len(curves) > MOST_INSIDE
-    figure = empty_figure(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
+    figure = style.empty_figure(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
     axes = figure.subplots()
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
@@ -77,18 +54,18 @@ def error_against_lines(
         if bands and runs > 1:
             spread = errors.std(axis=0, ddof=1)
             axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        line, marker = _LINE_STYLES[again % len(_LINE_STYLES)], MARKERS[(index + again) % len(MARKERS)]
-        name = f"{plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})"
+        line, marker = _LINE_STYLES[again % len(_LINE_STYLES)], style.MARKERS[(index + again) % len(style.MARKERS)]
+        name = f"{style.plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})"
         looks: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.4}
         axes.plot(curve.lines, mean, label=name, marker=marker, markersize=4, **looks)
     axes.set_ylim(bottom=0.0)
-    label_axes(axes, measured_label(unit), "relative error of the magnitude (%)")
+    style.label_axes(axes, style.measured_label(unit), "relative error of the magnitude (%)")
     counts = sorted({int(count) for curve in curves for count in curve.lines})
     if len(counts) <= MOST_COUNTS:
         axes.set_xticks(counts)
-    axes.grid(color=GRID, linewidth=0.6)
+    axes.grid(color=style.GRID, linewidth=0.6)
     title = f"mean, band \N{PLUS-MINUS SIGN} 1 std over {of}s" if bands else f"mean over {of}s"
-    legend: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "title": title, "title_fontsize": SMALL}
+    legend: dict[str, Any] = {"fontsize": style.SMALL, "frameon": False, "title": title, "title_fontsize": style.SMALL}
     if crowded:
         figure.legend(loc="outside lower center", ncols=2, **legend)
     else:
@@ -113,23 +90,23 @@ def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: st
     distance = np.abs(np.asarray(ky, dtype=np.float64))
     drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     x, y, distance = x[drawable], y[drawable], distance[drawable]
-    figure = empty_figure(height=3.6, width=4.6)
+    figure = style.empty_figure(height=3.6, width=4.6)
     axes = figure.subplots()
     ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
-    axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
-    drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=GREY, zorder=2)
-    colour_bar(figure, drawn, axes, "distance from the centre, |ky|", pad=0.02, aspect=30)
+    axes.plot(ends, ends, color=style.GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
+    drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=style.GREY, zorder=2)
+    style.colour_bar(figure, drawn, axes, "distance from the centre, |ky|", pad=0.02, aspect=30)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
-        plain_numbers(axis)
-    axes.set_xlabel(plain_text(f"predicted residual energy ({unit})"), fontsize=LABEL)
-    axes.set_ylabel(plain_text(f"actual residual energy ({unit})"), fontsize=LABEL)
-    axes.tick_params(labelsize=SMALL)
+        style.plain_numbers(axis)
+    axes.set_xlabel(style.plain_text(f"predicted residual energy ({unit})"), fontsize=style.LABEL)
+    axes.set_ylabel(style.plain_text(f"actual residual energy ({unit})"), fontsize=style.LABEL)
+    axes.tick_params(labelsize=style.SMALL)
     left_out = int((~drawable).sum())
     note = f"; {left_out} not drawable" if left_out else ""
-    axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=LABEL)
-    axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
+    axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=style.LABEL)
+    axes.legend(fontsize=style.SMALL, frameon=False, loc="upper left")
     return figure
 
 
@@ -147,15 +124,15 @@ def information_gained(gains: Sequence[float], first_order: int, unit: str) -> F
     """
     values = np.asarray(gains, dtype=np.float64)
     order = np.arange(first_order, first_order + len(values))
-    figure = empty_figure(height=2.4)
+    figure = style.empty_figure(height=2.4)
     each, total = figure.subplots(1, 2)
     each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
     each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
-    label_axes(each, "", f"gain of the line ({unit})")
+    style.label_axes(each, "", f"gain of the line ({unit})")
     total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
     total.set_ylim(bottom=0.0)
-    label_axes(total, "", f"gained so far ({unit})")
-    figure.supxlabel(CHOICE_ORDER, fontsize=LABEL)
+    style.label_axes(total, "", f"gained so far ({unit})")
+    figure.supxlabel(style.CHOICE_ORDER, fontsize=style.LABEL)
     return figure
 
 
@@ -187,22 +164,22 @@ def error_course(
     """
     x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
     at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
-    figure = empty_figure(height=3.2)
+    figure = style.empty_figure(height=3.2)
     axes = figure.subplots()
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label=f"predicted, all {unit}s")
     if at.size:
         positive = actual > 0
         low, high = 100 * actual[positive] / 2, 100 * actual[positive] * 2
-        axes.fill_between(at[positive], low, high, color=NEAR, linewidth=0, label="within a factor of 2")
-        name = f"actual, {plain_text(part)}"
+        axes.fill_between(at[positive], low, high, color=style.NEAR, linewidth=0, label="within a factor of 2")
+        name = f"actual, {style.plain_text(part)}"
         axes.plot(at[positive], 100 * actual[positive], "s-", color=ACTUAL, markersize=5, linewidth=1, label=name)
-        name = "_" if part == f"all {unit}s" else f"predicted, {plain_text(part)}"  # the curve itself, then
+        name = "_" if part == f"all {unit}s" else f"predicted, {style.plain_text(part)}"  # the curve itself, then
         axes.plot(at, 100 * expected, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
-    plain_decades(axes)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    label_axes(axes, measured_label(unit), "remaining relative L2 error (%)")
-    legend_above(figure, 2)
+    style.plain_decades(axes)
+    axes.grid(axis="y", color=style.GRID, linewidth=0.6)
+    style.label_axes(axes, style.measured_label(unit), "remaining relative L2 error (%)")
+    style.legend_above(figure, 2)
     return figure
 
 
@@ -231,26 +208,28 @@ def innovation_course(
     """
     x = np.asarray(order, dtype=float)
     expected, actual, ratio = (np.asarray(v, dtype=float) for v in (predicted, measured, running))
-    figure = empty_figure(height=3.9)
+    figure = style.empty_figure(height=3.9)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    above.vlines(x, np.minimum(expected, actual), np.maximum(expected, actual), color=CONNECTOR, linewidth=1, zorder=1)
+    above.vlines(
+        x, np.minimum(expected, actual), np.maximum(expected, actual), color=style.CONNECTOR, linewidth=1, zorder=1
+    )
     above.plot(x, expected, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
     above.plot(x, actual, "s", color=ACTUAL, markersize=4, label="found")
     if noise is not None:
-        above.plot(x, np.asarray(noise, dtype=float), "--", color=GREY, linewidth=1, label="noise alone")
+        above.plot(x, np.asarray(noise, dtype=float), "--", color=style.GREY, linewidth=1, label="noise alone")
     above.set_yscale("log")
-    plain_numbers(above.yaxis)
-    label_axes(above, "", f"innovation ({unit})")
-    legend_above(figure, 3, above)
-    below.axhspan(0.5, 2.0, color=RIGHT, linewidth=0)
-    below.axhline(1.0, color=GREY, linewidth=0.8, linestyle=":")
-    below.plot(x, expected / actual, ".", color=DOT, markersize=4)
+    style.plain_numbers(above.yaxis)
+    style.label_axes(above, "", f"innovation ({unit})")
+    style.legend_above(figure, 3, above)
+    below.axhspan(0.5, 2.0, color=style.RIGHT, linewidth=0)
+    below.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=":")
+    below.plot(x, expected / actual, ".", color=style.DOT, markersize=4)
     below.plot(x, ratio, color=PALETTE[2], linewidth=1.5)
     below.set_yscale("log")
     low, high = np.min(expected / actual), np.max(expected / actual)
     below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
-    plain_decades(below)
-    label_axes(below, CHOICE_ORDER, "predicted / found")
+    style.plain_decades(below)
+    style.label_axes(below, style.CHOICE_ORDER, "predicted / found")
     return figure
 
 
@@ -271,27 +250,27 @@ def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units 
     every = np.concatenate([energy for predicted, actual, _ in panels.values() for energy in (predicted, actual)])
     n_lines = len(every) // (2 * len(panels))
     every = every[np.isfinite(every) & (every > 0)]
-    ky = ky_coordinates(np.arange(n_lines), n_lines)
-    figure = empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
+    ky = style.ky_coordinates(np.arange(n_lines), n_lines)
+    figure = style.empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
     rows = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
     top = every.max() * 2
     for axes, (title, (predicted, actual, acquired)) in zip(rows, panels.items(), strict=True):
         axes.set_yscale("log")
-        plain_numbers(axes.yaxis)
-        starts, widths = runs(acquired)
-        axes.bar(starts, top, widths, align="edge", color=BLANK, linewidth=0, label="measured")
-        for energy, style, colour, label in ((actual, "s", ACTUAL, "actual"), (predicted, "o", PREDICTED, "predicted")):
+        style.plain_numbers(axes.yaxis)
+        starts, widths = style.runs(acquired)
+        axes.bar(starts, top, widths, align="edge", color=style.BLANK, linewidth=0, label="measured")
+        for energy, mark, colour, label in ((actual, "s", ACTUAL, "actual"), (predicted, "o", PREDICTED, "predicted")):
             drawn = np.where(energy > 0, energy, np.nan)
             fresh, known = np.where(acquired, np.nan, drawn), np.where(acquired, drawn, np.nan)
-            axes.plot(ky, fresh, f"{style}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
-            axes.plot(ky, known, style, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
-        axes.set_title(plain_text(title), fontsize=SMALL, loc="left")
-        label_axes(axes, "", "")
+            axes.plot(ky, fresh, f"{mark}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
+            axes.plot(ky, known, mark, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
+        axes.set_title(style.plain_text(title), fontsize=style.SMALL, loc="left")
+        style.label_axes(axes, "", "")
     rows[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
     rows[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
-    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
-    figure.supylabel(plain_text(f"energy of the error ({unit})"), fontsize=LABEL)
-    legend_above(figure, 3, rows[0])
+    rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
+    figure.supylabel(style.plain_text(f"energy of the error ({unit})"), fontsize=style.LABEL)
+    style.legend_above(figure, 3, rows[0])
     return figure
 
 
@@ -307,13 +286,13 @@ def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], w
     what : str
         Name of the vertical axis.
     """
-    figure = empty_figure(height=2.8)
+    figure = style.empty_figure(height=2.8)
     axes = figure.subplots()
     for number, (name, values) in enumerate(curves.items()):
-        style = "-" if number == 0 else "--"
-        axes.plot(counts, values, style, marker="o", markersize=3, color=PALETTE[number], label=plain_text(name))
+        dashes = "-" if number == 0 else "--"
+        axes.plot(counts, values, dashes, marker="o", markersize=3, color=PALETTE[number], label=style.plain_text(name))
     axes.set_yscale("log")
-    plain_decades(axes)
-    label_axes(axes, "measured samples", what)
-    axes.legend(fontsize=SMALL, frameon=False)
+    style.plain_decades(axes)
+    style.label_axes(axes, "measured samples", what)
+    axes.legend(fontsize=style.SMALL, frameon=False)
     return figure

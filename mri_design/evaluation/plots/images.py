@@ -15,6 +15,7 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
+from mri_design.evaluation.plots import style
 from mri_design.evaluation.plots.panels import (
     Frame,
     Image,
@@ -23,18 +24,6 @@ from mri_design.evaluation.plots.panels import (
     displayed,
     object_top,
     scale_top,
-)
-from mri_design.evaluation.plots.style import (
-    ERROR_COLOURS,
-    GREY,
-    LABEL,
-    SMALL,
-    WIDTH,
-    colour_bar,
-    grid_of_axes,
-    label_image_axes,
-    named_across,
-    plain_text,
 )
 
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
@@ -160,10 +149,10 @@ def image_with_error_bars(
     figure = image_grid(panels, frame)
     top = scale_top(list(beside.values())) if beside else 0.0
     for axes in figure.axes[1:]:
-        axes.images[0].set(cmap=ERROR_COLOURS, clim=(0.0, top))
+        axes.images[0].set(cmap=style.ERROR_COLOURS, clim=(0.0, top))
     if beside:
         place = _SCALE | {"location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
-        colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
+        style.colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
     return figure
 
 
@@ -194,7 +183,15 @@ def image_with_regions(
         axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
         row, column = np.argwhere(shown > 0)[0] - 1
         under = withStroke(linewidth=2, foreground=_UNDER_BAR)
-        axes.text(column, row - 1, plain_text(name), color=colour, fontsize=SMALL, va="bottom", path_effects=[under])
+        axes.text(
+            column,
+            row - 1,
+            style.plain_text(name),
+            color=colour,
+            fontsize=style.SMALL,
+            va="bottom",
+            path_effects=[under],
+        )
     return figure
 
 
@@ -204,7 +201,7 @@ def _maps(
     frame: Frame,
     columns: int,
     bar: str = "",
-    colours: str = ERROR_COLOURS,
+    colours: str = style.ERROR_COLOURS,
 ) -> Figure:
     """Pixels under the titles and over the captions of panels, on one scale that begins at 0.
 
@@ -212,29 +209,29 @@ def _maps(
     caption stands the name of the direction across, where it needs one.
     """
     captions = [panel.caption for panel in panels]
-    captions[0] = "\n".join(filter(None, (named_across(frame.layout), captions[0])))
+    captions[0] = "\n".join(filter(None, (style.named_across(frame.layout), captions[0])))
     down = -(-len(shown) // max(columns, 1))
     across = -(-len(shown) // down)
     rows, row_length = displayed(shown[0], frame.layout).shape
-    each = min((WIDTH - _NAME) / across, 2.6)
+    each = min((style.WIDTH - _NAME) / across, 2.6)
     below = _LINE * max(len(text.splitlines()) for text in captions)
     bar = textwrap.fill(bar, int(_LETTERS * (across * each + _NAME)))
     height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
     height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
-    figure, cells = grid_of_axes(len(shown), across, height, across * each + _NAME)
+    figure, cells = style.grid_of_axes(len(shown), across, height, across * each + _NAME)
     top = object_top(shown) if colours == "gray" else scale_top(shown)
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
-        axes.set_title(plain_text(panel.title, width=22), fontsize=LABEL)
+        axes.set_title(style.plain_text(panel.title, width=22), fontsize=style.LABEL)
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
         drawn = axes.imshow(displayed(pixels, frame.layout), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
         axes.set_aspect(frame.proportion)
-        axes.set_xlabel(plain_text(caption), color=GREY, fontsize=SMALL)
-    label_image_axes(cells[0], frame.layout)
+        axes.set_xlabel(style.plain_text(caption), color=style.GREY, fontsize=style.SMALL)
+    style.label_image_axes(cells[0], frame.layout)
     _draw_bar(cells[0], frame, (rows, row_length))
     if bar:
         place = _SCALE | {"location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
-        colour_bar(figure, drawn, cells, bar, **place)
+        style.colour_bar(figure, drawn, cells, bar, **place)
     return figure
 
 
@@ -249,7 +246,9 @@ def _draw_bar(axes: Axes, frame: Frame, shape: tuple[int, int]) -> None:
     axes.plot([left, left + bar.share * columns], [low, low], color=_BAR_COLOUR, linewidth=2, path_effects=[line])
     text = withStroke(linewidth=2, foreground=_UNDER_BAR)
     place = (left, low - 0.02 * rows)
-    axes.text(*place, f"{bar.millimetres} mm", color=_BAR_COLOUR, fontsize=SMALL, va="bottom", path_effects=[text])
+    axes.text(
+        *place, f"{bar.millimetres} mm", color=_BAR_COLOUR, fontsize=style.SMALL, va="bottom", path_effects=[text]
+    )
 
 
 def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:
@@ -269,7 +268,7 @@ def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *,
     shades = np.clip(np.asarray(displayed(np.asarray(pixels), orientation)) * (255 / (top or 1.0)), 0, 255)
     picture = Pixels.fromarray(np.rint(shades).astype(np.uint8))
     if error:
-        picture.putpalette(colormaps[ERROR_COLOURS](np.arange(256), bytes=True)[:, :3].tobytes())
+        picture.putpalette(colormaps[style.ERROR_COLOURS](np.arange(256), bytes=True)[:, :3].tobytes())
     target = io.BytesIO()
     picture.save(target, format="png", optimize=True)
     return target.getvalue()

@@ -17,31 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mri_design.evaluation.pictures import PALETTE
-from mri_design.evaluation.plots.style import (
-    BLANK,
-    CHOICE_ORDER,
-    DOT,
-    GREY,
-    INK,
-    KY_LABEL,
-    LABEL,
-    SMALL,
-    START,
-    WIDTH,
-    colour_bar,
-    empty_figure,
-    extent,
-    grid_of_axes,
-    ky_coordinates,
-    ky_ends,
-    label_axes,
-    legend_above,
-    legend_below,
-    plain_numbers,
-    plain_text,
-    runs,
-    size_of,
-)
+from mri_design.evaluation.plots import style
 from mri_design.kinds import count_text
 from mri_design.scan.trajectories import conjugate_coverage, largest_side_lobe
 
@@ -50,7 +26,7 @@ DECADES = 5
 _FLOOR = -60.0  # decibels
 _WIDE_RANGE = 30.0  # largest over smallest score from which a linear scale would show one step only
 _FROM_POINT, _DOWN = "pixels from the point", "\N{LEFTWARDS ARROW} "
-_NOTE: dict[str, Any] = {"size": SMALL, "colour": GREY}
+_NOTE: dict[str, Any] = {"size": style.SMALL, "colour": style.GREY}
 
 
 def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
@@ -61,27 +37,29 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     masks : mapping of str to bool array, shape (ky,)
         Title to mask; True where the line is measured. All of one length.
     """
-    figure = empty_figure(height=0.55 * len(masks) + 0.6)
+    figure = style.empty_figure(height=0.55 * len(masks) + 0.6)
     rows = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (title, mask) in zip(rows, masks.items(), strict=True):
         _draw_lines(axes, mask)
         axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
         axes.spines[:].set_visible(False)
-        axes.set_title(f"{plain_text(title)}  \N{EN DASH}  {size_of(mask, 'lines')}", fontsize=SMALL, loc="left")
-    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
+        axes.set_title(
+            f"{style.plain_text(title)}  \N{EN DASH}  {style.size_of(mask, 'lines')}", fontsize=style.SMALL, loc="left"
+        )
+    rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
     return figure
 
 
 def _draw_lines(axes: Axes, mask: NDArray[np.bool_]) -> None:
     """Measured lines over ky, as bars of whole runs: no seams, and no thin line is lost between pixels."""
-    starts, widths = runs(mask)
-    axes.set_facecolor(BLANK)
-    axes.bar(starts, 1.0, widths, align="edge", color=INK, linewidth=0)
-    axes.set(xlim=ky_ends(len(mask)), ylim=(0, 1), yticks=[])
-    axes.tick_params(labelsize=SMALL)
+    starts, widths = style.runs(mask)
+    axes.set_facecolor(style.BLANK)
+    axes.bar(starts, 1.0, widths, align="edge", color=style.INK, linewidth=0)
+    axes.set(xlim=style.ky_ends(len(mask)), ylim=(0, 1), yticks=[])
+    axes.tick_params(labelsize=style.SMALL)
 
 
-def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = CHOICE_ORDER) -> Figure:
+def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis: str = style.CHOICE_ORDER) -> Figure:
     """Position ky of each line against its place in an order: of choice, or of measurement.
 
     Parameters
@@ -95,17 +73,17 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis
     axis : str
         Name of the order.
     """
-    figure = empty_figure(height=3.0)
+    figure = style.empty_figure(height=3.0)
     axes = figure.subplots()
-    order, ky = np.arange(1, len(lines) + 1), ky_coordinates(lines, n_lines)
-    axes.axhline(0, color=GREY, linewidth=0.8, linestyle=":")
+    order, ky = np.arange(1, len(lines) + 1), style.ky_coordinates(lines, n_lines)
+    axes.axhline(0, color=style.GREY, linewidth=0.8, linestyle=":")
     if n_start:
-        axes.axvspan(0.5, n_start + 0.5, color=BLANK, linewidth=0, zorder=0)
-        axes.plot(order[:n_start], ky[:n_start], "s", color=GREY, markersize=3.5, label="start lines")
+        axes.axvspan(0.5, n_start + 0.5, color=style.BLANK, linewidth=0, zorder=0)
+        axes.plot(order[:n_start], ky[:n_start], "s", color=style.GREY, markersize=3.5, label="start lines")
     axes.plot(order[n_start:], ky[n_start:], "o", color=PALETTE[0], markersize=3.5, label="chosen by the design")
-    axes.set(xlim=(0.5, len(lines) + 0.5), ylim=ky_ends(n_lines)[::-1])
-    label_axes(axes, axis, KY_LABEL)
-    legend_above(figure, 2)
+    axes.set(xlim=(0.5, len(lines) + 0.5), ylim=style.ky_ends(n_lines)[::-1])
+    style.label_axes(axes, axis, style.KY_LABEL)
+    style.legend_above(figure, 2)
     return figure
 
 
@@ -121,14 +99,14 @@ def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
     n_start : int
         How many of ``lines`` were given before the design began; they are there from the first row on.
     """
-    ky = ky_coordinates(lines, n_lines)
+    ky = style.ky_coordinates(lines, n_lines)
     begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
     end = len(lines) + 0.5
-    figure = empty_figure(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
+    figure = style.empty_figure(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
     axes = figure.subplots()
     chosen = np.arange(len(lines)) >= n_start
     edges = np.arange(n_lines + 1) - n_lines // 2 - 0.5
-    for group, colour, label in ((~chosen, START, "start lines"), (chosen, INK, "measured before")):
+    for group, colour, label in ((~chosen, style.START, "start lines"), (chosen, style.INK, "measured before")):
         if group.any():
             tops = np.full(n_lines, np.nan)
             tops[np.asarray(lines)[group]] = begins[group] - 0.5
@@ -137,10 +115,10 @@ def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
     new = begins[chosen]
     width = max(1.0, n_lines / 180)  # seen also where a line is thinner than a dot of the print
     axes.bar(ky[chosen], np.ones(len(new)), width, bottom=new - 0.5, color=PALETTE[1], linewidth=0, label="new line")
-    axes.set(xlim=ky_ends(n_lines), ylim=(end, max(n_start, 1) - 0.5))
-    label_axes(axes, KY_LABEL, "lines measured")
+    axes.set(xlim=style.ky_ends(n_lines), ylim=(end, max(n_start, 1) - 0.5))
+    style.label_axes(axes, style.KY_LABEL, "lines measured")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_above(figure, 3)
+    style.legend_above(figure, 3)
     return figure
 
 
@@ -159,13 +137,13 @@ def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, fi
         Acquisition number of the first step, so that the axis agrees with `acquisition_order`.
     """
     n_steps, n_lines = scores.shape
-    low, high = ky_ends(n_lines)
+    low, high = style.ky_ends(n_lines)
     finite = scores[np.isfinite(scores)]
     least, most = float(finite.min()), float(finite.max())
     wide = least > 0 and most > _WIDE_RANGE * least
-    figure = empty_figure(height=3.4)
+    figure = style.empty_figure(height=3.4)
     axes = figure.subplots()
-    axes.set_facecolor(BLANK)
+    axes.set_facecolor(style.BLANK)
     drawn = axes.imshow(
         np.ma.masked_invalid(scores.T),
         extent=(first_order - 0.5, first_order + n_steps - 0.5, high, low),
@@ -177,13 +155,13 @@ def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, fi
     size = float(np.clip(400 / max(n_steps, n_lines), 3, 6))
     dots: dict[str, Any] = {"markersize": size, "markeredgewidth": size / 8, "markeredgecolor": "white"}
     steps = np.arange(first_order, first_order + n_steps)
-    axes.plot(steps, ky_coordinates(chosen, n_lines), "o", color=PALETTE[1], label="chosen line", **dots)
-    label_axes(axes, CHOICE_ORDER, KY_LABEL)
-    bar = colour_bar(figure, drawn, axes, unit, pad=0.01, aspect=30)
+    axes.plot(steps, style.ky_coordinates(chosen, n_lines), "o", color=PALETTE[1], label="chosen line", **dots)
+    style.label_axes(axes, style.CHOICE_ORDER, style.KY_LABEL)
+    bar = style.colour_bar(figure, drawn, axes, unit, pad=0.01, aspect=30)
     if wide:
-        plain_numbers(bar.ax.yaxis)
-    axes.fill_between([], [], color=BLANK, label="not a candidate")
-    legend_above(figure, 2)
+        style.plain_numbers(bar.ax.yaxis)
+    axes.fill_between([], [], color=style.BLANK, label="not a candidate")
+    style.legend_above(figure, 2)
     return figure
 
 
@@ -206,27 +184,27 @@ def score_profiles(
         Acquisition number of step 0.
     """
     n_lines = scores.shape[1]
-    ky = ky_coordinates(np.arange(n_lines), n_lines)
-    figure = empty_figure(height=1.15 * len(steps) + 0.5)
+    ky = style.ky_coordinates(np.arange(n_lines), n_lines)
+    figure = style.empty_figure(height=1.15 * len(steps) + 0.5)
     rows = figure.subplots(len(steps), 1, squeeze=False, sharex=True)[:, 0]
     for axes, step in zip(rows, steps, strict=True):
         values, line = scores[step], chosen[step]
-        starts, widths = runs(np.isnan(values))
+        starts, widths = style.runs(np.isnan(values))
         whole = axes.get_xaxis_transform()
-        axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=BLANK, linewidth=0, zorder=0)
-        axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
+        axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=style.BLANK, linewidth=0, zorder=0)
+        axes.axvline(0, color=style.GREY, linewidth=0.8, linestyle=":")
         axes.plot(ky, values, color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
         axes.plot(ky[line], values[line], "o", color=PALETTE[1], markersize=5)
         title = f"line {first_order + step}: ky = {ky[line]:+d} chosen"
-        axes.set_title(title, fontsize=SMALL, loc="left", color=PALETTE[1])
-        label_axes(axes)
+        axes.set_title(title, fontsize=style.SMALL, loc="left", color=PALETTE[1])
+        style.label_axes(axes)
         finite = values[np.isfinite(values)]
         if finite.size:
             room = 0.15 * (float(np.ptp(finite)) or 1.0)
             axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
-    rows[-1].set_xlim(ky_ends(n_lines))
-    rows[-1].set_xlabel(KY_LABEL, fontsize=LABEL)
-    figure.supylabel(plain_text(unit), fontsize=LABEL)
+    rows[-1].set_xlim(style.ky_ends(n_lines))
+    rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
+    figure.supylabel(style.plain_text(unit), fontsize=style.LABEL)
     return figure
 
 
@@ -240,7 +218,7 @@ def plane_masks(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     """
     figure, cells = _planes(len(masks))
     for axes, (title, mask) in zip(cells, masks.items(), strict=True):
-        _draw_plane(axes, f"{title}\n{size_of(mask, 'samples')}", mask.astype(int), **_FLAGS)
+        _draw_plane(axes, f"{title}\n{style.size_of(mask, 'samples')}", mask.astype(int), **_FLAGS)
     return figure
 
 
@@ -262,10 +240,10 @@ def plane_growth(order: Sequence[int], shape: tuple[int, int], counts: Sequence[
         panel = np.zeros(shape[0] * shape[1], dtype=int)
         panel[list(order[:before])] = 1
         panel[list(order[before:count])] = 2 if before else 1
-        _draw_plane(axes, size_of(panel > 0, "samples"), panel.reshape(shape), **_FLAGS)
+        _draw_plane(axes, style.size_of(panel > 0, "samples"), panel.reshape(shape), **_FLAGS)
     if several:
-        marks = [Patch(color=colour) for colour in (INK, PALETTE[1])]
-        legend_below(figure, marks, ("measured before", "added since the panel before"))
+        marks = [Patch(color=colour) for colour in (style.INK, PALETTE[1])]
+        style.legend_below(figure, marks, ("measured before", "added since the panel before"))
     return figure
 
 
@@ -284,7 +262,7 @@ def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
     scale = LogNorm(largest * 10.0**-DECADES, largest)
     for axes, (title, values) in zip(cells, maps.items(), strict=True):
         drawn = _draw_plane(axes, title, np.where(values > 0, values, np.nan), norm=scale, cmap="viridis")
-    colour_bar(figure, drawn, cells, unit, shrink=0.8)
+    style.colour_bar(figure, drawn, cells, unit, shrink=0.8)
     return figure
 
 
@@ -302,28 +280,28 @@ def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int])
     for axes, (title, numbers) in zip(cells, places.items(), strict=True):
         panel = np.full(shape[0] * shape[1], np.nan)
         panel[list(numbers)] = list(numbers.values())
-        colour_bar(figure, _draw_plane(axes, title, panel.reshape(shape), cmap="viridis"), axes, "", shrink=0.8)
+        style.colour_bar(figure, _draw_plane(axes, title, panel.reshape(shape), cmap="viridis"), axes, "", shrink=0.8)
     return figure
 
 
-_FLAGS: dict[str, Any] = {"cmap": ListedColormap([BLANK, INK, PALETTE[1]]), "vmin": 0, "vmax": 2}
+_FLAGS: dict[str, Any] = {"cmap": ListedColormap([style.BLANK, style.INK, PALETTE[1]]), "vmin": 0, "vmax": 2}
 
 
 def _planes(count: int, legend: bool = False) -> tuple[Figure, list[Axes]]:
     across = min(count, 3)
-    return grid_of_axes(count, across, 1.75 * -(-count // across) + 0.3 + 0.25 * legend)
+    return style.grid_of_axes(count, across, 1.75 * -(-count // across) + 0.3 + 0.25 * legend)
 
 
 def _draw_plane(axes: Axes, title: str, panel: NDArray[np.generic], **scale: Any) -> AxesImage:
     """Draw an array over the plane, with the ends and the middle of both axes named; NaN stays blank."""
-    axes.set_facecolor(BLANK)
-    axes.set_title("\n".join(plain_text(part) for part in title.split("\n")), fontsize=SMALL)
+    axes.set_facecolor(style.BLANK)
+    axes.set_title("\n".join(style.plain_text(part) for part in title.split("\n")), fontsize=style.SMALL)
     for axis, name, count in ((axes.yaxis, "ky", panel.shape[0]), (axes.xaxis, "kz", panel.shape[1])):
         axis.set_ticks(sorted({-(count // 2), 0, count - 1 - count // 2}))
-        axis.set_label_text(name, fontsize=SMALL)
+        axis.set_label_text(name, fontsize=style.SMALL)
         axis.labelpad = 1
-    axes.tick_params(labelsize=SMALL, length=2)
-    return axes.imshow(panel, extent=extent(panel.shape), interpolation="nearest", **scale)
+    axes.tick_params(labelsize=style.SMALL, length=2)
+    return axes.imshow(panel, extent=style.extent(panel.shape), interpolation="nearest", **scale)
 
 
 def trajectory_curves(
@@ -346,7 +324,7 @@ def trajectory_curves(
     rows, columns = shape
     figure, cells = _panels(len(sets), 2, rows / columns, below=0.6)
     for axes, (title, each) in zip(cells, sets.items(), strict=True):
-        frame = Rectangle((-columns / 2, -rows / 2), columns, rows, fill=False, edgecolor=DOT, linewidth=0.5)
+        frame = Rectangle((-columns / 2, -rows / 2), columns, rows, fill=False, edgecolor=style.DOT, linewidth=0.5)
         axes.add_patch(frame)
         _draw_shots(axes, each[1:], 3 / np.sqrt(len(each)))
         axes.add_collection(LineCollection([each[0, :, ::-1]], colors=PALETTE[1], linewidths=1.5))
@@ -354,17 +332,17 @@ def trajectory_curves(
         axes.set(xlim=(-1.03 * columns / 2, 1.03 * columns / 2), ylim=(1.03 * rows / 2, -1.03 * rows / 2))
         twice = f"{100 * conjugate_coverage(each).redundancy:.0f} % measured as k and \N{MINUS SIGN}k"
         counts = f"kx\n{count_text(len(each), 'shot')} of {each.shape[1]} samples\n{twice}"
-        label_axes(axes, counts, title=title, **_NOTE)
-    cells[0].set_ylabel(f"{_DOWN}{KY_LABEL}", fontsize=SMALL, color=GREY)
+        style.label_axes(axes, counts, title=title, **_NOTE)
+    cells[0].set_ylabel(f"{_DOWN}{style.KY_LABEL}", fontsize=style.SMALL, color=style.GREY)
     others, marked = cells[0].collections
     curves = [marked] if all(len(each) == 1 for each in sets.values()) else [marked, others]
-    legend_below(figure, curves, [first, "the others"][: len(curves)], min(len(cells), 2))
+    style.legend_below(figure, curves, [first, "the others"][: len(curves)], min(len(cells), 2))
     return figure
 
 
 def _draw_shots(axes: Axes, shots: NDArray[np.floating], width: float) -> None:
     thin = float(np.clip(width, 0.3, 1.0))
-    axes.add_collection(LineCollection(list(shots[:, :, ::-1]), colors=INK, linewidths=thin))
+    axes.add_collection(LineCollection(list(shots[:, :, ::-1]), colors=style.INK, linewidths=thin))
     axes.set_aspect("equal")
 
 
@@ -383,15 +361,15 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
         drawn = _draw_spread(axes, spread)
         lobe = f"largest side lobe {largest_side_lobe(spread).decibels:.1f} dB"
-        label_axes(axes, f"{_FROM_POINT}\n{lobe}", title=title, **_NOTE)
-    cells[0].set_ylabel(f"{_DOWN}{_FROM_POINT}", fontsize=SMALL, color=GREY)
+        style.label_axes(axes, f"{_FROM_POINT}\n{lobe}", title=title, **_NOTE)
+    cells[0].set_ylabel(f"{_DOWN}{_FROM_POINT}", fontsize=style.SMALL, color=style.GREY)
     place = {"location": "bottom", "shrink": 0.6, "aspect": 30}
-    colour_bar(figure, drawn, cells, "modulus below the peak (dB)", SMALL, **place)
+    style.colour_bar(figure, drawn, cells, "modulus below the peak (dB)", style.SMALL, **place)
     return figure
 
 
 def _draw_spread(axes: Axes, spread: NDArray[Any]) -> AxesImage:
-    scale: dict[str, Any] = {"cmap": "viridis", "vmin": _FLOOR, "vmax": 0.0, "extent": extent(spread.shape)}
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": _FLOOR, "vmax": 0.0, "extent": style.extent(spread.shape)}
     return axes.imshow(_decibels(spread), interpolation="none", **scale)
 
 
@@ -422,13 +400,15 @@ def angle_scores(
     degrees = np.degrees(angles)
     figure, cells = _panels(len(scores), len(scores), 0.8, below=0.6)
     for axes, (title, each) in zip(cells, scores.items(), strict=True):
-        axes.plot(degrees, each, color=INK, linewidth=1.0, marker=".", markersize=2)
+        axes.plot(degrees, each, color=style.INK, linewidth=1.0, marker=".", markersize=2)
         low = float(np.nanmin(each)) if np.isfinite(each).any() else 0.0
         there = degrees[measured[title]]
         axes.plot(there, np.full(len(there), low), "|", color=PALETTE[1], markersize=8)
-        label_axes(axes, "angle (degrees)", title=title, **_NOTE)
-    cells[0].set_ylabel(plain_text(f"score ({unit})" if unit else "score"), fontsize=SMALL, color=GREY)
-    legend_below(figure, cells[0].lines, ["score of an angle", "measured angle"], min(len(cells), 2))
+        style.label_axes(axes, "angle (degrees)", title=title, **_NOTE)
+    cells[0].set_ylabel(
+        style.plain_text(f"score ({unit})" if unit else "score"), fontsize=style.SMALL, color=style.GREY
+    )
+    style.legend_below(figure, cells[0].lines, ["score of an angle", "measured angle"], min(len(cells), 2))
     return figure
 
 
@@ -438,8 +418,8 @@ def _panels(count: int, columns: int, tallness: float, *, below: float) -> tuple
     Eight tenths of an inch are for a panel's title, ticks and lines below it.
     """
     across = min(count, max(columns, 1))
-    each = min(WIDTH / across, 3.2)
-    return grid_of_axes(count, across, -(-count // across) * (each * tallness + 0.8) + below, across * each + 0.3)
+    each = min(style.WIDTH / across, 3.2)
+    return style.grid_of_axes(count, across, -(-count // across) * (each * tallness + 0.8) + below, across * each + 0.3)
 
 
 def mask_with_spread(
@@ -460,31 +440,33 @@ def mask_with_spread(
     """
     lobe = largest_side_lobe(spread).place
     if spread.ndim == 1:
-        figure = empty_figure(height=3.0)
+        figure = style.empty_figure(height=3.0)
         above, below = figure.subplots(2, 1, height_ratios=(1, 4))
         _draw_lines(above, mask)
-        above.set_xlabel(KY_LABEL, fontsize=SMALL)
+        above.set_xlabel(style.KY_LABEL, fontsize=style.SMALL)
         decibels, middle = _decibels(spread), len(spread) // 2
         below.plot(np.arange(len(spread)) - middle, np.maximum(decibels, _FLOOR), color=PALETTE[0], linewidth=1)
         if any(lobe):
             below.plot(lobe, decibels[lobe[0] + middle], "o", color=PALETTE[1], markersize=5)
-        below.set(xlim=ky_ends(len(spread)), ylim=(_FLOOR, 2))
-        label_axes(below, f"{_FROM_POINT}, along ky", "point spread (dB)", size=SMALL)
+        below.set(xlim=style.ky_ends(len(spread)), ylim=(_FLOOR, 2))
+        style.label_axes(below, f"{_FROM_POINT}, along ky", "point spread (dB)", size=style.SMALL)
     else:
-        figure = empty_figure(height=WIDTH / 2 * 0.8 * min(spread.shape[0] / spread.shape[1], 2.0) + 1.1)
+        figure = style.empty_figure(height=style.WIDTH / 2 * 0.8 * min(spread.shape[0] / spread.shape[1], 2.0) + 1.1)
         left, right = figure.subplots(1, 2)
         if shots is None:
-            left.imshow(mask, extent=extent(mask.shape), interpolation="none", **_FLAGS)
+            left.imshow(mask, extent=style.extent(mask.shape), interpolation="none", **_FLAGS)
         else:
             _draw_shots(left, shots, 3 / np.sqrt(len(shots)))
-            west, east, south, north = extent(spread.shape)
+            west, east, south, north = style.extent(spread.shape)
             left.set(xlim=(west, east), ylim=(south, north))
         across = "kz" if shots is None else "kx"
-        label_axes(left, f"{across} (cycles per field of view)", f"{_DOWN}{KY_LABEL}", size=SMALL)
+        style.label_axes(left, f"{across} (cycles per field of view)", f"{_DOWN}{style.KY_LABEL}", size=style.SMALL)
         drawn = _draw_spread(right, spread)
         if any(lobe):
             right.plot(lobe[1], lobe[0], "o", markersize=9, markerfacecolor="none", markeredgecolor=PALETTE[1])
-        label_axes(right, _FROM_POINT, size=SMALL)
-        colour_bar(figure, drawn, right, "point spread (dB)", SMALL, location="bottom", shrink=0.9, aspect=30)
-    figure.suptitle("\n".join(plain_text(line, width=78) for line in title.split("\n")), fontsize=SMALL)
+        style.label_axes(right, _FROM_POINT, size=style.SMALL)
+        style.colour_bar(
+            figure, drawn, right, "point spread (dB)", style.SMALL, location="bottom", shrink=0.9, aspect=30
+        )
+    figure.suptitle("\n".join(style.plain_text(line, width=78) for line in title.split("\n")), fontsize=style.SMALL)
     return figure
