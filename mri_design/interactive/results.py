@@ -28,9 +28,8 @@ from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.image_sections import frame_of, layout_of
 from mri_design.runs.measure import DrawnImage, RegionMean
-from mri_design.runs.recon.report import report_reconstruction, report_volume
-from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.recon.volume import VolumeResult
+from mri_design.runs.recon.report import report_reconstruction
+from mri_design.runs.recon.volume import ReconResult, VolumeResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError
@@ -411,10 +410,9 @@ class ScanVolume(ScanImage):
 def image_of(result: ReconResult | VolumeResult, told: Told) -> ScanImage:
     """What was reconstructed as an image, or of several slices as a volume."""
     images, covered = tuple(result.images), result.coverage
-    if isinstance(result, VolumeResult):
-        write = partial(report_volume, result=result)
-        return ScanVolume(result.known, result.mask, images, told, write, result, coverage=covered)
     write = partial(report_reconstruction, result=result)
+    if isinstance(result, VolumeResult):
+        return ScanVolume(result.known, result.mask, images, told, write, result, coverage=covered)
     return ScanImage(result.known, result.mask, images, told, write, coverage=covered)
 
 

@@ -24,8 +24,8 @@ from mri_design.evaluation.plots.panels import Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.notices import say_once
 from mri_design.runs.export import ExportRequest, export_run
-from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
-from mri_design.runs.recon.volume import KeptSlices, VolumeResult
+from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
+from mri_design.runs.recon.volume import KeptSlices, ReconResult, VolumeResult
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.stored_run import write_made_files
 from mri_design.scan.data import KSpaceData, TrajectoryData

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import OBJECT, ranked
 from mri_design.evaluation.page import Block, FirstPicture, ReportFigure, ReportTable, Section, saved_figure
@@ -32,7 +31,7 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, pixel_of
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, KnownSlice, NamedImage, pixel_of
 from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import Orientation
 from mri_design.scan.sampling import gapless_run, line_pattern
@@ -63,7 +62,7 @@ def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
     return orientation if candidates.name == "lines" else "no-lines"
 
 
-def frame_of(known: KnownScan | KnownSamples) -> Frame:
+def frame_of(known: KnownSlice) -> Frame:
     """How images of a slice lie on the page, and how large their pixels are."""
     layout: Layout = "no-lines"
     if isinstance(known, KnownScan):
@@ -132,84 +131,65 @@ def with_ranks(rows: Rows, noise: float | None, of_all: bool) -> Rows:
 
 
 def image_sections(
-    folder: RunFolder,
-    images: Sequence[NamedImage],
-    reference: Array | None,
-    frame: Frame,
-    rows: Rows,
-    noise: float | None = None,
-    about: str | None = None,
+    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], rows: Rows, about: str | None = None
 ) -> list[Section]:
-    """Figures of reconstructions: images, error maps on one scale, error bars.
+    """Figures of reconstructions: images, error maps on one scale, error bars, and what noise does to the first.
 
     Parameters
     ----------
     folder : RunFolder
         Where to.
+    known : KnownSlice
+        The slice, and what errors are measured against.
     images : sequence of NamedImage
         Images to show.
-    reference : complex array, shape (ky, kx), or None
-        Image that errors are measured against.
-    frame : Frame
-        How the image lies on the page, and how large its pixels are.
     rows : list of mappings
         `metric_rows` of the images.
-    noise : float, optional
-        Error that the reference's own noise makes, see `reference_noise`; None for a true image.
     about : str, optional
         In the place of what the table's caption says of errors and acceleration of lines.
     """
+    reference, frame, noisy = known.shown_reference, frame_of(known), known.reference_noise is not None
+    if about is None and known.given is not None:
+        about = known.given.caption
+    if about is None:
+        against = "Errors are relative to the reference"
+        against = "There is no fully sampled image to measure errors against" if reference is None else against
+        about = f"{against}; acceleration counts centre lines."
     panels = [] if reference is None else [ImagePanel(reference, "reference")]
     panels += [
         ImagePanel(one.reconstruction.image, one.name, metric_caption(one.error.found, one.errors)) for one in images
     ]
-    modulus = bool(images[0].error.against)
-    if about is None:
-        about = "There is no fully sampled image to measure errors against; acceleration counts centre lines."
-        if reference is not None:
-            about = "Errors are relative to the reference; acceleration counts centre lines."
     blocks: list[Block] = [
-        ReportTable(rows, about) if reference is None else error_table(rows, about, noisy=noise is not None),
+        ReportTable(rows, about) if reference is None else error_table(rows, about, noisy=noisy),
         saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), f"{GREY_SCALE}."),
     ]
     if reference is not None:
-        noisy = "" if noise is None else " The reference's noise is in them too, everywhere, but not in the numbers."
+        modulus = bool(images[0].error.against)
         compared = [ImagePanel(one.reconstruction.image, one.name, error_caption(one.error.found)) for one in images]
-        blocks.append(
-            saved_figure(
-                folder,
-                "errors",
-                lambda: plots.error_maps(compared, reference, frame, modulus=modulus),
-                f"Errors of the {images[0].error.of} on one scale. Structure in them is structure that is missing."
-                + noisy,
-            )
+        caption = f"Errors of the {images[0].error.of} on one scale. Structure in them is structure that is missing."
+        caption += " The reference's noise is in them too, everywhere, but not in the numbers." if noisy else ""
+        drawn = saved_figure(
+            folder, "errors", lambda: plots.error_maps(compared, reference, frame, modulus=modulus), caption
         )
+        blocks.append(drawn)
     for named in images:
         if named.reconstruction.std is None:
             continue
         scale = named.reconstruction.std_factor
         caption = "Posterior standard deviation of each complex pixel."
         if reference is not None:
-            caption = "Error bars beside the actual error, one scale" + (
-                "." if scale is None else f"; they are {scale}."
-            )
-            caption += (
-                "" if noise is None else " The actual error holds the reference's noise, which error bars do not."
-            )
+            caption = f"Error bars beside the actual error, one scale{'' if scale is None else f'; they are {scale}'}."
+            caption += " The actual error holds the reference's noise, which error bars do not." if noisy else ""
         blocks.append(error_bars_figure(folder, named.reconstruction, reference, frame, caption, named.error))
-    return [Section("Reconstruction", blocks), *noise_sections(folder, images[0].reconstruction.noise, frame)]
-
-
-def noise_sections(folder: RunFolder, noise: NoiseMap | None, frame: Frame) -> list[Section]:
-    """The report's section about what noise does to the image, where the run made such a map."""
-    if noise is None:
-        return []
-    caption = (
-        f"{str(noise)[0].upper()}{str(noise)[1:]}: the noise of a pixel over that of the complete scan, over the root "
-    )
-    caption += "of the acceleration (g_factor.npy); noise.npy has the standard deviation in the image's units."
-    drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, frame), caption)
-    return [Section("Noise and g-factor", [drawn])]
+    sections = [Section("Reconstruction", blocks)]
+    if (noise := images[0].reconstruction.noise) is not None:
+        caption = (
+            f"{str(noise)[0].upper()}{str(noise)[1:]}: the noise of a pixel over that of the complete scan, over the "
+            "root of the acceleration (g_factor.npy); noise.npy has the standard deviation in the image's units."
+        )
+        drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, frame), caption)
+        sections.append(Section("Noise and g-factor", [drawn]))
+    return sections
 
 
 def error_bars_figure(
@@ -223,94 +203,71 @@ def error_bars_figure(
     """The error bars of an image that has some, beside its actual error where there is a reference."""
     image, std = result.image, result.std
     assert std is not None
-    both = [
-        "" if value is None else f"{percent(value)} {name}"
-        for name, value in (("predicted", error.predicted), ("found", error.found))
-    ]
-    captions = both[0], both[1]
+    pair = {"predicted": error.predicted, "found": error.found}
+    predicted, found = ("" if value is None else f"{percent(value)} {name}" for name, value in pair.items())
+    captions = predicted, found
     return saved_figure(folder, "std", lambda: plots.std_maps(std, image, reference, frame, captions), caption)
 
 
-def save_images(folder: RunFolder, result: Reconstruction, rows: Rows, reference: Array | None = None) -> None:
-    """Write recon.npy, metrics.csv, and error bars, noise and draws where there are some; an earlier run's do not stay.
+def save_images(
+    folder: RunFolder, result: Reconstruction, rows: Rows, reference: Array | None = None, maps: Array | None = None
+) -> None:
+    """Write recon.npy, metrics.csv, and of error bars, noise, draws and coil maps (coil, ky, kx) those that there are.
 
-    Images are in the input's units (`PreparedScan.image_unit`). Beside draws stands the reference, where there is one,
-    against which errors of regions are measured.
+    Those of an earlier run do not stay. Images are in the input's units (`PreparedScan.image_unit`). Beside draws
+    stands the reference, where there is one, against which errors of regions are measured.
     """
-    folder.write_image("recon.npy", np.asarray(result.image, dtype=np.complex64))
-    noise = result.noise
+    noise, drawn = result.noise, result.draws
     of_pixels = {
         "std.npy": result.std,
         "noise.npy": None if noise is None else noise.std,
         "g_factor.npy": None if noise is None else noise.g_factor,
     }
-    for name, values in of_pixels.items():
-        if values is not None:
+    images = {"recon.npy": result.image, DRAWS: drawn, REFERENCE: None if drawn is None else reference, COIL_MAPS: maps}
+    for name, values in {**of_pixels, **images}.items():
+        if values is None:
+            folder.remove(name)
+        elif name in of_pixels:
             folder.write_std(name, values)
         else:
-            folder.remove(name)
-    for name, images in {DRAWS: result.draws, REFERENCE: None if result.draws is None else reference}.items():
-        if images is not None:
-            folder.write_image(name, np.asarray(images, dtype=np.complex64))
-        else:
-            folder.remove(name)
+            folder.write_image(name, np.asarray(values, dtype=np.complex64))
     folder.write_table("metrics.csv", rows)
 
 
-def save_coil_maps(folder: RunFolder, maps: Array | None, frame: Frame, source: str) -> list[Section]:
-    """Write coil_maps.npy and return the report's section about them; nothing of one coil.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        Where to.
-    maps : complex array, shape (coil, ky, kx), or None
-        Of the coils of the scan's file. Maps of an earlier run do not stay beside another image.
-    frame : Frame
-        How the image lies on the page, and how large its pixels are.
-    source : str
-        Where they are from, in words.
-    """
-    if maps is None:
-        folder.remove(COIL_MAPS)
-        return []
-    folder.write_image(COIL_MAPS, np.asarray(maps, dtype=np.complex64))
-    return coil_map_sections(folder, maps, frame, source)
-
-
-def coil_map_sections(folder: RunFolder, maps: Array | None, frame: Frame, source: str) -> list[Section]:
-    """The report's section about the coil maps (coil, ky, kx) of a slice; parameters are those of `save_coil_maps`."""
+def coil_map_sections(folder: RunFolder, known: KnownSlice) -> list[Section]:
+    """The report's section about the coil maps of a slice; nothing of one coil."""
+    maps, frame = known.scan.maps_as_read, frame_of(known)
     if maps is None:
         return []
-    panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps, 1)]
-    caption = f"Magnitude of the coil sensitivity maps, {source}, on one grey scale, coils as the scan's file has them."
+    panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps[0], 1)]
+    caption = (
+        f"Magnitude of the coil sensitivity maps, {known.scan.maps_source}, on one grey scale, coils as the scan's "
+        "file has them."
+    )
     drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), caption)
     return [Section("Coil maps", [drawn])]
 
 
-def reconstruction_rows(known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
-    """Rows of metrics.csv of images that were made from ``lines``; parameters are those of `save_reconstruction`."""
+def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
+    """Rows of metrics.csv of images that were made from ``lines``, or from samples along a trajectory."""
+    if isinstance(known, KnownSamples):
+        return metric_rows(images, {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)})
+    assert isinstance(known, KnownScan)
     counted = KINDS[known.slice_model.candidates.name].counted
     rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
     return with_ranks(rows, known.reference_noise, known.holds_reference(lines))
 
 
-def sample_rows(known: KnownSamples, images: Sequence[NamedImage]) -> Rows:
-    """Rows of metrics.csv of images that were made from samples along a trajectory."""
-    return metric_rows(images, {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)})
-
-
 def save_reconstruction(
-    folder: RunFolder, known: KnownScan, images: Sequence[NamedImage], lines: Sequence[int], about: str | None = None
+    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int], about: str | None = None
 ) -> list[Section]:
     """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
 
     Parameters
     ----------
     folder : RunFolder
-        Where to: recon.npy, std.npy where error bars are known, metrics.csv, figures, of several coils coil_maps.npy,
-        and where draws are asked for draws.npy and reference.npy.
-    known : KnownScan
+        Where to: files of `save_images`, and figures.
+    known : KnownSlice
         The slice, and what errors are measured against.
     images : sequence of NamedImage
         The run's own image, then others to compare it with.
@@ -319,16 +276,12 @@ def save_reconstruction(
     about : str, optional
         Caption of the table, see `image_sections`.
     """
-    if about is None and known.given is not None:
-        about = known.given.caption
-    rows = reconstruction_rows(known, images, lines)
-    save_images(folder, images[0].reconstruction, rows, known.shown_reference)
-    frame = frame_of(known)
-    maps = known.scan.maps_as_read
+    rows, made, maps = image_rows(known, images, lines), images[0].reconstruction, known.scan.maps_as_read
+    save_images(folder, made, rows, known.shown_reference, None if maps is None else maps[0])
     return [
-        *image_sections(folder, images, known.shown_reference, frame, rows, known.reference_noise, about),
-        *save_coil_maps(folder, None if maps is None else maps[0], frame, known.scan.maps_source),
-        *companion_sections(folder, images[0].reconstruction, frame),
+        *image_sections(folder, known, images, rows, about),
+        *coil_map_sections(folder, known),
+        *companion_sections(folder, made, frame_of(known)),
     ]
 
 
@@ -528,7 +481,8 @@ def mask_picture(frame: Frame, readouts: Readouts, mask: NDArray[np.bool_], stra
     if isinstance(readouts, LineReadouts):
         cells = np.broadcast_to(mask[:, np.newaxis], readouts.grid)
         caption = f"{count} of {size} lines of k-space are measured (white)"
-        centre = _centre(mask)
+        low, high = gapless_run(mask, size // 2)
+        centre = high - low + 1
         caption += f", {centre} of them at the centre without a gap." if centre > 1 else "."
     elif isinstance(readouts, PlaneReadouts):
         cells, caption = mask, f"{count} of {size} samples (ky, kz) are measured (white)."
@@ -631,16 +585,6 @@ def _picture(
         ramp=ramp,
         top=told,
     )
-
-
-def _centre(mask: NDArray[np.bool_]) -> int:
-    """Lines without a gap around the one through the centre of k-space; 0 where that is not measured."""
-    missing = np.flatnonzero(~mask)
-    dc = len(mask) // 2
-    if not mask[dc]:
-        return 0
-    below, above = missing[missing < dc], missing[missing > dc]
-    return int((above[0] if len(above) else len(mask)) - (below[-1] if len(below) else -1) - 1)
 
 
 def _cells(readouts: ShotReadouts, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

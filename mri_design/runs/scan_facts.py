@@ -185,26 +185,6 @@ def tell_calibration(
         progress.warn(most)
 
 
-def left_out_settings(scan: Scan) -> dict[str, object]:
-    """Part of the scan and what was left out of it, chosen series included, for a manifest; empty without either."""
-    told = {
-        "part_of_scan": part_of_scan(scan.header),
-        "left_out_of_scan": left_out(scan.header),
-        "centre_of_kspace": scan.header.get(CENTRE),
-    }
-    return {name: entry for name, entry in told.items() if entry}
-
-
-def left_out_summary(scan: Scan) -> dict[str, object]:
-    """`left_out_settings` for a report's table."""
-    told = {
-        "part of the scan": part_of_scan(scan.header),
-        _LEFT_OUT: left_out_text(left_out(scan.header)),
-        "centre of k-space": scan.header.get(CENTRE),
-    }
-    return {row: text for row, text in told.items() if text}
-
-
 def facts_of_all(
     images: Iterable[ReferenceSlice], judged: Iterable[ReferenceSlice] = ()
 ) -> tuple[dict[str, object], dict[str, object]]:
@@ -245,40 +225,6 @@ def _alike(told: Mapping[str, str]) -> str:
     return next(iter(told.values())) if len({*told.values()}) == 1 else _by_name(told)
 
 
-def calibration_settings(scan: PreparedScan) -> dict[str, object]:
-    """Sources of noise and coil maps, and what the file says about either, for a manifest."""
-    details = {name: text for name, text in scan.data.header.items() if name in _CALIBRATION}
-    return {"noise_source": scan.noise_source, "coil_maps_source": scan.maps_source, **details}
-
-
-def calibration_summary(scan: PreparedScan | PreparedSamples) -> dict[str, object]:
-    """`calibration_settings` for a report's table."""
-    heard = scan.data.header.get(NOISE_WITNESSES)
-    coils = "; ".join(scan.data.header[entry] for entry in (DEAD_COILS, COMPRESSED) if entry in scan.data.header)
-    return {
-        "noise": scan.noise_source,
-        **({"noise by place": heard} if heard else {}),
-        **({"coils": coils} if coils else {}),
-        "coil maps": scan.maps_source,
-    }
-
-
-def typical_unit(unit: float | Array) -> float:
-    """One number for a unit that differs from pixel to pixel: its root mean square, as noise adds up."""
-    return float(np.sqrt(np.mean(np.square(unit, dtype=np.float64))))
-
-
-def level_settings(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
-    """Noise and signal level in force, for a manifest; ``unit`` takes them to images' units."""
-    return {"noise_sd_per_real_component": float(np.sqrt(noise_variance)) * unit, "signal_level": float(signal) * unit}
-
-
-def level_summary(noise_variance: float, signal: float, unit: float) -> dict[str, object]:
-    """`level_settings` for a report's table."""
-    levels = level_settings(noise_variance, signal, unit)
-    return dict(zip(("noise sd per real component", "signal level"), levels.values(), strict=True))
-
-
 @briefly
 @dataclass(frozen=True)
 class NamedImage:
@@ -302,43 +248,15 @@ class NamedImage:
     error: RelativeError = field(default_factory=RelativeError)
 
 
-def _against(name: str, made: Reconstruction, given: FittedReference) -> NamedImage:
-    """An image in the input's units held against that of a file, whose phase is not compared."""
-    errors = measure(made.image, given.image)
-    complex_error = made.predicted_error
-    predicted = None if complex_error is None else OF_MODULUS * complex_error
-    return NamedImage(name, made, errors, RelativeError(predicted, errors.relative_l2, against=given.name))
-
-
-def _with_plain(
-    named: NamedImage,
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    unit: float | Array,
-    judge: Callable[[str, Reconstruction], NamedImage],
-) -> list[NamedImage]:
-    """An image and, where it is not that itself, the zero-filled one: what the lines show without a model.
-
-    Of shots this is the gridded image. Both are in the input's units, to which ``unit`` takes images.
-    """
-    if named.name in (ZERO_FILLED, GRIDDED):
-        return [named]
-    plain = Reconstruction(
-        np.asarray(slice_model.plain_image(lines) * unit), None, Convergence(Status.CONVERGED, 0, 0.0)
-    )
-    return [named, judge(GRIDDED if isinstance(slice_model.candidates, ShotReadouts) else ZERO_FILLED, plain)]
-
-
-@briefly
-@dataclass(frozen=True)
-class KnownScan:
-    """One slice of a scan, and what a run knew about it before it began.
+@dataclass(frozen=True, kw_only=True)
+class KnownSlice:
+    """One slice, on a grid or along a trajectory, and what a run knew about it before it began.
 
     Parameters
     ----------
-    data : KSpaceData
-        The slice as read.
-    scan : PreparedScan
+    data : KSpaceData or TrajectoryData
+        The slice as read; of a trajectory the readouts that are used.
+    scan : PreparedScan or PreparedSamples
         Calibrated.
     slice_model : MRSlice
         As models take it.
@@ -352,28 +270,13 @@ class KnownScan:
         What somebody gave to measure errors against, in the place of ``reference``.
     """
 
-    data: KSpaceData
-    scan: PreparedScan
+    data: KSpaceData | TrajectoryData
+    scan: PreparedScan | PreparedSamples
     slice_model: MRSlice
     signal: float
     reference: Array | None
-    reference_noise: float | None
+    reference_noise: float | None = None
     given: FittedReference | None = None
-
-    @classmethod
-    def of(
-        cls,
-        data: KSpaceData,
-        scan: PreparedScan,
-        slice_model: MRSlice,
-        signal: float,
-        given: FittedReference | None = None,
-    ) -> KnownScan:
-        """The slice with the reference that was given, or that the scan brings, if it brings one."""
-        reference = scan.reference(0) if given is None else None
-        unit = scan.image_unit(0)
-        noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
-        return cls(data, scan, slice_model, signal, reference, noise, given)
 
     @property
     def image_unit(self) -> float | Array:
@@ -399,38 +302,111 @@ class KnownScan:
         own = "the scan's own image from all its lines"
         if self.data.n_coils == 1:
             return own
-        return f"{own}, its coils combined by the {'maps given' if self.scan.maps_from is None else USUAL_MAPS}"
+        estimated = isinstance(self.scan, PreparedScan) and self.scan.maps_from is not None
+        return f"{own}, its coils combined by the {USUAL_MAPS if estimated else 'maps given'}"
+
+    def holds_reference(self, lines: Sequence[int]) -> bool:
+        """Whether these are all lines that the reference was made from, where it is the scan's own image."""
+        on_grid = self.slice_model.candidates.name in ("lines", "plane")
+        return self.reference_noise is not None and on_grid and len(lines) == int(np.sum(self.slice_model.measured))
 
     def judged(self, method: str, made: Reconstruction, lines: Sequence[int]) -> list[NamedImage]:
-        """An image in the input's units, and the zero-filled one, with their errors where there is a truth.
+        """An image in the input's units, and what the lines show without a model, with their errors.
 
-        Nothing is compared with itself: from all lines of a scan that is its own reference there is no zero-filled
-        image beside the run's, and least squares have no errors.
+        The second one is zero-filled, of shots gridded. Nothing is compared with itself: it is missing beside an image
+        of that method, and from all lines of a scan that is its own reference.
         """
-
-        def judge(name: str, one: Reconstruction) -> NamedImage:
-            return self._named(name, one, lines)
-
-        named = judge(method, made)
-        if self.holds_reference(lines):
+        named = self._named(method, made, lines)
+        if named.name in (ZERO_FILLED, GRIDDED) or self.holds_reference(lines):
             return [named]
-        return _with_plain(named, self.slice_model, lines, self.image_unit, judge)
+        image = np.asarray(self.slice_model.plain_image(lines) * self.image_unit)
+        plain = Reconstruction(image, None, Convergence(Status.CONVERGED, 0, 0.0))
+        shots = isinstance(self.slice_model.candidates, ShotReadouts)
+        return [named, self._named(GRIDDED if shots else ZERO_FILLED, plain, lines)]
 
     def _named(self, name: str, made: Reconstruction, lines: Sequence[int]) -> NamedImage:
-        reference, candidates = self.shown_reference, self.slice_model.candidates
-        if self.given is not None:
-            return _against(name, made, self.given)
+        """An image in the input's units with its errors where there is a truth; of a given one no phase is compared."""
+        reference, predicted = self.shown_reference, made.predicted_error
         if reference is None:
-            return NamedImage(name, made, error=RelativeError(made.predicted_error))
-        if self.holds_reference(lines):
-            errors = None if name in _ITSELF else measure(made.image, reference)
-            return NamedImage(name, made, errors, RelativeError(made.predicted_error, unknown=_OF_ALL))
+            return NamedImage(name, made, error=RelativeError(predicted))
+        errors = measure(made.image, reference)
+        if self.given is not None:
+            predicted = None if predicted is None else OF_MODULUS * predicted
+            return NamedImage(name, made, errors, RelativeError(predicted, errors.relative_l2, against=self.given.name))
+        return self._compared(NamedImage(name, made, errors, RelativeError(predicted)), reference, lines)
+
+    def _compared(self, named: NamedImage, reference: Array, lines: Sequence[int]) -> NamedImage:
+        """An image with the error that was found against the scan's own reference, or why none was."""
+        assert named.errors is not None
+        return replace(named, error=replace(named.error, found=named.errors.relative_l2_complex))
+
+    def _facts(self) -> Iterable[tuple[str, str, object]]:
+        """Name in a manifest, row of a report's table (empty where it is missing there), and what they say."""
+        header, calibrated = self.data.header, self.scan.data.header
+        unit = float(np.sqrt(np.mean(np.square(self.image_unit, dtype=np.float64))))  # of pixels, as noise adds up
+        coils = "; ".join(calibrated[entry] for entry in (DEAD_COILS, COMPRESSED) if entry in calibrated)
+        yield "noise_source", "noise", self.scan.noise_source
+        yield "", "noise by place", calibrated.get(NOISE_WITNESSES)
+        yield "", "coils", coils
+        yield "coil_maps_source", "coil maps", self.scan.maps_source
+        level = float(np.sqrt(self.slice_model.noise_variance)) * unit
+        yield "noise_sd_per_real_component", "noise sd per real component", level
+        yield "signal_level", "signal level", float(self.signal) * unit
+        yield "reference_source", "reference", self.reference_source
+        yield "part_of_scan", "part of the scan", part_of_scan(header)
+        yield "left_out_of_scan", "", left_out(header)
+        yield "", _LEFT_OUT, left_out_text(left_out(header))
+        yield "centre_of_kspace", "centre of k-space", header.get(CENTRE)
+
+    def settings(self) -> dict[str, object]:
+        """Noise, coil maps, signal, what is missing or left out, place and source of the slice, for a manifest."""
+        return {name: told for name, _, told in self._facts() if name and told not in (None, "", {})}
+
+    def summary(self) -> dict[str, object]:
+        """The main of `settings` for a report's table."""
+        return {row: told for _, row, told in self._facts() if row and told not in (None, "", {})}
+
+
+@briefly
+@dataclass(frozen=True, kw_only=True)
+class KnownScan(KnownSlice):
+    """A slice on a grid."""
+
+    data: KSpaceData
+    scan: PreparedScan
+
+    @classmethod
+    def of(
+        cls,
+        data: KSpaceData,
+        scan: PreparedScan,
+        slice_model: MRSlice,
+        signal: float,
+        given: FittedReference | None = None,
+    ) -> KnownScan:
+        """The slice with the reference that was given, or that the scan brings, if it brings one."""
+        reference = scan.reference(0) if given is None else None
+        unit = scan.image_unit(0)
+        noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
+        return cls(
+            data=data,
+            scan=scan,
+            slice_model=slice_model,
+            signal=signal,
+            reference=reference,
+            reference_noise=noise,
+            given=given,
+        )
+
+    def _compared(self, named: NamedImage, reference: Array, lines: Sequence[int]) -> NamedImage:
+        candidates = self.slice_model.candidates
+        if self.holds_reference(lines):  # least squares of all lines are the reference, and have no errors
+            errors = None if named.name in _ITSELF else named.errors
+            return replace(named, errors=errors, error=replace(named.error, unknown=_OF_ALL))
         if self.reference_noise is not None and isinstance(candidates, ShotReadouts):
-            error = RelativeError(made.predicted_error, unknown=f"its {candidates.unit}s {_OF_NOISY}")
-        else:
-            found = self.found_error(made.image, lines)
-            error = RelativeError(made.predicted_error, found, unknown=_DARK if found is None else "")
-        return NamedImage(name, made, measure(made.image, reference), error)
+            return replace(named, error=replace(named.error, unknown=f"its {candidates.unit}s {_OF_NOISY}"))
+        found = self.found_error(named.reconstruction.image, lines)
+        return replace(named, error=replace(named.error, found=found, unknown=_DARK if found is None else ""))
 
     def found_error(self, image: Array, lines: Sequence[int]) -> float | None:
         """`evaluation.metrics.found_error` of an image of some lines, in the input's units."""
@@ -439,11 +415,6 @@ class KnownScan:
         assert reference is not None
         shape = self.slice_model.candidates.shape
         return found_error(image, self.scan.data, reference, self.image_unit, used.reshape(shape))
-
-    def holds_reference(self, lines: Sequence[int]) -> bool:
-        """Whether these are all lines that the reference was made from, where it is the scan's own image."""
-        on_grid = self.slice_model.candidates.name in ("lines", "plane")
-        return self.reference_noise is not None and on_grid and len(lines) == int(np.sum(self.slice_model.measured))
 
     def acceleration(self, lines: Sequence[int]) -> float:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
@@ -455,105 +426,34 @@ class KnownScan:
             return candidates.size / len(lines)
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
-    def settings(self) -> dict[str, object]:
-        """Noise, coil maps, signal, what is missing or left out, place and source of the slice, for a manifest."""
-        noise: dict[str, object] = {}
-        if self.reference_noise is not None:
-            noise["reference_noise"] = self.reference_noise
-        if self.reference_source:
-            noise["reference_source"] = self.reference_source
-        levels = level_settings(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
-        sampling = self.data.samplings[0]
-        missing = {} if sampling.whole_lines else {"missing_samples": sampling.missing_samples}
-        place = self.data.geometry
-        geometry = {} if place is None else {"geometry": place[0].as_settings()}
-        source = {} if self.data.source is None else {"source_image": self.data.source.as_settings()}
-        found = {**calibration_settings(self.scan), **noise, **levels, **missing, **left_out_settings(self.data)}
-        return {**found, **geometry, **source}
-
-    def summary(self) -> dict[str, object]:
-        """The main of `settings` for a report's table."""
-        levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.image_unit))
-        reference = {"reference": self.reference_source} if self.reference_source else {}
-        return {**calibration_summary(self.scan), **levels, **reference, **left_out_summary(self.data)}
+    def _facts(self) -> Iterable[tuple[str, str, object]]:
+        sampling, place, source = self.data.samplings[0], self.data.geometry, self.data.source
+        yield from super()._facts()
+        yield from ((name, "", told) for name, told in self.scan.data.header.items() if name in _CALIBRATION)
+        yield "reference_noise", "", self.reference_noise
+        yield "missing_samples", "", None if sampling.whole_lines else sampling.missing_samples
+        yield "geometry", "", None if place is None else place[0].as_settings()
+        yield "source_image", "", None if source is None else source.as_settings()
 
 
 @briefly
-@dataclass(frozen=True)
-class KnownSamples:
-    """One slice of a scan along a trajectory, and what a run knew about it.
+@dataclass(frozen=True, kw_only=True)
+class KnownSamples(KnownSlice):
+    """A slice along a trajectory; ``folded`` says whether the field of view looks too small for the image."""
 
-    Parameters
-    ----------
-    scan : PreparedSamples
-        The readouts that are used, calibrated.
-    slice_model : MRSlice
-        As models take it.
-    signal : float
-        Signal level that the prior's scales follow.
-    folded : bool
-        Whether the field of view looks too small for the image.
-    given : FittedReference, optional
-        What somebody gave to measure errors against, in the place of the scan's true image.
-    """
-
+    data: TrajectoryData
     scan: PreparedSamples
-    slice_model: MRSlice
-    signal: float
     folded: bool
-    given: FittedReference | None = None
 
-    @property
-    def data(self) -> TrajectoryData:
-        """The readouts that are used."""
-        return self.scan.data
+    def _named(self, name: str, made: Reconstruction, lines: Sequence[int]) -> NamedImage:
+        return super()._named(GRIDDED if name == ZERO_FILLED else name, made, lines)
 
-    @property
-    def shown_reference(self) -> Array | None:
-        """The reference in the input's units."""
-        if self.given is not None:
-            return self.given.image
-        return None if self.data.reference is None else np.asarray(self.data.reference[0] * self.scan.image_unit(0))
-
-    def judged(self, method: str, made: Reconstruction, readouts: Sequence[int]) -> list[NamedImage]:
-        """An image in the input's units, and the gridded one, with their errors where there is a truth."""
-        reference = self.shown_reference
-
-        def judge(name: str, one: Reconstruction) -> NamedImage:
-            if self.given is not None:
-                return _against(name, one, self.given)
-            errors = None if reference is None else measure(one.image, reference)
-            found = None if errors is None else errors.relative_l2_complex
-            return NamedImage(name, one, errors, RelativeError(one.predicted_error, found))
-
-        named = judge(GRIDDED if method == ZERO_FILLED else method, made)
-        return _with_plain(named, self.slice_model, readouts, self.scan.image_unit(0), judge)
-
-    def settings(self) -> dict[str, object]:
-        """Noise, coil maps, signal, sizes and what was left out, for a manifest."""
-        levels = level_settings(self.slice_model.noise_variance, self.signal, typical_unit(self.scan.image_unit(0)))
-        return {
-            "noise_source": self.scan.noise_source,
-            "coil_maps_source": self.scan.maps_source,
-            "readouts": self.data.n_readouts,
-            "matrix": list(self.data.grid_shape),
-            **({} if self.given is None else {"reference_source": self.given.words}),
-            **levels,
-            **left_out_settings(self.data),
-            **({"field_of_view_doubt": FOLDED} if self.folded else {}),
-        }
-
-    def summary(self) -> dict[str, object]:
-        """The main of `settings` for a report's table."""
-        levels = level_summary(self.slice_model.noise_variance, self.signal, typical_unit(self.scan.image_unit(0)))
-        return {
-            "samples": len(self.data.trajectory),
-            **calibration_summary(self.scan),
-            **levels,
-            **({} if self.given is None else {"reference": self.given.words}),
-            **left_out_summary(self.data),
-            **({"field of view": FOLDED} if self.folded else {}),
-        }
+    def _facts(self) -> Iterable[tuple[str, str, object]]:
+        yield "", "samples", len(self.data.trajectory)
+        yield "readouts", "", self.data.n_readouts
+        yield "matrix", "", list(self.data.grid_shape)
+        yield from super()._facts()
+        yield "field_of_view_doubt", "field of view", FOLDED if self.folded else None
 
 
 ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"

@@ -226,7 +226,16 @@ class ReadySlice:
         given = None if self.reference is None else self.reference.fitted(image)
         if isinstance(self.scan, PreparedSamples):
             folded = self.recipe.reconstruction.method in _WITHOUT_STREAKS and looks_folded(image)
-            return KnownSamples(self.scan, self.slice_model, self.signal, folded, given)
+            used = self.scan.data
+            return KnownSamples(
+                data=used,
+                scan=self.scan,
+                slice_model=self.slice_model,
+                signal=self.signal,
+                reference=None if used.reference is None else used.reference[0],
+                folded=folded,
+                given=given,
+            )
         assert isinstance(self.data, KSpaceData)
         return KnownScan.of(self.data, self.scan, self.slice_model, self.signal, given)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import (
@@ -24,6 +23,7 @@ from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, La
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.sources import slices_text
+from mri_design.kinds import count_text
 from mri_design.runs.given_reference import scaled_words
 from mri_design.runs.image_sections import (
     COIL_MAPS,
@@ -32,7 +32,6 @@ from mri_design.runs.image_sections import (
     Rows,
     account_settings,
     coil_map_sections,
-    companion_sections,
     curves_figure,
     error_table,
     facts_of,
@@ -43,16 +42,12 @@ from mri_design.runs.image_sections import (
     measured_text,
     point_spread_figure,
     reading_of,
-    sample_rows,
-    save_coil_maps,
-    save_images,
     save_reconstruction,
 )
 from mri_design.runs.recon.one_slice import REPORT
-from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.recon.volume import OTHER_IMAGES, VolumeResult
+from mri_design.runs.recon.volume import OTHER_IMAGES, ReconResult, VolumeResult
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage, simulated_from, simulation_summary
+from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.verdicts import RelativeError, image_verdict, method_words, volume_verdict
 from mri_design.scan.calibration import LOST
 from mri_design.scan.data import part_of_scan
@@ -60,77 +55,69 @@ from mri_design.scan.data import part_of_scan
 _WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
-def report_reconstruction(run: Run, result: ReconResult | VolumeResult | Ending) -> Ending:
+def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
     """Write everything about a reconstruction into the run's folder; nothing of one that had ended before."""
     if isinstance(result, Ending):
         return result
-    if isinstance(result, VolumeResult):
-        return report_volume(run, result)
-    image, known, mask = result.images[0], result.known, result.mask
-    if isinstance(known, KnownSamples):
-        sections = _along_trajectory(run.folder, known, result)
-    else:
-        sections = _on_grid(run.folder, known, result)
+    image, known, account = result.images[0], result.known, result.account
+    volume = result if isinstance(result, VolumeResult) else None
+    sections = _slice_sections(run.folder, result) if volume is None else _save_volume(run.folder, volume)
     sections += coverage_sections(run.folder, result.coverage)
     covered, calibrated = coverage_facts(result.coverage)
-    run.folder.write_mask(mask)
-    account = image.reconstruction.account()
+    run.folder.write_mask(result.mask)
+    used = f"{np.count_nonzero(result.mask)} of {result.mask.size}"
+    if volume is not None and not volume.alike:
+        used += " in any slice; slices differ, metrics.csv counts each"
     summary = {
         "method": image.name,
-        f"{known.slice_model.candidates.unit}s": f"{np.count_nonzero(mask)} of {mask.size}",
+        **({} if volume is None else _counts(volume)),
+        f"{known.slice_model.candidates.unit}s": used,
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
         **account,
         **covered,
-        "multiplications with A": image.reconstruction.convergence.matvecs,
+        "multiplications with A": result.matvecs,
     }
-    facts = {**known.settings(), **image.error.settings, **account_settings(account), **calibrated}
-    record = replace(result.record, settings={**result.record.settings, **facts})
-    title = f"Reconstruction: {known.data.name}"
-    measured = measured_text(known.slice_model.candidates, int(np.count_nonzero(mask)))
-    verdict = image_verdict(measured, image.name, image.error)
+    settings = {**result.record.settings, **known.settings(), **account_settings(account), **calibrated}
+    if volume is not None:
+        _describe(volume, summary, settings)
     ended = run.finish(
-        replace(result.ending, error=image.error),
-        record,
-        title,
-        lambda: first_screen(verdict, known, image, mask),
+        replace(result.ending, error=result.error),
+        replace(result.record, settings={**settings, **result.error.settings}),
+        f"Reconstruction: {known.data.name if volume is None else known.data.name.partition('[')[0]}",
+        lambda: _first_screen(result),
         summary,
         sections,
+        checkpoints=() if volume is None else volume.kept.files,
     )
     run.progress.show(REPORT, 1, 1)
     return ended
 
 
-def _along_trajectory(folder: RunFolder, known: KnownSamples, result: ReconResult) -> list[Section]:
-    scan, data = known.scan, known.data
-    count, pixels = len(data.trajectory), data.grid_shape[0] * data.grid_shape[1]
-    rows = sample_rows(known, result.images)
-    save_images(folder, result.images[0].reconstruction, rows, known.shown_reference)
+def _slice_sections(folder: RunFolder, result: ReconResult) -> list[Section]:
+    """Images of one slice, and where k-space is measured."""
+    known = result.known
+    if isinstance(known, KnownScan):
+        return [*save_reconstruction(folder, known, result.images, result.ending.lines), _mask_section(folder, result)]
+    data, grid = known.data, known.data.grid_shape
     about = (
-        f"{count} samples on {data.n_readouts} readouts; the image has {pixels} pixels. The gridded image compensates "
-        f"for the density of the samples{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
+        f"{len(data.trajectory)} samples on {data.n_readouts} readouts; the image has {grid[0] * grid[1]} pixels. The "
+        "gridded image compensates for the density of the samples"
+        f"{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
         + ("" if known.given is None else f" {known.given.caption}")
     )
     first = "the first of the scan" if result.mask[0] else "the first of those used, in the order of the scan"
-    title, maps = f"{data.n_readouts} readouts", scan.maps_as_read
+    spread = f"{data.n_readouts} readouts", data.trajectory, grid, "these readouts", data.density
     pictures = [
-        curves_figure(folder, "trajectory", {"readouts": data.readouts.shots}, data.grid_shape, "readout", first),
-        point_spread_figure(folder, title, data.trajectory, data.grid_shape, "these readouts", data.density),
+        curves_figure(folder, "trajectory", {"readouts": data.readouts.shots}, grid, "readout", first),
+        point_spread_figure(folder, *spread),
     ]
-    return [
-        *image_sections(folder, result.images, known.shown_reference, frame_of(known), rows, about=about),
-        *save_coil_maps(folder, None if maps is None else maps[0], frame_of(known), scan.maps_source),
-        *companion_sections(folder, result.images[0].reconstruction, frame_of(known)),
-        Section("Trajectory", pictures),
-    ]
+    return [*save_reconstruction(folder, known, result.images, (), about), Section("Trajectory", pictures)]
 
 
-def _on_grid(folder: RunFolder, known: KnownScan, result: ReconResult) -> list[Section]:
-    unit = known.slice_model.candidates.unit
-    return [
-        *save_reconstruction(folder, known, result.images, result.ending.lines),
-        Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)]),
-    ]
+def _mask_section(folder: RunFolder, result: ReconResult) -> Section:
+    unit = result.known.slice_model.candidates.unit
+    return Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])
 
 
 _MONTAGE, _COLUMNS = 24, 6
@@ -144,122 +131,61 @@ _FILES = {
 """Arrays of slices, and the files of the volume's."""
 
 
-def report_volume(run: Run, result: VolumeResult) -> Ending:
-    """Write everything about a reconstruction of several slices into the run's folder."""
-    folder, known, facts = run.folder, result.known, result.facts
-    rows = [row for one in facts for row in one.rows]
-    _save_arrays(folder, result)
-    folder.write_table("metrics.csv", [*rows, *totals(rows)])
-    folder.write_mask(result.mask)
-    covered, calibrated = coverage_facts(result.coverage)
-    account = dict(facts[list(result.numbers).index(result.shown)].account)
-    unit = known.slice_model.candidates.unit
-    of_all, frames = slices_text(result.first_frame).partition(" ")[2], result.numbering
-    summary = {
-        "method": result.images[0].name,
-        **({f"{frames.axis}s": f"{len(frames.numbers)}: {', '.join(map(str, frames.numbers))}"} if frames.axis else {}),
-        "slices": f"{len(result.first_frame)} of {result.count}: {of_all}",
-        f"{unit}s": _used(result),
-        **simulation_summary([simulated_from(known.data)]),
-        **{row: text for row, text in known.summary().items() if row != "part of the scan"},
-        **account,
-        **covered,
-        "multiplications with A": sum(one.matvecs for one in facts),
-    }
-    noise_only = [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]
-    if noise_only:
-        summary["noise only"] = frames.names(noise_only)
-    lost = [one.lost for one in facts if one.lost is not None]
-    if lost:
-        summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
-    described = {name: entry for name, entry in known.settings().items() if name not in _OF_ONE}
-    described |= {LOST: lost} if lost else {}
-    settings = {
-        **result.record.settings,
-        **described,
-        **account_settings(account),
-        **calibrated,
-        **_of_slices(result, noise_only),
-    }
-    scales = [one.reference_scale for one in facts if one.reference_scale is not None]
-    if known.given is not None:
-        said = f"{known.given.name}, {scaled_words(scales)}"
-        summary["reference"] = settings["reference_source"] = said
-        settings["reference_scales"] = scales
-    sections = [*volume_sections(folder, result), *_of_shown(folder, result)]
-    sections += coverage_sections(folder, result.coverage)
-    record = replace(result.record, settings={**settings, **result.error.settings})
-    title = f"Reconstruction: {known.data.name.partition('[')[0]}"
-    ended = run.finish(
-        replace(result.ending, error=result.error),
-        record,
-        title,
-        lambda: _first_screen(result),
-        summary,
-        sections,
-        checkpoints=result.kept.files,
-    )
-    run.progress.show(REPORT, 1, 1)
-    return ended
-
-
-def _first_screen(result: VolumeResult) -> FirstScreen:
-    """The errors of all slices, and pictures of one."""
-    image, unit = result.images[0], result.known.slice_model.candidates
-    errors = {
-        result.numbering.name(number): float(str(facts.rows[0]["found_error"]))
-        for number, facts in zip(result.numbers, result.facts, strict=True)
-        if facts.rows[0]["found_error"] is not None
-    }
-    measured = measured_text(unit, int(np.count_nonzero(result.mask)))
-    name, frames = result.numbering.name(result.shown), len(result.numbering.numbers)
-    many = f" in {frames} {result.numbering.axis}s" if frames else ""
-    slices = "1 slice" if len(result.first_frame) == 1 else f"{len(result.first_frame)} slices"
-    what = f"{slices}{many} of {measured}, {method_words(image.name)}"
-    verdict = volume_verdict(what, name, image.error, result.error, errors)
-    return first_screen(verdict, result.known, image, result.mask)
-
-
-def _used(result: VolumeResult) -> str:
-    text = f"{np.count_nonzero(result.mask)} of {result.mask.size}"
-    return text if result.alike else f"{text} in any slice; slices differ, metrics.csv counts each"
-
-
-def _save_arrays(folder: RunFolder, result: VolumeResult) -> None:
-    """Write the volume slice by slice; arrays of an earlier run do not stay beside it."""
+def _save_volume(folder: RunFolder, result: VolumeResult) -> list[Section]:
+    """Write the volume slice by slice and its table; arrays of an earlier run do not stay beside it."""
+    rows = [row for one in result.facts for row in one.rows]
+    frames = len(result.numbering.numbers)
+    counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
     for name, file in _FILES.items():
         if name in result.kept.arrays(result.numbers[0]):
-            frames = len(result.numbering.numbers)
-            counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
             folder.write_stack(file, result.stack(name), *counts)
         else:
             folder.remove(file)
+    folder.write_table("metrics.csv", [*rows, *totals(rows)])
+    return [*volume_sections(folder, result, rows), *_of_shown(folder, result)]
 
 
-def _of_slices(result: VolumeResult, noise_only: Sequence[int]) -> dict[str, object]:
-    """Numbers and places of the slices, and which image each was made from, for the manifest."""
-    found: dict[str, object] = {"slice_numbers": list(result.first_frame), "slices_of_scan": result.count}
-    numbering = result.numbering
+def _counts(result: VolumeResult) -> dict[str, object]:
+    """Frames and slices, as rows of the page's table."""
+    frames, chosen = result.numbering, slices_text(result.first_frame).partition(" ")[2]
+    found = {f"{frames.axis}s": f"{len(frames.numbers)}: {', '.join(map(str, frames.numbers))}"} if frames.axis else {}
+    return {**found, "slices": f"{len(result.first_frame)} of {result.count}: {chosen}"}
+
+
+def _describe(result: VolumeResult, summary: dict[str, object], settings: dict[str, object]) -> None:
+    """Change what is told of the slice that is shown into what is true of all."""
+    facts, numbering = result.facts, result.numbering
+    summary.pop("part of the scan", None)
+    for name in _OF_ONE:
+        settings.pop(name, None)
+    settings |= {"slice_numbers": list(result.first_frame), "slices_of_scan": result.count}
     if numbering.axis:
-        found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
+        settings["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
     known = [place for place in result.places if place is not None]
     if len(known) == len(result.numbers):
-        found["geometry"] = known[0].as_settings()
-        found["slice_geometries"] = [place.as_settings() for place in known]
+        settings["geometry"] = known[0].as_settings()
+        settings["slice_geometries"] = [place.as_settings() for place in known]
     sources = [source for source in result.sources if source is not None]
     if len(sources) == len(result.numbers):
-        found["source_image"] = sources[0].as_settings()
+        settings["source_image"] = sources[0].as_settings()
         if any(source != sources[0] for source in sources):
-            found["source_images"] = [source.as_settings() for source in sources]
-    offered = [(number, one) for number, one in zip(result.numbers, result.facts, strict=True) if one.about_others]
+            settings["source_images"] = [source.as_settings() for source in sources]
+    offered = [(number, one) for number, one in zip(result.numbers, facts, strict=True) if one.about_others]
     if offered:
-        found["companions_of_slices"] = [
+        settings["companions_of_slices"] = [
             {**numbering.place(number), "used": one.rows[0][OTHER_IMAGES], "companions": one.account["companions"]}
             for number, one in offered
         ]
-    if noise_only:
-        found["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
-    return found
+    if noise_only := [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]:
+        summary["noise only"] = numbering.names(noise_only)
+        settings["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
+    if lost := [one.lost for one in facts if one.lost is not None]:
+        summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
+        settings[LOST] = lost
+    if result.known.given is not None:
+        scales = [one.reference_scale for one in facts if one.reference_scale is not None]
+        settings["reference_scales"] = scales
+        summary["reference"] = settings["reference_source"] = f"{result.known.given.name}, {scaled_words(scales)}"
 
 
 def totals(rows: Rows) -> Rows:
@@ -278,7 +204,7 @@ def totals(rows: Rows) -> Rows:
     return said
 
 
-def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
+def volume_sections(folder: RunFolder, result: VolumeResult, rows: Rows) -> list[Section]:
     """Montage, slider and table of the slices; of several frames a montage of each of both."""
     if not folder.reported:
         return []
@@ -296,7 +222,6 @@ def volume_sections(folder: RunFolder, result: VolumeResult) -> list[Section]:
         caption = f"{some}{GREY_SCALE}; by the {axis}s' numbers in the scan."
         return saved_figure(folder, name, lambda: plots.image_grid(panels, frame, _COLUMNS), caption)
 
-    rows = [row for one in result.facts for row in one.rows]
     own = [row for row in rows if row["method"] == result.images[0].name]
     every = "Every slice; the last row has the means. metrics.csv has the other images too."
     table = error_table([*own, *totals(own)], every)
@@ -344,21 +269,16 @@ def _spread(count: int, most: int) -> list[int]:
 
 def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
     """One slice in detail, and what is used of it."""
-    known, rows = result.known, result.kept.facts[result.shown].rows
-    intro = Paragraph(f"Slice {result.shown} in detail; the same files of every slice are parts of the arrays.")
-    maps, frame = known.scan.maps_as_read, frame_of(known)
+    known, rows, about, used = result.known, result.kept.facts[result.shown].rows, None, list[Section]()
     if isinstance(known, KnownScan):
-        noise, about = known.reference_noise, None if known.given is None else known.given.caption
-        shown = image_sections(folder, result.images, known.shown_reference, frame, rows, noise, about)
-        unit = known.slice_model.candidates.unit
-        used = [Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])]
+        used = [_mask_section(folder, result)]
     else:
-        used = []
         about = f"{len(known.data.trajectory)} samples on {known.data.n_readouts} readouts of each slice."
-        shown = image_sections(folder, result.images, known.shown_reference, frame, rows, about=about)
-    first = replace(shown[0], title=f"Slice {result.shown}", blocks=[intro, *shown[0].blocks])
-    coils = coil_map_sections(folder, None if maps is None else maps[0], frame, known.scan.maps_source)
-    return [first, *shown[1:], *_companions(folder, result, frame), *coils, *used]
+    first, *others = image_sections(folder, known, result.images, rows, about)
+    intro = Paragraph(f"Slice {result.shown} in detail; the same files of every slice are parts of the arrays.")
+    first = replace(first, title=f"Slice {result.shown}", blocks=[intro, *first.blocks])
+    coils = coil_map_sections(folder, known)
+    return [first, *others, *_companions(folder, result, frame_of(known)), *coils, *used]
 
 
 def _companions(folder: RunFolder, result: VolumeResult, frame: Frame) -> list[Section]:
@@ -375,27 +295,26 @@ def _companions(folder: RunFolder, result: VolumeResult, frame: Frame) -> list[S
     return [replace(pictures, panels=[image, *pictures.panels]).section(folder, frame)]
 
 
-def first_screen(
-    verdict: str, known: KnownScan | KnownSamples, image: NamedImage, mask: NDArray[np.bool_]
-) -> FirstScreen:
-    """Verdict, pictures and facts.
-
-    Parameters
-    ----------
-    verdict : str
-        What came out.
-    known : KnownScan or KnownSamples
-        The slice that is shown.
-    image : NamedImage
-        Its image.
-    mask : bool array
-        Lines or samples used; of a trajectory all readouts in ``known`` are.
-    """
+def _first_screen(result: ReconResult) -> FirstScreen:
+    """What came out, pictures of the image and of what was measured, and facts; of several slices the error of all."""
+    known, image, mask = result.known, result.images[0], result.mask
     readouts, frame = known.slice_model.candidates, frame_of(known)
-    used, acceleration = np.ones(readouts.shape, dtype=bool), None
+    measured = measured_text(readouts, int(np.count_nonzero(mask)))
+    verdict = image_verdict(measured, image.name, image.error)
+    if isinstance(result, VolumeResult):
+        errors = {
+            result.numbering.name(number): float(str(facts.rows[0]["found_error"]))
+            for number, facts in zip(result.numbers, result.facts, strict=True)
+            if facts.rows[0]["found_error"] is not None
+        }
+        frames = len(result.numbering.numbers)
+        many = f" in {frames} {result.numbering.axis}s" if frames else ""
+        what = f"{count_text(len(result.first_frame), 'slice')}{many} of {measured}, {method_words(image.name)}"
+        shown = result.numbering.name(result.shown)
+        verdict = volume_verdict(what, shown, image.error, result.error, errors)
+    used, acceleration = np.ones(readouts.shape, dtype=bool), None  # along a trajectory all that `known` holds
     if isinstance(known, KnownScan):
-        used = mask
-        acceleration = known.acceleration(np.flatnonzero(mask).tolist())
+        used, acceleration = mask, known.acceleration(np.flatnonzero(mask).tolist())
     return FirstScreen(
         verdict,
         first_row(readouts, used, image.reconstruction, frame),

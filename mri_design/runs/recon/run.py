@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.brief import briefly
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
@@ -34,13 +33,11 @@ from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
 from mri_design.runs.recon.calibrated_on import Group, check_calibrated_on, coverage_of
 from mri_design.runs.recon.one_slice import REPORT, ReadySlice, Stages, recipe_for, what_is_used
-from mri_design.runs.recon.volume import Beside, VolumeResult, reconstruct_volume
+from mri_design.runs.recon.volume import Beside, ReconResult, VolumeResult, reconstruct_volume
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import (
     FOLDED,
     KnownSamples,
-    KnownScan,
-    NamedImage,
     simulated_from,
     tell_part,
     warn_of_maps,
@@ -122,35 +119,6 @@ class ReconRequest:
         }
         settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
         return Record(run.identity("reconstruction", choices), inputs, settings)
-
-
-@briefly
-@dataclass(frozen=True)
-class ReconResult:
-    """Result of a reconstruction.
-
-    Parameters
-    ----------
-    record : Record
-        For the manifest.
-    ending : Ending
-        Status, and lines; there are none along a trajectory.
-    known : KnownScan or KnownSamples
-        The slice, and what was known about it.
-    mask : bool array, shape (ky,), (ky, kz) or (readout,)
-        The lines used, the samples of a plane, or the readouts of a trajectory.
-    images : sequence of NamedImage
-        The image, and the zero-filled or gridded one to compare it with.
-    coverage : Coverage, optional
-        Of its error bars, where they are calibrated on other scans.
-    """
-
-    record: Record
-    ending: Ending
-    known: KnownScan | KnownSamples
-    mask: NDArray[np.bool_]
-    images: Sequence[NamedImage]
-    coverage: Coverage | None = None
 
 
 def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeResult | Ending:
@@ -261,4 +229,5 @@ def _one_slice(
     images = ready.judged(known, result)
     stages.begin(REPORT)
     lines = () if isinstance(data, TrajectoryData) else tuple(ready.lines)
-    return ReconResult(record, Ending(status, lines), known, mask, images, coverage)
+    ending = Ending(status, lines)
+    return ReconResult(record=record, ending=ending, known=known, mask=mask, images=images, coverage=coverage)

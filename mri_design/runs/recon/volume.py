@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.errors import InputError, option
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.plots.panels import ImagePanel
@@ -34,7 +35,7 @@ from mri_design.experiment.volume import (
 )
 from mri_design.model.companion import Companion
 from mri_design.runs.given_reference import GivenReference, GivenReferences
-from mri_design.runs.image_sections import CompanionPictures, Rows, reconstruction_rows, sample_rows
+from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
 from mri_design.runs.recon.calibrated_on import FIELD, Group, coverage_of
 from mri_design.runs.recon.one_slice import REPORT, ReadySlice, recipe_for, what_is_used
 from mri_design.runs.run import Ending, Record, Run
@@ -199,7 +200,7 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
         arrays |= {name: np.asarray(image, dtype=np.complex64) for name, image in beside.items() if image is not None}
     if maps is not None:
         arrays["coil_maps"] = np.asarray(maps[0], dtype=np.complex64)
-    rows = [{**work.numbering.place(number), **row} for row in _rows(known, images, ready.lines)]
+    rows = [{**work.numbering.place(number), **row} for row in image_rows(known, images, ready.lines)]
     pictures = CompanionPictures.of(shown)
     if result.companions is not None:
         rows[0][OTHER_IMAGES] = "; ".join(result.companions.used) or "none"
@@ -232,12 +233,6 @@ def neighbour_image(work: SliceWork, item: Item) -> tuple[int, NDArray[np.float3
     """What the neighbours of a slice are told of it."""
     number, data, mask, *_ = item
     return number, work.ready(data, mask, None).modulus(work.seed)
-
-
-def _rows(known: KnownScan | KnownSamples, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
-    if isinstance(known, KnownSamples):
-        return sample_rows(known, images)
-    return reconstruction_rows(known, images, lines)
 
 
 @dataclass
@@ -337,56 +332,82 @@ def _name(number: int, kind: str = "slice") -> str:
     return f"{kind}-{number:04d}.npz"
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
-class VolumeResult:
-    """Result of a reconstruction of several slices.
+class ReconResult:
+    """Result of a reconstruction.
 
     Parameters
     ----------
     record : Record
         For the manifest.
     ending : Ending
-        Status, and the lines that are used in any slice.
+        Status, and lines that are used, of several slices in any; there are none along a trajectory.
+    known : KnownScan or KnownSamples
+        The slice, of several that which is shown, and what was known about it.
+    mask : bool array, shape (ky,), (ky, kz) or (readout,)
+        The lines used, the samples of a plane, or the readouts of a trajectory; of several slices in any.
+    images : sequence of NamedImage
+        The image, and the zero-filled or gridded one to compare it with.
+    coverage : Coverage, optional
+        Of the error bars, where they are calibrated on other scans.
+    """
+
+    record: Record
+    ending: Ending
+    known: KnownScan | KnownSamples
+    mask: NDArray[np.bool_]
+    images: Sequence[NamedImage]
+    coverage: Coverage | None = None
+
+    @property
+    def error(self) -> RelativeError:
+        """Predicted and found; of several slices means."""
+        return self.images[0].error
+
+    @property
+    def account(self) -> dict[str, str]:
+        """`Reconstruction.account` of the image."""
+        return self.images[0].reconstruction.account()
+
+    @property
+    def matvecs(self) -> int:
+        """Multiplications with A, of all slices."""
+        return self.images[0].reconstruction.convergence.matvecs
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeResult(ReconResult):
+    """Result of a reconstruction of several slices.
+
+    Parameters
+    ----------
     numbers : sequence of int
         The slices, in the order of the arrays; of several frames the images, as `numbering` has them.
     count : int
         Slices of the input, in each frame.
     numbering : Frames
         How images are numbered.
-    mask : bool array
-        What is used in any slice.
     alike : bool
-        Whether it is used in all.
+        Whether the same is used in all.
     kept : KeptSlices
         The images.
     shown : int
         Number of the slice that the report shows in detail, of the first frame where there are several.
-    known : KnownScan or KnownSamples
-        That slice, and what was known about it.
-    images : sequence of NamedImage
-        Its image, and the one to compare it with.
     places : sequence of (SliceGeometry or None)
         Of every slice.
     sources : sequence of (SourceImage or None)
         Likewise.
-    coverage : Coverage, optional
-        Of the error bars of all, where they are calibrated on other scans.
     """
 
-    record: Record
-    ending: Ending
     numbers: Sequence[int]
     count: int
     numbering: Frames
-    mask: NDArray[np.bool_]
     alike: bool
     kept: KeptSlices
     shown: int
-    known: KnownScan | KnownSamples
-    images: Sequence[NamedImage]
     places: Sequence[SliceGeometry | None]
     sources: Sequence[SourceImage | None]
-    coverage: Coverage | None = None
 
     @property
     def first_frame(self) -> Sequence[int]:
@@ -400,8 +421,15 @@ class VolumeResult:
 
     @property
     def error(self) -> RelativeError:
-        """Predicted and found, means over the slices."""
         return self.images[0].error.over(facts.rows[0] for facts in self.facts)
+
+    @property
+    def account(self) -> dict[str, str]:
+        return dict(self.kept.facts[self.shown].account)
+
+    @property
+    def matvecs(self) -> int:
+        return sum(one.matvecs for one in self.facts)
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""
