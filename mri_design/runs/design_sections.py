@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from mri_design.evaluation.page import (
     StepExplorer,
     saved_figure,
 )
+from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, PredictionCheck, score_is_information
 from mri_design.evaluation.run_folder import RunFolder
@@ -36,7 +37,7 @@ Blocks = list[Block]
 Rows = list[dict[str, object]]
 SCORE_UNIT = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
 UNIT = "noise variances"
-ACQUISITION = "acquisition.csv"
+ACQUISITION, _ORDER = "acquisition.csv", "line number in the order of measurement"
 ABOUT_SHOTS = (
     "Errors are of the magnitude; acceleration is pixels of the image over samples. The gridded image compensates for "
     "the density of the samples and knows nothing else."
@@ -45,6 +46,25 @@ _HONESTLY = (
     "Measured on heads, angles chosen by information make worse images than as many spread evenly over half a turn, by "
     "7 to 24 %: the design is there to be compared with these sets (strategies half-turn, one-missing, golden)."
 )
+_CAPTIONS = {
+    "mask-growth": "The mask at every step, from top to bottom; the new line is coloured.",
+    "order": "Which line was chosen when. Start lines come first, from DC outwards.",
+    "scores": "Score of every candidate at every step; the chosen one is marked, measured and forbidden ones blank.",
+    "score-profiles": "The same scores at the start, after a quarter, at half and at the end, each panel on its own "
+    "scale.",
+    "information": "What each chosen line was expected to tell, and their sum, without the start lines.",
+    "innovations": "What each new line held that the image so far did not show, predicted and found; below, their "
+    f"ratio and its mean over the last {WINDOW} lines.",
+    "calibration": "Each dot is one line; above the diagonal it held more than expected.",
+    "prediction-lines": "The image's error on every line, as predicted and as it was, at the start, in the middle and "
+    "at the end; above each panel their median ratio and rank correlation on unmeasured lines with |ky| < N/3.",
+}
+"""Of the figures of a design of lines."""
+
+
+def _figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str = "") -> Block:
+    """A figure under its caption; without one under that of `_CAPTIONS`."""
+    return saved_figure(folder, name, draw, caption or _CAPTIONS[name])
 
 
 def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts, noise: float) -> list[Section]:
@@ -75,7 +95,7 @@ def save_design(folder: RunFolder, account: DesignAccount, candidates: Readouts,
 def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
     """Rows of lines.csv, samples.csv or shots.csv: the order of choice, places in k-space, and scores of choices."""
     rows: Rows = []
-    block, looked = 0, _looked(trace)
+    block, looked = 0, any(np.isfinite(step.forecast.image_error) for step in trace.steps)
     steps: list[DesignStep | None] = [None] * len(trace.start)
     for order, (number, step) in enumerate(zip(trace.lines, [*steps, *trace.steps], strict=True)):
         block += step is not None and step.choice.pending == 0
@@ -103,33 +123,20 @@ def _place(candidates: LineReadouts | PlaneReadouts, number: int) -> dict[str, o
 
 
 def _line_sections(folder: RunFolder, account: DesignAccount, noise: float) -> list[Section]:
-    trace = account.trace
+    trace, first = account.trace, len(account.trace.start)
     if trace.steps:
         folder.write_table("steps.csv", step_rows(account))
-    first = len(trace.start)
     masks: Blocks = [
         mask_figure(folder, trace.strategy, trace.mask()),
-        saved_figure(
-            folder,
-            "mask-growth",
-            lambda: plots.mask_growth(trace.lines, trace.n_lines, first),
-            "The mask at every step, from top to bottom; the new line is coloured.",
-        ),
-        saved_figure(
-            folder,
-            "order",
-            lambda: plots.acquisition_order(trace.lines, trace.n_lines, first),
-            "Which line was chosen when. Start lines come first, from DC outwards.",
-        ),
+        _figure(folder, "mask-growth", lambda: plots.mask_growth(trace.lines, trace.n_lines, first)),
+        _figure(folder, "order", lambda: plots.acquisition_order(trace.lines, trace.n_lines, first)),
     ]
-    sections = [Section("Design", [*masks, *_score_figures(folder, trace)])]
-    learned = [*_information(folder, account), *_errors(folder, account)]
-    if learned:
-        sections.append(Section("What was learned", learned))
-    judged = [*_innovations(folder, account, noise), *_checked_lines(folder, account, noise)]
-    if judged:
-        sections.append(Section("Was the prediction right?", judged))
-    return sections
+    blocks = {
+        "Design": [*masks, *_score_figures(folder, trace)],
+        "What was learned": [*_information(folder, account), *_errors(folder, account)],
+        "Was the prediction right?": [*_innovations(folder, account, noise), *_checked_lines(folder, account, noise)],
+    }
+    return [Section(title, shown) for title, shown in blocks.items() if shown]
 
 
 def score_unit(trace: DesignTrace) -> str:
@@ -142,46 +149,28 @@ def _score_figures(folder: RunFolder, trace: DesignTrace) -> Blocks:
     if not scored:
         return []
     folder.write_table("scores.csv", score_rows(trace))
-    unit = score_unit(trace)
-    scores, chosen, last = np.array([s.choice.scores for s in scored]), [s.line for s in scored], len(scored) - 1
-    order = len(trace.start) + 1
+    unit, order, last = score_unit(trace), len(trace.start) + 1, len(scored) - 1
+    scores, chosen = np.array([s.choice.scores for s in scored]), [s.line for s in scored]
+    shown = sorted({0, last // 4, last // 2, last})
     return [
-        saved_figure(
-            folder,
-            "scores",
-            lambda: plots.score_map(scores, chosen, unit, first_order=order),
-            "Score of every candidate at every step; the chosen one is marked, measured and forbidden ones are blank.",
-        ),
-        saved_figure(
-            folder,
-            "score-profiles",
-            lambda: plots.score_profiles(
-                scores, chosen, sorted({0, last // 4, last // 2, last}), unit, first_order=order
-            ),
-            "The same scores at the start, after a quarter, at half and at the end, each panel on its own scale.",
-        ),
+        _figure(folder, "scores", lambda: plots.score_map(scores, chosen, unit, first_order=order)),
+        _figure(folder, "score-profiles", lambda: plots.score_profiles(scores, chosen, shown, unit, first_order=order)),
     ]
 
 
 def _information(folder: RunFolder, account: DesignAccount) -> Blocks:
-    gains = account.gains[np.isfinite(account.gains)]
+    gains, order = account.gains[np.isfinite(account.gains)], len(account.trace.start) + 1
     if not len(gains):
         return []
-    bounds, total = not score_is_information(account.trace), float(gains.sum())
+    at_most, total = "" if score_is_information(account.trace) else "at most ", float(gains.sum())
     bits = f"{total:.5g} nats ({total / np.log(2):.5g} bits), {total / len(gains):.4g} nats a line"
+    unit = "nats, at most" if at_most else "nats"
     return [
         Paragraph(
-            f"The {len(gains)} chosen lines were expected to tell {'at most ' if bounds else ''}{bits}; the first "
+            f"The {len(gains)} chosen lines were expected to tell {at_most}{bits}; the first "
             f"{np.searchsorted(np.cumsum(gains), total / 2) + 1} of them half of it, the last one {gains[-1]:.4g}."
         ),
-        saved_figure(
-            folder,
-            "information",
-            lambda: plots.information_gained(
-                gains.tolist(), len(account.trace.start) + 1, "nats, at most" if bounds else "nats"
-            ),
-            "What each chosen line was expected to tell, and their sum, without the start lines.",
-        ),
+        _figure(folder, "information", lambda: plots.information_gained(gains.tolist(), order, unit)),
     ]
 
 
@@ -195,22 +184,14 @@ def _errors(folder: RunFolder, account: DesignAccount, unit: str = "line", momen
     part = f"{'all' if of_all else 'unmeasured'} {unit}s"
     if not of_all:
         caption += f" The scan's own {unit}s stand for the truth: both errors are those of the unmeasured ones."
-    blocks: Blocks = [
-        saved_figure(
-            folder,
-            "predicted-error",
-            lambda: plots.error_course(
-                [count for count, _ in known],
-                [error for _, error in known],
-                [check.n_measured for check in checks],
-                [check.compared[0] for check in checks],
-                [check.compared[1] for check in checks],
-                part,
-                unit,
-            ),
-            caption,
-        )
-    ]
+    counts, errors = zip(*known, strict=True)
+    looked = [check.n_measured for check in checks]
+    predicted, actual = ([check.compared[which] for check in checks] for which in (0, 1))
+
+    def drawn() -> Drawing:
+        return plots.error_course(counts, errors, looked, predicted, actual, part, unit)
+
+    blocks: Blocks = [_figure(folder, "predicted-error", drawn, caption)]
     if checks:
         rows = [check.as_row() for check in checks]
         folder.write_table("prediction.csv", rows)
@@ -231,35 +212,18 @@ def _innovations(folder: RunFolder, account: DesignAccount, noise_variance: floa
     if energies is None or energies.known.sum() < 2:
         return []
     known = energies.known
-    predicted, measured = energies.predicted[known], energies.measured[known]
+    predicted, measured = energies.predicted[known] / noise_variance, energies.measured[known] / noise_variance
     ky = np.array([s.line for s in trace.steps])[known] - trace.n_lines // 2
-    noise = energies.noise[known] / noise_variance
+    scaled, ratio = energies.noise[known] / noise_variance, energies.running_ratio[known]
+    noise = scaled if np.isfinite(scaled).all() else None
     order = np.flatnonzero(known) + len(trace.start) + 1
     return [
         Paragraph(
             f"Predicted over found energy of the innovation, geometric mean over {known.sum()} of {len(known)} lines: "
             f"{energies.ratio:.2f} (1 is calibrated, below 1 is overconfident)."
         ),
-        saved_figure(
-            folder,
-            "innovations",
-            lambda: plots.innovation_course(
-                order,
-                predicted / noise_variance,
-                measured / noise_variance,
-                energies.running_ratio[known],
-                noise if np.isfinite(noise).all() else None,
-                UNIT,
-            ),
-            "What each new line held that the image so far did not show, predicted and found; below, their ratio and "
-            f"its mean over the last {WINDOW} lines.",
-        ),
-        saved_figure(
-            folder,
-            "calibration",
-            lambda: plots.calibration(predicted / noise_variance, measured / noise_variance, ky, UNIT),
-            "Each dot is one line; above the diagonal it held more than expected.",
-        ),
+        _figure(folder, "innovations", lambda: plots.innovation_course(order, predicted, measured, ratio, noise, UNIT)),
+        _figure(folder, "calibration", lambda: plots.calibration(predicted, measured, ky, UNIT)),
     ]
 
 
@@ -287,15 +251,7 @@ def _checked_lines(folder: RunFolder, account: DesignAccount, noise_variance: fl
         _panel_title(check): (check.predicted / noise_variance, check.actual / noise_variance, check.acquired)
         for check in _first_middle_last(checks)
     }
-    return [
-        saved_figure(
-            folder,
-            "prediction-lines",
-            lambda: plots.line_predictions(panels, UNIT),
-            "The image's error on every line, as predicted and as it was, at the start, in the middle and at the end; "
-            "above each panel their median ratio and rank correlation on unmeasured lines with |ky| < N/3.",
-        )
-    ]
+    return [_figure(folder, "prediction-lines", lambda: plots.line_predictions(panels, UNIT))]
 
 
 def _panel_title(check: PredictionCheck) -> str:
@@ -322,8 +278,8 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
         themselves (`design.decision.columns`). Empty where a rule predicts nothing.
     """
     trace, energies, gains = account.trace, account.innovations, account.gains
-    bounds = not score_is_information(trace)
-    gain, total = ("at_most_nats", "at_most_total_nats") if bounds else ("gain_nats", "total_nats")
+    at_most = "" if score_is_information(trace) else "at_most_"
+    gain, total = (f"{at_most}nats", f"{at_most}total_nats") if at_most else ("gain_nats", "total_nats")
     rows: Rows = [
         {
             "lines": len(trace.start) + index,
@@ -349,25 +305,18 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
 
 def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, object]:
     """The error that is predicted before a decision, and what the design looks at only now and then, if it does."""
-    found: dict[str, object] = {"predicted_error": _known(forecast.predicted_error)}
-    if any(np.isfinite(step.forecast.least_error) for step in trace.steps):
-        found["least_error"] = _known(forecast.least_error)
+    every = [step.forecast for step in trace.steps]
     end = trace.forecast(len(trace.lines))
-    if _looked(trace) or (end is not None and np.isfinite(end.image_error)):
-        found["image_error"] = _known(forecast.image_error)
-    if _informed(trace):
-        found["side_information_weight"] = _known(forecast.side_information_weight)
+    looked = {
+        "least_error": every,
+        "image_error": every if end is None else [*every, end],
+        "side_information_weight": every,
+    }
+    found: dict[str, object] = {"predicted_error": _known(forecast.predicted_error)}
+    for name, forecasts in looked.items():
+        if any(np.isfinite(getattr(one, name)) for one in forecasts):
+            found[name] = _known(getattr(forecast, name))
     return found
-
-
-def _looked(trace: DesignTrace) -> bool:
-    """Whether a design has looked at its image on the way (`Forecast.image_error`)."""
-    return any(np.isfinite(step.forecast.image_error) for step in trace.steps)
-
-
-def _informed(trace: DesignTrace) -> bool:
-    """Whether side information counted in a design."""
-    return any(np.isfinite(step.forecast.side_information_weight) for step in trace.steps)
 
 
 def score_rows(trace: DesignTrace) -> list[dict[str, object]]:
@@ -450,29 +399,28 @@ def _images(account: DesignAccount, known: KnownScan, last: NamedImage) -> Rows:
 def _plane_sections(folder: RunFolder, account: DesignAccount, plane: PlaneReadouts) -> list[Section]:
     trace = account.trace
     blocks = [step for step in trace.steps if step.choice.pending == 0]  # those that have scores and a forecast
-    shown: Blocks = [
-        saved_figure(
-            folder,
-            "mask-growth",
-            lambda: plots.plane_growth(trace.lines, plane.grid, _counts_shown(trace, 6)),
-            "The mask as it grew, DC in the middle; in colour what was added since the panel before.",
-        )
-    ]
+    caption = "The mask as it grew, DC in the middle; in colour what was added since the panel before."
+    counts = _counts_shown(trace, 6)
+    shown = [_figure(folder, "mask-growth", lambda: plots.plane_growth(trace.lines, plane.grid, counts), caption)]
     scored = [(number, step.choice.scores) for number, step in enumerate(blocks, 1) if step.choice.scores is not None]
     if scored:
         maps = {f"block {number}": scores.reshape(plane.grid) for number, scores in _first_middle_last(scored)}
         caption = "Score of every sample at the first, a middle and the last block; measured samples are blank."
-        shown.append(
-            saved_figure(folder, "scores", lambda: plots.plane_maps(maps, f"score of {trace.strategy}"), caption)
-        )
-    sections = [Section("Design", shown)]
+        shown.append(_figure(folder, "scores", lambda: plots.plane_maps(maps, f"score of {trace.strategy}"), caption))
     rows = _block_rows(account)
     if rows:
         folder.write_table("blocks.csv", rows)
+    judged: Blocks = []
     if account.predicted_errors:
-        judged = [*_errors(folder, account, "sample", "block of samples"), *_block_innovations(folder, rows)]
-        sections.append(Section("Was the prediction right?", judged))
-    return sections
+        judged = _errors(folder, account, "sample", "block of samples")
+        drawn = [row for row in rows if row["predicted"] is not None and row["found"] is not None]
+        if drawn:
+            before = [int(str(row["samples"])) for row in drawn]
+            curves = {name: [float(str(row[name])) for row in drawn] for name in ("predicted", "found")}
+            caption = "What the samples of each block held that the image so far did not show, predicted and found."
+            mean = "mean energy of an innovation"
+            judged.append(_figure(folder, "innovations", lambda: plots.block_course(before, curves, mean), caption))
+    return [Section("Design", shown), *([Section("Was the prediction right?", judged)] if judged else [])]
 
 
 def _block_rows(account: DesignAccount) -> Rows:
@@ -481,7 +429,6 @@ def _block_rows(account: DesignAccount) -> Rows:
     Where the design was informed by an earlier scan, also its weight (``side_information_weight``).
     """
     trace, energies = account.trace, account.innovations
-    informed, looked = _informed(trace), _looked(trace)
     begins = [i for i, step in enumerate(trace.steps) if step.choice.pending == 0]
     rows: Rows = []
     for begin, end in pairwise([*begins, len(trace.steps)]):
@@ -493,31 +440,13 @@ def _block_rows(account: DesignAccount) -> Rows:
             {
                 "samples": len(trace.start) + begin,
                 "chosen": end - begin,
-                "predicted_error": _known(first.predicted_error),
-                **({"image_error": _known(first.forecast.image_error)} if looked else {}),
-                **({"side_information_weight": _known(first.forecast.side_information_weight)} if informed else {}),
+                **_forecast_columns(trace, first.forecast),
                 "predicted": _known(predicted),
                 "found": _known(found),
                 **_recorded(first),
             }
         )
     return rows
-
-
-def _block_innovations(folder: RunFolder, rows: Rows) -> Blocks:
-    drawn = [row for row in rows if row["predicted"] is not None and row["found"] is not None]
-    if not drawn:
-        return []
-    counts = [int(str(row["samples"])) for row in drawn]
-    curves = {name: [float(str(row[name])) for row in drawn] for name in ("predicted", "found")}
-    return [
-        saved_figure(
-            folder,
-            "innovations",
-            lambda: plots.block_course(counts, curves, "mean energy of an innovation"),
-            "What the samples of each block held that the image so far did not show, predicted and found.",
-        )
-    ]
 
 
 def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) -> Blocks:
@@ -535,13 +464,10 @@ def _shot_figures(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) ->
         shown = {f"{count_text(count, unit)} measured": (count, s) for count, s in _first_middle_last(scored)}
         scores = {title: np.asarray(s) for title, (_, s) in shown.items()}
         flags = {title: trace.mask(count) for title, (count, _) in shown.items()}
+        angles = np.array(shots.angles)
+        caption = f"Score of every angle by {trace.strategy}{meant}; ticks below are the angles measured before."
         blocks.append(
-            saved_figure(
-                folder,
-                "scores",
-                lambda: plots.angle_scores(np.array(shots.angles), scores, flags, unit_of_scores),
-                f"Score of every angle by {trace.strategy}{meant}; ticks below are the angles measured before.",
-            )
+            _figure(folder, "scores", lambda: plots.angle_scores(angles, scores, flags, unit_of_scores), caption)
         )
     points = shots.shots[lines].reshape(-1, 2)
     blocks.append(point_spread_figure(folder, count_text(len(lines), unit), points, shots.grid, f"the chosen {unit}s"))
@@ -585,43 +511,24 @@ def save_acquisition(folder: RunFolder, made: Acquisition | None, recipe: Recipe
     if made is None:
         folder.remove(ACQUISITION)
         return []
-    folder.write_table(ACQUISITION, _acquisition_rows(made))
-    unit, grid = made.readouts.unit, made.readouts.grid
+    unit, grid, size = made.readouts.unit, made.readouts.grid, made.readouts.size
+    placed = [
+        (number, echo, line) for number, train in enumerate(made.trains) for echo, line in enumerate(train, start=1)
+    ]
+    rows: Rows = [
+        {"order": order, "train": number, "echo": echo, unit: line, **_place(made.readouts, line)}
+        for order, (number, echo, line) in enumerate(placed)
+    ]
+    folder.write_table(ACQUISITION, rows)
     if isinstance(made.readouts, PlaneReadouts):
         caption = "When every sample is measured: its train and its echo, or its place in the order; DC in the middle."
-        picture = saved_figure(folder, "acquisition", lambda: plots.plane_order(_places(made), grid), caption)
+        trains = {line: number + 1 for number, _, line in placed}
+        places = {"train": trains, "echo": {line: echo for _, echo, line in placed}}
+        places = {"order": trains} if len(made.trains) == len(made.lines) else places
+        picture = _figure(folder, "acquisition", lambda: plots.plane_order(places, grid), caption)
     else:
-        caption = f"The same {unit}s in the order in which they are to be measured, train after train."
-        picture = saved_figure(
-            folder,
-            "acquisition",
-            lambda: plots.acquisition_order(
-                made.lines, made.readouts.size, axis="line number in the order of measurement"
-            ),
-            caption,
-        )
-    return [Section("Acquisition order", [Paragraph(_facts(made, recipe)), picture])]
-
-
-def _places(made: Acquisition) -> dict[str, dict[int, int]]:
-    """Train of every sample and, where trains have several, its echo, both counted from 1."""
-    train_of = {line: number for number, train in enumerate(made.trains, 1) for line in train}
-    if len(made.trains) == len(made.lines):
-        return {"order": train_of}
-    return {"train": train_of, "echo": {line: echo for train in made.trains for echo, line in enumerate(train, 1)}}
-
-
-def _acquisition_rows(made: Acquisition) -> list[Mapping[str, object]]:
-    rows: list[Mapping[str, object]] = []
-    for number, train in enumerate(made.trains):
-        for echo, line in enumerate(train):
-            place = {"order": len(rows), "train": number, "echo": echo + 1}
-            rows.append({**place, made.readouts.unit: line, **_place(made.readouts, line)})
-    return rows
-
-
-def _facts(made: Acquisition, recipe: Recipe) -> str:
-    unit = made.readouts.unit
+        caption, axis = f"The same {unit}s in the order in which they are to be measured, train after train.", _ORDER
+        picture = _figure(folder, "acquisition", lambda: plots.acquisition_order(made.lines, size, axis=axis), caption)
     facts = f"Order: {recipe.design.order}. Largest jump between consecutive {unit}s: {made.largest_jump:.4g}."
     if recipe.design.echoes > 1:
         longest, shortest = (f(len(train) for train in made.trains) for f in (max, min))
@@ -629,4 +536,4 @@ def _facts(made: Acquisition, recipe: Recipe) -> str:
         facts += f" {len(made.trains)} echo trains of {echoes} {unit}s; echo {made.dc_echo} measures DC."
         if isinstance(made.readouts, PlaneReadouts):
             facts += f" The median jump within a train is {made.typical_jump:.3g}."
-    return f"{facts} {ACQUISITION} lists them."
+    return [Section("Acquisition order", [Paragraph(f"{facts} {ACQUISITION} lists them."), picture])]
