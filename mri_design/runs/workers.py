@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -586,59 +586,37 @@ class Workers(Generic[Material]):
     def _computed_elsewhere(
         self, function: Callable[[Any, Any], Any], items: Iterator[Any], ahead: int | None
     ) -> Iterator[_Piece]:
-        """As `_pieces`; where processes died, what was not done is begun again, and at last one by one."""
-        begun = dict(enumerate(islice(items, ahead)))
-        futures = self._submitted(function, begun, begun)
-        breaks = 0
+        """As `_pieces`; a piece whose process died is begun again alone, since another may have been the reason."""
+        begun, futures = dict(enumerate(islice(items, ahead))), dict[int, Future[Any]]()
         for place in count():
             if place not in begun:
                 return
-            item = begun[place]
-            piece: _Piece | None = None
-            alone = False
+            item, piece, lost = begun[place], None, 0
             while piece is None:
                 try:
-                    if place not in futures:
-                        futures[place] = self._working.submit(function, item)
+                    for number in [place, *begun] if not lost else [place]:
+                        if number not in futures:
+                            futures[number] = self._working.submit(function, begun[number])
                     piece = _Piece(item, self._working.outcome(futures.pop(place)))
-                except BrokenExecutor as error:
-                    if breaks > 1:  # it was alone
+                except (BrokenExecutor, LostPieceError) as error:
+                    lost += 1
+                    if lost == PUT_UP_WITH:
                         piece = _Piece(item, error=lost_worker(error))
-                    breaks += 1
-                    self.renew()
-                    futures = {n: future for n, future in futures.items() if _is_done(future)}
-                    if breaks == 1:
-                        futures |= self._submitted(function, begun, [n for n in begun if n not in futures])
-                except LostPieceError as error:
-                    if alone:
-                        piece = _Piece(item, error=lost_worker(error))
-                    else:  # perhaps another piece killed the processes that this one was given to as well
-                        wait(futures.values())
-                        alone = True
+                    if isinstance(error, BrokenExecutor):
+                        self.renew()
+                    wait(futures.values())
+                    futures = {number: future for number, future in futures.items() if _is_done(future)}
                 except Exception as error:
                     piece = _Piece(item, error=error)
             del begun[place]
             for further in islice(items, 1):
-                last = max(begun, default=place) + 1
-                begun[last] = further
-                if breaks < 2:  # later ones one by one
-                    futures |= self._submitted(function, begun, [last])
+                begun[max(begun, default=place) + 1] = further
             yield piece
 
     @property
     def _working(self) -> Executor:
         assert self._executor is not None
         return self._executor
-
-    def _submitted(
-        self, function: Callable[[Any, Any], Any], items: Mapping[int, Any], places: Iterable[int]
-    ) -> dict[int, Future[Any]]:
-        """The results to come, by place; those that could not be begun are missing."""
-        futures: dict[int, Future[Any]] = {}
-        with suppress(BrokenExecutor):
-            for place in places:
-                futures[place] = self._working.submit(function, items[place])
-        return futures
 
 
 @dataclass(frozen=True)
