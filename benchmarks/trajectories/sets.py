@@ -27,7 +27,7 @@ from mri_design.operators.trajectory import (
 )
 from mri_design.scan.simulation.fields import simulate_coil_maps
 from mri_design.scan.simulation.phantoms import load_phantom_shots
-from mri_design.scan.trajectories import GradientLimits, conjugate_coverage, nyquist_turns, spiral_readout
+from mri_design.scan.trajectories import GradientLimits, conjugate_redundancy, nyquist_turns, spiral_readout
 
 RECIPE = load_recipe("local")
 
@@ -153,7 +153,7 @@ def error_row(scene: Scene, shots: Array, seed: int = 0) -> Row:
     return {
         "shots": len(shots),
         "samples": shots.shape[0] * shots.shape[1],
-        "k and -k": conjugate_coverage(shots).redundancy,
+        "k and -k": conjugate_redundancy(shots),
         "image": scene.name,
         "seed": seed,
         "error": measure(posterior.mean, scene.reference).relative_l2,

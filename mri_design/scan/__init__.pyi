@@ -57,9 +57,8 @@ from .sampling import working_coils as working_coils
 from .trajectories import GradientLimits as GradientLimits
 from .trajectories import SideLobe as SideLobe
 from .trajectories import compensated_spread as compensated_spread
-from .trajectories import conjugate_coverage as conjugate_coverage
+from .trajectories import conjugate_redundancy as conjugate_redundancy
 from .trajectories import fastest_readout as fastest_readout
-from .trajectories import gradients_of as gradients_of
 from .trajectories import largest_side_lobe as largest_side_lobe
 from .trajectories import maps_to_bart as maps_to_bart
 from .trajectories import nyquist_turns as nyquist_turns

@@ -211,10 +211,7 @@ class SliceGeometry:
                 return cls(pixel, known, unplaced=unsettled) if unsettled else placed
             except InputError:
                 pass
-        try:
-            return cls(pixel, known)
-        except InputError:
-            return None
+        return cls(pixel, known)
 
 
 def impossible_sizes(pixel: Sequence[float], thickness: float = math.nan) -> dict[str, str]:

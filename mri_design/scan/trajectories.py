@@ -113,41 +113,8 @@ class Readout:
         """Length of the waveform in s."""
         return len(self.gradients) * self.raster
 
-    @property
-    def largest_step(self) -> float:
-        """Largest distance of neighbouring samples in cycles per field of view; above 1 the readout itself aliases."""
-        return float(np.linalg.norm(np.diff(self.samples, axis=0), axis=1).max())
 
-
-def gradients_of(positions: ArrayLike, *, raster: float, field_of_view: float) -> NDArray[np.float64]:
-    """Gradients in T/m that lead from each position to the next in one raster time.
-
-    Parameters
-    ----------
-    positions : float array, shape (time, 2)
-        k-space positions at the raster's times, (ky, kx) in cycles per field of view.
-    raster : float
-        Seconds.
-    field_of_view : float
-        Metres.
-
-    Returns
-    -------
-    float64 array, shape (time - 1, 2)
-
-    Raises
-    ------
-    InputError
-        For fewer than two positions, and times or lengths that are not positive.
-    """
-    k = checked_trajectory(positions)
-    scale = PROTON * positive_number("raster", raster) * positive_number("field_of_view", field_of_view)
-    if k.ndim != 2 or len(k) < 2:
-        raise InputError(field="positions", got=f"shape {k.shape}", wanted="two or more positions (time, 2)")
-    return np.diff(k, axis=0) / scale
-
-
-def require_playable(gradients: ArrayLike, limits: GradientLimits) -> None:
+def require_playable(gradients: NDArray[np.float64], limits: GradientLimits) -> None:
     """Refuse a waveform that is too strong or changes too fast anywhere, its beginning from rest included.
 
     Parameters
@@ -162,12 +129,8 @@ def require_playable(gradients: ArrayLike, limits: GradientLimits) -> None:
     InputError
         Saying what is broken, by how much and where.
     """
-    require_instance(GradientLimits, wanted="GradientLimits", limits=limits)
-    waveform = np.asarray(gradients, dtype=np.float64)
-    if waveform.ndim != 2 or not waveform.size or not np.isfinite(waveform).all():
-        raise InputError(field="gradients", got=f"shape {waveform.shape}", wanted="finite numbers (step, axis)")
-    amplitudes = np.linalg.norm(waveform, axis=1)
-    slews = np.linalg.norm(np.diff(waveform, axis=0, prepend=0), axis=1) / limits.raster
+    amplitudes = np.linalg.norm(gradients, axis=1)
+    slews = np.linalg.norm(np.diff(gradients, axis=0, prepend=0), axis=1) / limits.raster
     for name, values, most, unit, scale in (
         (BROKEN_LIMITS[0], amplitudes, limits.amplitude, "mT/m", 1e3),
         (BROKEN_LIMITS[1], slews, limits.slew, "T/m/s", 1.0),
@@ -249,7 +212,7 @@ def fastest_readout(
         )
     squares = _squared_speeds(lengths, curvatures, speed, acceleration)
     positions = _at_raster_times(k, lengths, np.sqrt(squares), limits.raster)
-    gradients = gradients_of(positions, raster=limits.raster, field_of_view=field_of_view)
+    gradients = np.diff(positions, axis=0) / (PROTON * limits.raster * field_of_view)
     require_playable(gradients, limits)
     per_step = _samples_per_step(positions, limits.raster, dwell)
     samples = _played(np.diff(positions, axis=0), per_step)
@@ -480,28 +443,11 @@ def spiral_readout(
                 raise
 
 
-@dataclass(frozen=True)
-class ConjugateCoverage:
-    """How much of k-space a set covers, before and after k and -k are taken for one.
+def conjugate_redundancy(trajectory: ArrayLike, *, cell: float = 1.0) -> float:
+    """Share of the cells of k-space that a trajectory visits whose mirror image it visits, too.
 
-    Parameters
-    ----------
-    cells : int
-        Cells of k-space that hold a sample.
-    folded : int
-        Pairs of a cell and its mirror image of which one at least holds a sample; the cell at DC is its own image.
-    redundancy : float
-        Share of the cells whose mirror image holds a sample, too: 1 where everything is measured twice, 0 where nothing
-        is (DC aside). Sets that cover all of k-space have 1 of necessity: compare sets of equal numbers of samples.
-    """
-
-    cells: int
-    folded: int
-    redundancy: float
-
-
-def conjugate_coverage(trajectory: ArrayLike, *, cell: float = 1.0) -> ConjugateCoverage:
-    """Count the cells of k-space that a trajectory visits, and those that it visits by their mirror image, too.
+    1 where everything is measured twice, 0 where nothing is (DC aside). Sets that cover all of k-space have 1 of
+    necessity: compare sets of equal numbers of samples.
 
     Parameters
     ----------
@@ -510,10 +456,6 @@ def conjugate_coverage(trajectory: ArrayLike, *, cell: float = 1.0) -> Conjugate
     cell : float
         Side of the square cells in cycles per field of view, one of them centred on DC. An object that fills the field
         of view has k-space that changes over one cycle.
-
-    Returns
-    -------
-    ConjugateCoverage
 
     Raises
     ------
@@ -524,16 +466,12 @@ def conjugate_coverage(trajectory: ArrayLike, *, cell: float = 1.0) -> Conjugate
     # rint rounds halves to even numbers, so that k and -k fall into mirrored cells.
     visited = np.unique(np.rint(k / positive_number("cell", cell)).astype(np.int64), axis=0)
     off_centre = visited[visited.any(axis=1)]
-    folded = len(np.unique(_upper_half(off_centre), axis=0)) if len(off_centre) else 0
-    centre = len(visited) - len(off_centre)
-    redundancy = 2 * (1 - folded / len(off_centre)) if len(off_centre) else 0.0
-    return ConjugateCoverage(len(visited), folded + centre, redundancy)
-
-
-def _upper_half(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The one of each cell and its mirror image that has the larger (ky, kx)."""
-    lower = (cells[:, 0] < 0) | ((cells[:, 0] == 0) & (cells[:, 1] < 0))
-    return np.where(lower[:, None], -cells, cells)
+    if not len(off_centre):
+        return 0.0
+    # Of each cell and its mirror image the one that has the larger (ky, kx).
+    lower = (off_centre[:, 0] < 0) | ((off_centre[:, 0] == 0) & (off_centre[:, 1] < 0))
+    folded = len(np.unique(np.where(lower[:, np.newaxis], -off_centre, off_centre), axis=0))
+    return 2 * (1 - folded / len(off_centre))
 
 
 _NEGLIGIBLE = 1e-9

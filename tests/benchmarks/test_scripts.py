@@ -185,7 +185,7 @@ def test_spokes_and_spirals_make_their_tables(tables_of: Callable[..., Tables], 
     tables = tables_of("shots", "--quick", *words)
     assert len(tables["shots-radial"]) == 8 and len(tables["shots-coverage"]) == 8
     sets = module("trajectories.sets")
-    twice = {name: sets.conjugate_coverage(shots).redundancy for name, shots in sets.spiral_sets(32, 4, 1.5).items()}
+    twice = {name: sets.conjugate_redundancy(shots) for name, shots in sets.spiral_sets(32, 4, 1.5).items()}
     assert twice[sets.USUAL] > 0.95 and max(twice[name] for name in twice if name != sets.USUAL) < 0.6
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots import style
 from mri_design.kinds import count_text
-from mri_design.scan.trajectories import conjugate_coverage, largest_side_lobe
+from mri_design.scan.trajectories import conjugate_redundancy, largest_side_lobe
 
 DECADES = 5
 """Decades that a map of energies shows below its largest value."""
@@ -310,7 +310,7 @@ def trajectory_curves(
     """Sets of shots as curves in k-space, the first shot of each marked.
 
     Every caption counts shots and samples, and says which fraction of the cells of k-space is measured by its mirror
-    image, too (`conjugate_coverage`).
+    image, too (`conjugate_redundancy`).
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def trajectory_curves(
         axes.add_collection(LineCollection([each[0, :, ::-1]], colors=PALETTE[1], linewidths=1.5))
         # ky runs down, as the rows of an image do
         axes.set(xlim=(-1.03 * columns / 2, 1.03 * columns / 2), ylim=(1.03 * rows / 2, -1.03 * rows / 2))
-        twice = f"{100 * conjugate_coverage(each).redundancy:.0f} % measured as k and \N{MINUS SIGN}k"
+        twice = f"{100 * conjugate_redundancy(each):.0f} % measured as k and \N{MINUS SIGN}k"
         counts = f"kx\n{count_text(len(each), 'shot')} of {each.shape[1]} samples\n{twice}"
         style.label_axes(axes, counts, title=title, **_NOTE)
     cells[0].set_ylabel(f"{_DOWN}{style.KY_LABEL}", fontsize=style.SMALL, color=style.GREY)

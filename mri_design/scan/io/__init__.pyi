@@ -31,7 +31,6 @@ from .mrd_acquisitions import noise_covariance as noise_covariance
 from .mrd_acquisitions import noise_of_samples as noise_of_samples
 from .mrd_acquisitions import noise_scale as noise_scale
 from .mrd_acquisitions import numbers_of as numbers_of
-from .mrd_acquisitions import other_channels as other_channels
 from .mrd_acquisitions import sort_by_purpose as sort_by_purpose
 from .mrd_cartesian import GridImages as GridImages
 from .mrd_cartesian import Readout as Readout

@@ -536,9 +536,40 @@ def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None
     return scale, ", ".join(reasons)
 
 
-def other_channels(theirs: NDArray[np.integer], channels: int) -> str:
-    """Why noise readouts are of no use whose numbers of channels are all others than that of the data."""
-    return f"they have {_listed(np.unique(theirs))} channels, and the data {channels}"
+def covariance_of_data(
+    kept: Iterable[NDArray[np.complex64]],
+    channels: NDArray[np.integer],
+    dwells: tuple[NDArray[Any], NDArray[Any]],
+    *,
+    wanted: int,
+    bandwidth: float | None,
+    repeats: int = 1,
+) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
+    """Noise covariance of the data from noise readouts, of a file or a stream, and notes for the header.
+
+    Parameters
+    ----------
+    kept : iterable of complex arrays, shape (coil, sample)
+        Those readouts that have the channels of the data.
+    channels : int array, shape (readout,)
+        Channels of all noise readouts.
+    dwells : tuple of float arrays
+        Dwell times of the readouts in ``kept`` and of those of the data, see `noise_scale`.
+    wanted : int
+        Channels of the data.
+    bandwidth, repeats
+        As of `noise_of_data`.
+    """
+    covariance, samples = noise_covariance(kept)
+    if covariance is None:
+        others = f"they have {_listed(np.unique(channels))} channels, and the data {wanted}"
+        why = "too few samples" if (channels == wanted).any() else others
+        return None, {"noise_readouts": f"{len(channels)}, not used: {why}"}
+    scale, reason = noise_scale(*dwells, bandwidth)
+    if repeats > 1:
+        reason += f", {repeats} averages"
+    said = f"{np.count_nonzero(channels == wanted)}, {samples} samples a channel; {reason}"
+    return covariance * scale / repeats, {"noise_readouts": said}
 
 
 def noise_of_data(
@@ -573,15 +604,9 @@ def noise_of_data(
     known |= {AVERAGES: str(repeats)} if repeats > 1 else {}
     if not len(noise):
         return None, known
-    alike = noise[heads["active_channels"][noise] == heads["active_channels"][data[0]]]
+    channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
+    alike = noise[channels == wanted]
     kept = (kept_samples(heads[at], samples)[coils] for at, samples in acquisitions.samples(alike.tolist()))
-    covariance, samples = noise_covariance(kept)
-    if covariance is None:
-        others = other_channels(heads["active_channels"][noise], int(heads["active_channels"][data[0]]))
-        why = "too few samples" if len(alike) else others
-        return None, known | {"noise_readouts": f"{len(noise)}, not used: {why}"}
-    scale, reason = noise_scale(dwell[alike], dwell[data], bandwidth)
-    if repeats > 1:
-        reason += f", {repeats} averages"
-    told = {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}
-    return covariance * scale / repeats, known | told
+    dwells = dwell[alike], dwell[data]
+    covariance, told = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
+    return covariance, known | told

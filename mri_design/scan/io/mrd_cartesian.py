@@ -242,12 +242,12 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
 
     The samples show where the centre is; what the counters were taken for is added to the notes.
     """
-    centres = [encoding.centre_line, encoding.centre_partition]
+    centres = list(encoding.centres)
     for step in (1, 2):
         counter, rows = f"kspace_encode_step_{step}", encoding.encoded.matrix[step]
         numbers = np.unique(counters[counter])
         first, last = int(numbers[0]), int(numbers[-1])
-        centre = _centre(encoding, step)
+        centre = encoding.centre(step)
         starts = (0, 1) if len(numbers) > rows // _MANY else (0,)
         start = next((number for number in starts if number <= first and last < number + rows), None)
         if rows == 1 or start is None or (centre - rows // 2 <= first and last < centre - rows // 2 + rows):
@@ -255,13 +255,7 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
         centres[step - 1] = rows // 2 + start
         note = f"{counter} {first} to {last} of {rows}, counted from {start}, as {centre} cannot be its centre"
         notes["centre_beyond_grid"] = "; ".join([note, *filter(None, [notes.get("centre_beyond_grid")])])
-    return replace(encoding, centre_line=centres[0], centre_partition=centres[1])
-
-
-def _centre(encoding: MrdEncoding, step: int) -> int:
-    """The phase-encode counter 1 or 2 at the centre of k-space; the middle where the header gives none."""
-    centre = (encoding.centre_line, encoding.centre_partition)[step - 1]
-    return encoding.encoded.matrix[step] // 2 if centre is None else centre
+    return replace(encoding, centres=(centres[0], centres[1]))
 
 
 def _placed(
@@ -279,7 +273,7 @@ def _placed(
     faults = np.zeros((4, len(at)), dtype=bool)
     for name, step in (("line", 1), ("partition", 2)):
         rows = image.encoded.matrix[step]
-        centres = np.array([_centre(encoding, step) for encoding in encodings])[own]
+        centres = np.array([encoding.centre(step) for encoding in encodings])[own]
         row = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp) - centres + rows // 2
         encoded = np.array([step == 1 or encoding.encoded.matrix[2] > 1 for encoding in encodings])[own]
         readouts[name] = np.where(encoded, row, 0)
@@ -310,7 +304,7 @@ def _refuse_place(
     readout = Readout(*fault.tolist())
     head, nx, kept = heads[readout.at], image.encoded.matrix[0], readout.n_samples
     for row, step in ((readout.line, 1), (readout.partition, 2)):
-        rows, centre = image.encoded.matrix[step], _centre(encodings[int(head["encoding_space_ref"])], step)
+        rows, centre = image.encoded.matrix[step], encodings[int(head["encoding_space_ref"])].centre(step)
         if not 0 <= row < rows:
             beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
             raise InputError(
@@ -701,9 +695,8 @@ class GridImages:
     def notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
         """Where the file's counters have the centre, what was cut off the readouts, and what became of a volume."""
         encoded, wanted = self.encoding.encoded, self.encoding.reconstructed
-        counters = [("kspace_encode_step_1", self.encoding.centre_line)]
-        counters += [("kspace_encode_step_2", self.encoding.centre_partition)] if self.volume else []
-        said = ", ".join(f"{name} = {centre}" for name, centre in counters if centre is not None)
+        counters = [*enumerate(self.encoding.centres[: 1 + self.volume], 1)]
+        said = ", ".join(f"kspace_encode_step_{n} = {centre}" for n, centre in counters if centre is not None)
         notes = {"centre_in_file": said} if said else {}
         columns = GridImages(self.encoding).columns
         if columns.stop - columns.start < encoded.matrix[0]:

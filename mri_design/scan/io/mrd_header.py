@@ -29,6 +29,7 @@ _FIELDS, _ACROSS = (2.0, 2000.0), (0.1, 2000.0)
 _STRONGEST = 50.0
 """Tesla: what is said beyond is no field of a scanner."""
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
+_SCANNER, _BANDWIDTH = ("systemVendor", "systemModel"), "relativeReceiverNoiseBandwidth"
 _SUBJECT, _STUDY, _MEASUREMENT = "subjectInformation", "studyInformation", "measurementInformation"
 _SAID = {
     "PatientName": f"{_SUBJECT}/patientName",
@@ -84,7 +85,7 @@ class MrdEncoding:
     ----------
     encoded, reconstructed : EncodedSpace
         What was measured and what the image is cut to.
-    centre_line, centre_partition : int, optional
+    centres : tuple of (int or None)
         Values of the first and second phase-encode counter at the centre of k-space; None where the header gives none.
     trajectory : str
         "cartesian", "radial", ... in lower case; empty where the header gives none.
@@ -96,11 +97,15 @@ class MrdEncoding:
 
     encoded: EncodedSpace
     reconstructed: EncodedSpace
-    centre_line: int | None
+    centres: tuple[int | None, int | None]
     trajectory: str
     calibration_mode: str = ""
-    centre_partition: int | None = None
     slices: int = 1
+
+    def centre(self, step: int) -> int:
+        """The phase-encode counter 1 or 2 at the centre of k-space; the middle where the header gives none."""
+        centre = self.centres[step - 1]
+        return self.encoded.matrix[step] // 2 if centre is None else centre
 
 
 @dataclass(frozen=True)
@@ -225,21 +230,18 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             got=f"{len(encodings) or 'no'} <encoding>",
             wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
         )
-    system = {
-        name: root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}")
-        for name in (
-            *("systemVendor", "systemModel", "systemFieldStrength_T"),
-            *("receiverChannels", "relativeReceiverNoiseBandwidth"),
-        )
-    }
-    vendor, model, strength, channels, bandwidth = system.values()
-    vendor, model = (" ".join((name or "").split())[:_LONGEST_NAME] for name in (vendor, model))
+
+    def of_system(name: str) -> str | None:
+        return root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}")
+
+    vendor, model = (" ".join((of_system(name) or "").split())[:_LONGEST_NAME] for name in _SCANNER)
+    channels, bandwidth = of_system("receiverChannels") or "", of_system(_BANDWIDTH)
     sign = set(_user_values(root, "Long", FOURIER_SIGN))
     if sign and sign not in ({"-1"}, {"1"}):
         got, wanted = ", ".join(sorted(sign))[:40], "-1 or 1: the sign of samples' exp(2πi s k·r)"
         raise InputError(field=f"{field}: {FOURIER_SIGN}", got=got, wanted=wanted)
     known_sign = 1 if vendor.lower().startswith(_CONJUGATED) else None
-    share, place = "a share above 0, 1 at most", f"{field}: relativeReceiverNoiseBandwidth"
+    share, place = "a share above 0, 1 at most", f"{field}: {_BANDWIDTH}"
     unknown = {axis for value in _user_values(root, "String", UNKNOWN_SIZES) for axis in value.split()}
     unknown = unknown if unknown <= set("xyz") else set()
     source, wrong = SourceImage.of_raw_data(_identifiers(root))
@@ -249,12 +251,12 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             for i, encoding in enumerate(encodings)
         ),
         None if bandwidth is None else _number(place, bandwidth, 1 + 1e-6, share),
-        channels=int(channels) if channels and _COUNT.fullmatch(channels) else None,
+        channels=int(channels) if _COUNT.fullmatch(channels) else None,
         source=source,
         wrong_identifiers=wrong,
         vendor=vendor,
         model=model,
-        field_strength=as_number(strength or ""),
+        field_strength=as_number(of_system("systemFieldStrength_T") or ""),
         fourier_sign=int(sign.pop()) if sign else known_sign,
         unknown_place=bool(_user_values(root, "String", UNKNOWN_PLACE)),
         echo_times=tuple(_sequence_values(root, _MEASURED["EchoTime"])),
@@ -341,8 +343,7 @@ def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: set
     return MrdEncoding(
         encoded=space("encodedSpace"),
         reconstructed=space("reconSpace"),
-        centre_line=limit("kspace_encoding_step_1", "center"),
-        centre_partition=limit("kspace_encoding_step_2", "center"),
+        centres=(limit("kspace_encoding_step_1", "center"), limit("kspace_encoding_step_2", "center")),
         trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
         calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
         slices=(limit("slice", "maximum") or 0) + 1,
@@ -375,10 +376,7 @@ def _whole(field: str, text: str, low: int, high: int) -> int:
 
 
 def _number(field: str, text: str, most: float, wanted: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not (math.isfinite(number) and 0 < number < most):
+    number = as_number(text)
+    if not 0 < number < most:
         raise InputError(field=field, got=repr(text[:40]), wanted=wanted)
     return number

@@ -449,12 +449,8 @@ def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, lim
         wanted = "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z) whose readout is x"
         raise InputError(key, got, wanted)
     _check_sides(key, _STACK[-stored.ndim :], stored.shape, limits)
-    pixels = _pixels(key, stored)
+    pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
     return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
-
-
-def _pixels(key: str, stored: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.complex64]:
-    return to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
 
 
 def _kspace(

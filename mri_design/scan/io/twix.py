@@ -487,8 +487,7 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
             (columns, lines, partitions), (along_x * columns / pixels, along_y * more_y, along_z * more_z)
         ),
         reconstructed=EncodedSpace((pixels, lines, partitions), (along_x, along_y, along_z)),
-        centre_line=lines // 2,
-        centre_partition=partitions // 2,
+        centres=(lines // 2, partitions // 2),
         trajectory="cartesian",
         calibration_mode=_CALIBRATION.get(read.whole("sPat.ucRefScanMode", 1), ""),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -13,15 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError
+from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.sampling import volume_note
 from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom
+from mri_design.scan.simulation.fields import checked_shape
 from mri_design.scan.simulation.scanner import (
     EllipsePhase,
     SimulatedShots,
+    bright_level,
+    drawn_object,
+    noisy_scan,
+    settings_text,
     simulate_ellipse_scan,
-    simulate_ellipse_shots,
     simulate_scan,
-    simulate_volume_scan,
+    with_noise,
 )
 
 _LARGEST_TABLE = 1 << 20  # bytes
@@ -281,8 +286,8 @@ def load_phantom(
     ----------
     name : {"shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a"}
         The first two are ellipse scenes with closed-form k-space (`simulate_ellipse_scan`), the third is a volume of
-        ellipsoids (`simulate_volume_scan`), without phase, the others are magnitude slices of 3 T scans
-        (`simulate_scan`).
+        ellipsoids in one coil without phase, a plane (ky, kz) for every readout position, the others are magnitude
+        slices of 3 T scans (`simulate_scan`).
     shape : int or (int, int), optional
         Grid (ky, kx); 256 x 256 where None, of the volume 64 x 64 (ky, kz) at 64 positions. One field of view
         whatever the grid for ellipses; slices are padded to its aspect.
@@ -319,8 +324,12 @@ def load_phantom(
             wanted="1",
             cure="Several coils: phantom:brain, or an image.",
         )
-    side = _VOLUME_SIDE if shape is None else shape
-    return simulate_volume_scan(scene, side, noise=noise, rng=rng, header=header)
+    grid = checked_shape(_VOLUME_SIDE if shape is None else shape)
+    truth = scene.image(grid[0], grid)
+    level = bright_level(truth, scene.name)
+    planes = scene.planes(grid[0], grid)[:, np.newaxis] / level
+    header |= {"simulated": "from ellipsoids, k-space in closed form", "volume": volume_note(grid[0], grid)}
+    return noisy_scan(planes, truth / level, None, noise, scene.name, header, rng)
 
 
 def load_phantom_shots(
@@ -333,25 +342,39 @@ def load_phantom_shots(
     n_coils: int = 1,
     rng: np.random.Generator,
 ) -> SimulatedShots:
-    """Simulate a scan of a shipped ellipse scene along any trajectory.
+    """Simulate a scan of a shipped ellipse scene along any trajectory, phase and coils included, in closed form.
+
+    Reference and maps mean what they mean in `simulate_ellipse_scan`, and of one state of the generator both are scans
+    of one object. No image on the grid explains noise-free samples exactly: see `EllipsePhantom.samples`.
 
     Parameters
     ----------
     name : {"shepp-logan", "brain"}
         The scenes whose k-space is known in closed form; images would have to be transformed by what reconstructs them.
     trajectory : float array, shape (..., 2)
-        Columns (ky, kx) in cycles per field of view: of `radial_spokes`, or `spiral_readout`.
+        Columns (ky, kx) in cycles per field of view: of `radial_spokes`, or `spiral_readout`. Shots follow one another.
     shape, noise, phase, n_coils, rng
-        As for `shots.simulate_ellipse_shots`.
+        As for `simulate_ellipse_scan`; the grid sets the scale of the samples.
 
     Raises
     ------
     InputError
-        On a name that is no ellipse scene, or a wrong setting.
+        On a name that is no ellipse scene, a wrong setting, and a trajectory that leaves the grid or is in other units.
     """
     scene = read_shipped(name)
     if not isinstance(scene, EllipsePhantom):
         fitting = ", ".join(other for other, entry in _ENTRIES.items() if entry[2] == "ellipses")
         raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted=f"one of {fitting}")
-    scan = simulate_ellipse_shots(scene, trajectory, shape, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
-    return replace(scan, header={**text_of_header(phantom_header(name)), **scan.header})
+    grid = checked_shape(shape)
+    k = checked_trajectory(trajectory, grid).reshape(-1, 2)
+    drawn = drawn_object(scene, grid, phase=phase, n_coils=n_coils, rng=rng)
+    simulated = {"simulated": "from ellipses, samples in closed form", "phase": phase, "samples": str(len(k))}
+    return SimulatedShots(
+        kspace=with_noise(scene.samples(k, grid, drawn.modulations) / drawn.level, noise, rng),
+        trajectory=k,
+        reference=drawn.reference.astype(np.complex64),
+        coil_maps=drawn.maps,
+        noise_variance=noise * noise if noise > 0 else None,
+        name=scene.name,
+        header={**text_of_header(phantom_header(name)), **simulated, **settings_text(noise, n_coils, grid)},
+    )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import skimage  # whose parts are loaded when they are first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mri_design.errors import (
     InputError,
@@ -19,10 +19,9 @@ from mri_design.errors import (
     require_random,
 )
 from mri_design.operators.cartesian_fourier import CentredFFT
-from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom
+from mri_design.scan.simulation.ellipses import EllipsePhantom
 from mri_design.scan.simulation.fields import (
     MOST_COILS,
     TrigonometricSeries,
@@ -260,7 +259,7 @@ def simulate_scan(
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)[None]
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
     header = {**images.header, "simulated": "from images", "phase": phase}
-    made = _scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, header, rng)
+    made = noisy_scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, header, rng)
     if images.geometry is None:
         return replace(made, source=images.source)
     first = fitted_geometry(images.geometry, images.images.shape[1:], matrix)
@@ -324,60 +323,19 @@ def simulate_ellipse_scan(
     maps = None if drawn.maps is None else drawn.maps[None]
     header = {**(header or {}), "simulated": "from ellipses, k-space in closed form", "phase": phase}
     kspace = np.stack(phantom.kspace_of_products(grid, drawn.modulations))[None] / drawn.level
-    return _scan(kspace, drawn.reference[None], maps, noise, phantom.name, header, rng)
+    return noisy_scan(kspace, drawn.reference[None], maps, noise, phantom.name, header, rng)
 
 
-def simulate_volume_scan(
-    phantom: EllipsoidPhantom,
-    shape: int | tuple[int, int],
-    *,
-    noise: float = 0.007,
-    rng: np.random.Generator,
-    header: Mapping[str, str] | None = None,
-) -> KSpaceData:
-    """Make three-dimensional k-space from ellipsoids in closed form, as one plane (ky, kz) per readout position.
-
-    Parameters
-    ----------
-    phantom : EllipsoidPhantom
-        The scene; its field of view is the scan's.
-    shape : int or (int, int)
-        Grid (ky, kz) of every plane; the readout has as many samples as ky has.
-    noise : float
-        As for `simulate_ellipse_scan`; the percentile is that of all voxels.
-    rng : numpy Generator
-        Draws the noise.
-    header : mapping of str to str, optional
-        Provenance to hand on.
-
-    Returns
-    -------
-    KSpaceData
-        A slice for every readout position, all measured, one coil, no phase but that of the intensities.
-        ``reference`` is the average over voxels, which k-space cut at the grid's frequencies does not show exactly.
-
-    Raises
-    ------
-    InputError
-        On a wrong setting.
-    """
-    grid = checked_shape(shape)
-    truth = phantom.image(grid[0], grid)
-    level = bright_level(truth, phantom.name)
-    planes = phantom.planes(grid[0], grid)[:, np.newaxis] / level
-    volume = f"{grid[0]} readout positions, each a plane (ky, kz) of {grid}"
-    header = {**(header or {}), "simulated": "from ellipsoids, k-space in closed form", "volume": volume}
-    return _scan(planes, truth / level, None, noise, phantom.name, header, rng)
-
-
-def _with_noise(kspace: NDArray[np.complex128], noise: float, rng: np.random.Generator) -> NDArray[np.complex64]:
+def with_noise(kspace: NDArray[np.complex128], noise: float, rng: np.random.Generator) -> NDArray[np.complex64]:
+    """Samples in single precision with white noise of a standard deviation per real component."""
     require_numbers(noise=noise)
     if noise > 0:
         kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     return kspace.astype(np.complex64)
 
 
-def _settings(noise: float, n_coils: int, shape: tuple[int, ...]) -> dict[str, str]:
+def settings_text(noise: float, n_coils: int, shape: tuple[int, ...]) -> dict[str, str]:
+    """Entries of a header about the settings of a simulation."""
     return {
         "noise": f"white, standard deviation {noise:g} per real component",
         "coils": str(n_coils),
@@ -385,7 +343,7 @@ def _settings(noise: float, n_coils: int, shape: tuple[int, ...]) -> dict[str, s
     }
 
 
-def _scan(
+def noisy_scan(
     kspace: NDArray[np.complex128],
     truth: NDArray[Any],
     maps: NDArray[np.complex64] | None,
@@ -396,13 +354,13 @@ def _scan(
 ) -> KSpaceData:
     """Add the noise and pack everything that is known about the simulated scan."""
     return KSpaceData(
-        kspace=_with_noise(kspace, noise, rng),
+        kspace=with_noise(kspace, noise, rng),
         measured=np.ones(kspace.shape[-2], dtype=np.bool_),
         name=name,
         noise_variance=noise * noise if noise > 0 else None,
         coil_maps=None if maps is None else np.repeat(maps, kspace.shape[0], axis=0),
         reference=truth.astype(np.complex64),
-        header={**header, **_settings(noise, kspace.shape[1], kspace.shape[2:])},
+        header={**header, **settings_text(noise, kspace.shape[1], kspace.shape[2:])},
     )
 
 
@@ -435,61 +393,3 @@ class SimulatedShots:
     noise_variance: float | None = None
     name: str = "shots"
     header: Mapping[str, str] = field(default_factory=dict)
-
-
-def simulate_ellipse_shots(
-    phantom: EllipsePhantom,
-    trajectory: ArrayLike,
-    shape: int | tuple[int, int],
-    *,
-    noise: float = 0.007,
-    phase: EllipsePhase = "smooth",
-    n_coils: int = 1,
-    rng: np.random.Generator,
-) -> SimulatedShots:
-    """Sample ellipses along any trajectory, phase and coils included, in closed form: no image is ever transformed.
-
-    Parameters
-    ----------
-    phantom : EllipsePhantom
-        The scene; its field of view is the scan's.
-    trajectory : float array, shape (..., 2)
-        Columns (ky, kx) in cycles per field of view, on the grid of ``shape``; shots follow one another.
-    shape : int or (int, int)
-        Grid (ky, kx) of reference and maps; it sets the scale of the samples.
-    noise : float
-        Standard deviation of the white noise per real component of a sample, where the reference's magnitude has a
-        99.5th percentile of 1. Zero makes noise-free data with ``noise_variance=None``.
-    phase, n_coils
-        As for `scanner.simulate_ellipse_scan`.
-    rng : numpy Generator
-        Drawn from in the order phase, coils, noise: a Cartesian scan of the same state is of the same object.
-
-    Raises
-    ------
-    InputError
-        On a wrong setting, a trajectory that leaves the grid or is in other units, or a scene too dark to scale.
-
-    Notes
-    -----
-    Reference and maps mean what they mean in `scanner.simulate_ellipse_scan`. No image on the grid explains noise-free
-    samples exactly: see `EllipsePhantom.samples`.
-    """
-    grid = checked_shape(shape)
-    k = checked_trajectory(trajectory, grid).reshape(-1, 2)
-    drawn = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
-    kspace = phantom.samples(k, grid, drawn.modulations) / drawn.level
-    return SimulatedShots(
-        kspace=_with_noise(kspace, noise, rng),
-        trajectory=k,
-        reference=drawn.reference.astype(np.complex64),
-        coil_maps=drawn.maps,
-        noise_variance=noise * noise if noise > 0 else None,
-        name=phantom.name,
-        header={
-            "simulated": "from ellipses, samples in closed form",
-            "phase": phase,
-            **_settings(noise, n_coils, grid),
-            "samples": str(len(k)),
-        },
-    )

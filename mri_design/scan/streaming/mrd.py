@@ -288,9 +288,8 @@ class MrdStream:
         if self._header is None:
             return {}
         encoding: MrdEncoding = self._header.encodings[0]
-        middle = encoding.encoded.matrix[1] // 2
-        centre = middle if encoding.centre_line is None else encoding.centre_line
-        return {"kspace_encode_step_1": [line - middle + centre for line in lines]}
+        by = encoding.centre(1) - encoding.encoded.matrix[1] // 2
+        return {"kspace_encode_step_1": [line + by for line in lines]}
 
 
 def _shape(encoding: MrdEncoding) -> tuple[int, int]:

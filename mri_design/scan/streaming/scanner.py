@@ -14,7 +14,7 @@ from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, positive_number, require_counts
 from mri_design.scan.data import KSpaceData, with_part
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import noise_covariance, noise_scale, other_channels
+from mri_design.scan.io.mrd_acquisitions import covariance_of_data
 from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import DWELL_TIME
@@ -246,14 +246,10 @@ class Arrivals:
         alike = [one for one in self._noise if len(one.samples) == coils]
         if not self._noise or self.header is None:
             return None, {}
-        covariance, samples = noise_covariance(one.samples for one in alike)
-        if covariance is None:
-            others = other_channels(np.array([len(one.samples) for one in self._noise]), coils)
-            why = "too few samples" if alike else others
-            return None, {"noise_readouts": f"{len(self._noise)}, not used: {why}"}
-        dwells = np.array([one.dwell for one in alike])
-        scale, reason = noise_scale(dwells, np.array(self._dwells), self.header.noise_bandwidth)
-        return covariance * scale, {"noise_readouts": f"{len(alike)}, {samples} samples a channel; {reason}"}
+        channels = np.array([len(one.samples) for one in self._noise])
+        dwells, bandwidth = np.array([one.dwell for one in alike]), self.header.noise_bandwidth
+        kept = (one.samples for one in alike)
+        return covariance_of_data(kept, channels, (dwells, np.array(self._dwells)), wanted=coils, bandwidth=bandwidth)
 
 
 _SILENCES = 3

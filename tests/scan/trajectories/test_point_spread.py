@@ -9,7 +9,7 @@ from mri_design import (
     point_spread,
     turned,
 )
-from mri_design.scan import SideLobe, conjugate_coverage, largest_side_lobe, spiral_curve, spread_of_mask
+from mri_design.scan import SideLobe, conjugate_redundancy, largest_side_lobe, spiral_curve, spread_of_mask
 from tests.refusals import refused
 
 
@@ -57,7 +57,7 @@ ARM = spiral_curve(64, nyquist_turns(64, 24), points=400)
 
 
 def redundancy(count, spread):
-    return conjugate_coverage(turned(ARM, interleaf_angles(count, spread))).redundancy
+    return conjugate_redundancy(turned(ARM, interleaf_angles(count, spread)))
 
 
 def test_an_even_number_of_spirals_over_the_full_turn_measures_everything_twice():
