@@ -1,4 +1,4 @@
-"""`--with` a repeat of the scan: it steers the mask where the first lines show the same, and nothing else does."""
+"""`--with` in a design: a repeat steers the mask, another contrast informs the image alone, another object neither."""
 
 from pathlib import Path
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tests.cli.folders import Run, manifest, order, rows, settings
+from tests.quick_recipes import quickened
 from tests.simulated_scanner import stream_of
+from tests.two_contrasts import FIRST, OTHER, head, scanned
 
 OPTIONS = ("--lines", 12, "--recipe", "quick.toml", "--no-report")
 IN_A_PLANE = ("--encoding", "plane", "--samples", 160, "--block", 24, "--recipe", "quick.toml", "--no-report")
@@ -17,43 +19,68 @@ def weights(folder: Path, table: str = "steps.csv") -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def repeat(run: Run, work: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The scan once more with other noise, and the folder of a design that knows it."""
-    folder = tmp_path_factory.mktemp("earlier")
+def exam(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scans of one head in two contrasts, one of them twice, and of another object; a design of the first alone."""
+    folder = tmp_path_factory.mktemp("exam")
+    images = {
+        "scan": (head(FIRST), 0.007),
+        "repeat": (head(FIRST), 0.01),
+        "contrast": (head(OTHER), 0.007),
+        "object": (np.roll(head("shepp-logan")[:, ::-1], 9, axis=0), 0.007),
+    }
+    for seed, (name, (image, sd)) in enumerate(images.items()):
+        np.savez(folder / f"{name}.npz", kspace=scanned(image, sd, seed)[None, None], noise_variance=sd**2)
+    np.save(folder / "image.npy", head(FIRST))
+    (folder / "local.toml").write_text(quickened("local", "[inference]\nsamples = 2\nloops = 3\n"))
+    run(*designing(folder), "--out", folder / "alone", code=(0, 4))
+    return folder
+
+
+def designing(exam: Path) -> tuple[object, ...]:
+    return ("design", exam / "scan.npz", "--lines", 28, "--recipe", exam / "local.toml", "--no-report")
+
+
+@pytest.mark.parametrize(
+    ("other", "steers", "informs"),
+    [
+        ("repeat.npz", True, True),
+        ("image.npy", False, True),  # an image, whatever it shows
+        ("contrast.npz", False, True),
+        ("object.npz", False, False),
+        ("scan.npz", False, False),  # the scan itself
+    ],
+)
+def test_the_first_lines_decide_what_another_image_may_do(
+    run: Run, exam: Path, tmp_path: Path, other: str, steers: bool, informs: bool
+) -> None:
+    out, alone = tmp_path / "with", exam / "alone"
+    run(*designing(exam), "--with", exam / other, "--out", out, code=(0, 4))
+    assert (order(out) != order(alone)) == steers
+    assert np.array_equal(np.load(out / "recon.npy"), np.load(alone / "recon.npy")) != informs
+    told = settings(out)
+    assert told["with"] == [other] and ("weight_of_earlier_scan" in told) == steers
+    assert {entry["name"] for entry in manifest(out)["inputs"]} == {"scan.npz", other}
+    assert ("side_information_weight" in rows(out / "steps.csv")[0]) == steers
+    if steers:
+        found = weights(out)
+        assert told["weight_of_earlier_scan"] == pytest.approx(found[-1], rel=1e-4)
+        assert all(0 < weight <= 1 for weight in found) and found[0] == pytest.approx(256 / 257, rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def repeat(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scan of the work folder once more, with other noise."""
+    path = tmp_path_factory.mktemp("earlier") / "repeat.npz"
     with np.load(work / "scan.npz") as stored:
         rng, sd = np.random.default_rng(7), np.sqrt(float(stored["noise_variance"]))
         parts = rng.standard_normal((2, *stored["kspace"].shape)) * sd
         again = (stored["kspace"] + parts[0] + 1j * parts[1]).astype(np.complex64)
-        np.savez(folder / "repeat.npz", kspace=again, noise_variance=np.float64(2 * sd**2))
-    run("design", "scan.npz", *OPTIONS, "--with", folder / "repeat.npz", "--out", folder / "run", code=0)
-    return folder / "repeat.npz", folder / "run"
+    np.savez(path, kspace=again, noise_variance=np.float64(2 * sd**2))
+    return path
 
 
-def test_a_repeat_steers_the_mask_and_informs_the_image(repeat: tuple[Path, Path]) -> None:
-    file, out = repeat
-    found = weights(out)
-    assert settings(out)["with"] == ["repeat.npz"] and "companions" in settings(out)
-    assert settings(out)["weight_of_earlier_scan"] == pytest.approx(found[-1], rel=1e-4)
-    assert all(0 < weight <= 1 for weight in found) and found[0] == pytest.approx(256 / 257, rel=1e-4)
-    assert [entry["name"] for entry in manifest(out)["inputs"]] == ["scan.npz", file.name]
-
-
-@pytest.mark.parametrize("other", ["head.npz", "scan.npz", "image.npy"])
-def test_another_object_the_scan_itself_and_images_do_not_steer(
-    run: Run, work: Path, tmp_path: Path, repeat: tuple[Path, Path], other: str
-) -> None:
-    with np.load(work / "scan.npz") as stored:
-        np.save(tmp_path / "image.npy", np.abs(stored["reference"][0]))
-    given = tmp_path / other if other == "image.npy" else other
-    run("design", "scan.npz", *OPTIONS, "--out", tmp_path / "alone", code=(0, 4))
-    run("design", "scan.npz", *OPTIONS, "--with", given, "--out", tmp_path / "with", code=(0, 4))
-    assert order(tmp_path / "with") == order(tmp_path / "alone") != order(repeat[1])
-    assert "weight_of_earlier_scan" not in settings(tmp_path / "with")
-    assert "side_information_weight" not in rows(tmp_path / "with" / "steps.csv")[0]
-
-
-def test_what_a_prescan_did_not_measure_counts_as_unknown(run: Run, tmp_path: Path, repeat: tuple[Path, Path]) -> None:
-    with np.load(repeat[0]) as stored:
+def test_what_a_prescan_did_not_measure_counts_as_unknown(run: Run, tmp_path: Path, repeat: Path) -> None:
+    with np.load(repeat) as stored:
         again = {name: stored[name] for name in stored.files}
     kspace = again["kspace"].copy()
     kspace[..., :5, :] = kspace[..., 19:, :] = 0
@@ -88,11 +115,11 @@ def test_slices_of_a_plane_have_one_each(run: Run, work: Path, tmp_path: Path) -
     assert of_both > 0.5 < right and wrong < right
 
 
-def test_it_steers_at_the_scanner_too(run: Run, work: Path, tmp_path: Path, repeat: tuple[Path, Path]) -> None:
+def test_it_steers_at_the_scanner_too(run: Run, work: Path, tmp_path: Path, repeat: Path) -> None:
     with np.load(work / "scan.npz") as stored:
         (tmp_path / "readouts.mrd").write_bytes(stream_of(stored["kspace"][0]))
         noise = ("--noise-sd", float(np.sqrt(stored["noise_variance"])))
-    words = (*OPTIONS, *noise, "--with", repeat[0])
+    words = (*OPTIONS, *noise, "--with", repeat)
     run("adapt", tmp_path / "readouts.mrd", *words, "--out", tmp_path / "adapt", code=(0, 4))
     run("design", "scan.npz", *words, "--out", tmp_path / "design", code=(0, 4))
     assert order(tmp_path / "adapt") == order(tmp_path / "design")
