@@ -11,22 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mri_design.cli.flags import (
-    COMPANION,
-    CONSTRAINTS,
-    ENDS,
-    NOISE,
-    STREAMED,
-    Acceleration,
-    Maps,
-    Override,
-    SliceIndex,
-    StrategyName,
-    With,
-    check_with,
-    option,
-    whole,
-)
+from mri_design.cli import flags
 from mri_design.cli.terminal import Destination, say, verb
 from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe
@@ -39,7 +24,9 @@ _SCANNER = "The scanner"
 
 @dataclass(frozen=True, kw_only=True)
 class _Listening(Destination):
-    resume: Annotated[bool, option("--resume", help="Go on from the run folder's readouts and checkpoint.")] = False
+    resume: Annotated[bool, flags.option("--resume", help="Go on from the run folder's readouts and checkpoint.")] = (
+        False
+    )
 
 
 @verb
@@ -55,7 +42,7 @@ def adapt(
     ] = None,
     listen: Annotated[
         int | None,
-        whole(
+        flags.whole(
             "--listen",
             metavar="PORT",
             least=0,
@@ -67,7 +54,7 @@ def adapt(
     ] = None,
     host: Annotated[
         str,
-        option(
+        flags.option(
             "--host",
             help="Address to listen at. Others than 127.0.0.1 let other machines in, without a password.",
             panel=_SCANNER,
@@ -75,30 +62,35 @@ def adapt(
     ] = "127.0.0.1",
     timeout: Annotated[
         float,
-        option(
+        flags.option(
             "--timeout", help="Seconds to wait for a readout, and for the header of whoever connects.", panel=_SCANNER
         ),
     ] = 10.0,
     requests: Annotated[
-        int, whole("--requests", least=1, help="Times a line is asked for until it is given up.", panel=_SCANNER)
+        int, flags.whole("--requests", least=1, help="Times a line is asked for until it is given up.", panel=_SCANNER)
     ] = 3,
     repeated: Annotated[
         str,
-        option(
+        flags.option(
             "--repeated", metavar="first|last", help="Which readout of a line that comes again counts.", panel=_SCANNER
         ),
     ] = "first",
     lines: Annotated[
-        int | None, whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False)
+        int | None,
+        flags.whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False),
     ] = None,
-    strategy: StrategyName = None,
-    index: SliceIndex = 0,
-    acceleration: Acceleration = None,
-    companions: With = None,
+    strategy: flags.StrategyName = None,
+    index: flags.SliceIndex = 0,
+    acceleration: flags.Acceleration = None,
+    companions: flags.With = None,
     *,
-    maps: Maps,
+    maps: flags.Maps,
     recipe: Annotated[
-        Recipe, Override(f"design.start {ENDS} {CONSTRAINTS} design.block {STREAMED} {NOISE} {COMPANION}")
+        Recipe,
+        flags.Override(
+            f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block {flags.STREAMED} {flags.NOISE} "
+            f"{flags.COMPANION}"
+        ),
     ],
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
@@ -129,7 +121,7 @@ def adapt(
             index,
             maps=given,
             acceleration=acceleration,
-            companions=check_with(companions, recipe),
+            companions=flags.check_with(companions, recipe),
         ),
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),

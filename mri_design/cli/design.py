@@ -4,53 +4,34 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mri_design.cli.flags import (
-    COMPANION,
-    CONSTRAINTS,
-    ENDS,
-    LINES,
-    NOISE,
-    PLANE,
-    SERIES,
-    SHOT_STRATEGIES,
-    Acceleration,
-    Angles,
-    FirstSlice,
-    Input,
-    Maps,
-    Override,
-    StrategyName,
-    WithOfDesign,
-    check_angles,
-    check_with,
-    whole,
-)
+from mri_design.cli import flags
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.whole_numbers import whole_number
 
 SETTINGS = (
-    f"design.start {ENDS} {CONSTRAINTS} design.block design.order design.encoding {PLANE} {SERIES} {NOISE} {COMPANION}"
+    f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block design.order design.encoding {flags.PLANE} "
+    f"{flags.SERIES} {flags.NOISE} {flags.COMPANION}"
 )
-STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {SHOT_STRATEGIES}"
+STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {flags.SHOT_STRATEGIES}"
 
 
 @verb
 def design(
-    source: Input,
+    source: flags.Input,
     to: Resumed,
-    lines: Annotated[int | None, LINES] = None,
+    lines: Annotated[int | None, flags.LINES] = None,
     *,
-    strategy: StrategyName = None,
-    slices: FirstSlice = None,
-    maps: Maps,
-    companions: WithOfDesign = None,
-    recipe: Annotated[Recipe, Override(SETTINGS, {"encoding": STRATEGIES})],
-    acceleration: Acceleration = None,
+    strategy: flags.StrategyName = None,
+    slices: flags.FirstSlice = None,
+    maps: flags.Maps,
+    companions: flags.WithOfDesign = None,
+    recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
+    acceleration: flags.Acceleration = None,
     shots: Annotated[
         int | None,
-        whole(
+        flags.whole(
             "--shots",
             least=1,
             help="Spokes or arms in the end, those at the start included.",
@@ -58,7 +39,7 @@ def design(
             panel="Spokes and spirals",
         ),
     ] = None,
-    angles: Angles = None,
+    angles: flags.Angles = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
@@ -95,7 +76,7 @@ def design(
     if kind.shots and strategy is None and recipe.design.strategy == "calibrated":
         strategy = "information-gain"
     recipe = recipe.replacing("design", strategy=strategy).replacing("shots", angles=angles)
-    check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
+    flags.check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
     recipe, given = maps.applied(recipe)
     request = DesignRequest(
         source,
@@ -105,7 +86,7 @@ def design(
         maps=given,
         acceleration=acceleration,
         slices=SliceChoice(slices) if several and slices is not None else None,
-        companions=check_with(companions, recipe),
+        companions=flags.check_with(companions, recipe),
     )
     with to.opened(CHECKPOINT) as run:
         ended = report_design(run, design_scan(request, run))

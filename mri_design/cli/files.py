@@ -7,23 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.flags import (
-    ENCODING,
-    NOISE,
-    SERIES,
-    AllSlices,
-    FieldOfView,
-    Input,
-    Maps,
-    NoReport,
-    Override,
-    Quiet,
-    Replace,
-    Reworded,
-    extents_of,
-    option,
-    whole,
-)
+from mri_design.cli import flags
 from mri_design.cli.sequence_flags import SequenceFlags
 from mri_design.cli.terminal import DONE, say, verb, warn
 from mri_design.errors import UsageError
@@ -31,7 +15,7 @@ from mri_design.experiment.recipe import Recipe
 
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
-_READING = f"input.matrix {SERIES}"
+_READING = f"input.matrix {flags.SERIES}"
 _ENCODING_OF_A_FILE = (
     "What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which BART has as "
     "1 x ky x kz x coil. A number is that of --encoding-space. [default: lines, and of a volume planes]"
@@ -39,7 +23,9 @@ _ENCODING_OF_A_FILE = (
 
 
 @verb
-def info(source: Input, maps: Maps, *, recipe: Annotated[Recipe, Override(f"{_READING} {NOISE}")]) -> int:
+def info(
+    source: flags.Input, maps: flags.Maps, *, recipe: Annotated[Recipe, flags.Override(f"{_READING} {flags.NOISE}")]
+) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
@@ -57,7 +43,7 @@ def info(source: Input, maps: Maps, *, recipe: Annotated[Recipe, Override(f"{_RE
 
 @verb
 def convert(
-    source: Input,
+    source: flags.Input,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -66,14 +52,18 @@ def convert(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path | None, option("--out", metavar="FILE", help="The file, as OUT.", show_default=False)] = None,
-    fov: FieldOfView = None,
-    slices: AllSlices = None,
-    overwrite: Replace = False,
-    quiet: Quiet = False,
+    out: Annotated[
+        Path | None, flags.option("--out", metavar="FILE", help="The file, as OUT.", show_default=False)
+    ] = None,
+    fov: flags.FieldOfView = None,
+    slices: flags.AllSlices = None,
+    overwrite: flags.Replace = False,
+    quiet: flags.Quiet = False,
     *,
     recipe: Annotated[
-        Recipe, Override(f"{_READING} noise.samples {ENCODING}"), Reworded({"encoding": _ENCODING_OF_A_FILE})
+        Recipe,
+        flags.Override(f"{_READING} noise.samples {flags.ENCODING}"),
+        flags.Reworded({"encoding": _ENCODING_OF_A_FILE}),
     ],
 ) -> int:
     """Write what INPUT holds in another format.
@@ -98,7 +88,7 @@ def convert(
     target = out or file
     if target is None or file not in (None, target):
         raise UsageError("which file is to be written? Give its name once, as OUT or as --out")
-    made = convert_file(source, target, recipe, field_of_view=extents_of(fov), slices=chosen)
+    made = convert_file(source, target, recipe, field_of_view=flags.extents_of(fov), slices=chosen)
     write_made_files(made, overwrite=overwrite)
     if made.warning:
         warn(made.warning, quiet)
@@ -113,12 +103,12 @@ def export(
         Path,
         typer.Argument(metavar="RUN", help="Folder of a design, a reconstruction or a protocol.", show_default=False),
     ],
-    to: Annotated[str, option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
-    out: Annotated[Path, option("--out", metavar="FILE", help="The file.", show_default=False)],
+    to: Annotated[str, flags.option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
+    out: Annotated[Path, flags.option("--out", metavar="FILE", help="The file.", show_default=False)],
     played: SequenceFlags,
-    fov: FieldOfView = None,
-    overwrite: Replace = False,
-    quiet: Quiet = False,
+    fov: flags.FieldOfView = None,
+    overwrite: flags.Replace = False,
+    quiet: flags.Quiet = False,
 ) -> int:
     """Write what RUN left in another format: its image and error bars, its lines, or the sequence that measures them.
 
@@ -131,7 +121,7 @@ def export(
     from mri_design.runs.stored_run import write_made_files
 
     sequence = played.asked_for(to == "seq", "--to seq")
-    made = export_run(ExportRequest(run, to, out, field_of_view=extents_of(fov), sequence=sequence))
+    made = export_run(ExportRequest(run, to, out, field_of_view=flags.extents_of(fov), sequence=sequence))
     write_made_files(made, overwrite=overwrite)
     for sentence in made.sentences:
         say(sentence, quiet)
@@ -152,7 +142,7 @@ def measure(
     ],
     region: Annotated[
         Path,
-        option(
+        flags.option(
             "--region",
             metavar="MASK",
             help="Flags, or whole numbers from 1 for several regions, on the grid of the image (.npy with the axes of "
@@ -162,19 +152,21 @@ def measure(
     ],
     against: Annotated[
         Path | None,
-        option("--against", metavar="MASK", help="Differences to this region, in the place of those of all pairs."),
+        flags.option(
+            "--against", metavar="MASK", help="Differences to this region, in the place of those of all pairs."
+        ),
     ] = None,
     other: Annotated[
         Path | None,
-        option("--and", metavar="RUN", help="The same regions in another run, and differences of both images."),
+        flags.option("--and", metavar="RUN", help="The same regions in another run, and differences of both images."),
     ] = None,
-    number: Annotated[int | None, whole("--slice", help="Of a volume, the slice of the mask.")] = None,
-    frame: Annotated[int | None, whole("--frame", help="Of several repetitions or echoes, one.")] = None,
+    number: Annotated[int | None, flags.whole("--slice", help="Of a volume, the slice of the mask.")] = None,
+    frame: Annotated[int | None, flags.whole("--frame", help="Of several repetitions or echoes, one.")] = None,
     out: Annotated[
-        Path | None, option("--out", metavar="DIR", help="Where measures.csv goes. [default: RUN itself]")
+        Path | None, flags.option("--out", metavar="DIR", help="Where measures.csv goes. [default: RUN itself]")
     ] = None,
-    no_report: NoReport = False,
-    quiet: Quiet = False,
+    no_report: flags.NoReport = False,
+    quiet: flags.Quiet = False,
 ) -> int:
     """Mean modulus of regions of RUN's image, and their differences, with standard deviations and intervals.
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import (
-    Acceleration,
-    Override,
-    Quiet,
-    Replace,
-    Reworded,
-    Seed,
-    extents_of,
-    option,
-    whole,
-)
+from mri_design.cli import flags
 from mri_design.cli.sequence_flags import SEQUENCE_PANEL, SequenceFlags
 from mri_design.cli.terminal import DONE, say, verb
 from mri_design.errors import UnknownNameError, UsageError
@@ -43,7 +33,7 @@ _ORDER_OF_A_MASK = {"block": "Lines of an echo train. [default: 1, or the recipe
 def mask(
     kind: Annotated[
         str,
-        option(
+        flags.option(
             "--kind",
             metavar="NAME",
             help="Of lines: <strategies: lines masks>. Of a plane: <strategies: plane masks>, and those of SigPy and "
@@ -55,7 +45,7 @@ def mask(
     ],
     shape: Annotated[
         str,
-        option(
+        flags.option(
             "--shape",
             metavar="N[xN]",
             help="Sides of k-space: ky x kx of lines, ky x kz of a plane, which two numbers mean where the kind knows "
@@ -65,7 +55,7 @@ def mask(
     ],
     out: Annotated[
         Path,
-        option(
+        flags.option(
             "--out",
             metavar="FILE",
             help=f"The file; its ending is the format, one of {', '.join(ENDINGS)}: NumPy, BART, a table in the order "
@@ -73,11 +63,11 @@ def mask(
             show_default=False,
         ),
     ],
-    played: Annotated[SequenceFlags, Reworded(_SEQUENCE_OF_A_MASK)],
-    acceleration: Acceleration = None,
+    played: Annotated[SequenceFlags, flags.Reworded(_SEQUENCE_OF_A_MASK)],
+    acceleration: flags.Acceleration = None,
     lines: Annotated[
         int | None,
-        whole(
+        flags.whole(
             "--lines",
             "--samples",
             "--shots",
@@ -89,7 +79,7 @@ def mask(
     ] = None,
     calibration: Annotated[
         int | None,
-        whole(
+        flags.whole(
             "--calibration",
             metavar="N",
             least=0,
@@ -97,10 +87,10 @@ def mask(
             "strategy's]",
         ),
     ] = None,
-    seed: Seed = 0,
+    seed: flags.Seed = 0,
     encoding: Annotated[
         str | None,
-        option(
+        flags.option(
             "--encoding",
             metavar="NAME",
             help=f"What is chosen, where a kind knows several: {', '.join(designed_kinds())}.",
@@ -108,7 +98,7 @@ def mask(
     ] = None,
     fov: Annotated[
         str | None,
-        option(
+        flags.option(
             "--fov",
             metavar="M[,M]",
             help="Field of view in metres, along phase encoding and readout where they differ; a sequence needs it.",
@@ -116,15 +106,15 @@ def mask(
         ),
     ] = None,
     no_picture: Annotated[
-        bool, option("--no-picture", help="Only the file, without the picture beside it (.png).")
+        bool, flags.option("--no-picture", help="Only the file, without the picture beside it (.png).")
     ] = False,
-    overwrite: Replace = False,
-    quiet: Quiet = False,
+    overwrite: flags.Replace = False,
+    quiet: flags.Quiet = False,
     *,
     recipe: Annotated[
         Recipe,
-        Override("design.order design.block constraints.partial_fourier constraints.shutter"),
-        Reworded(_ORDER_OF_A_MASK),
+        flags.Override("design.order design.block constraints.partial_fourier constraints.shutter"),
+        flags.Reworded(_ORDER_OF_A_MASK),
     ],
 ) -> int:
     """Make a mask without a scan, with exactly the acceleration asked for, and a picture of it.
@@ -149,7 +139,7 @@ def mask(
         calibration=calibration,
         seed=seed,
         picture=not no_picture,
-        field_of_view=extents_of(fov),
+        field_of_view=flags.extents_of(fov),
         sequence=played.asked_for(out.suffix == ".seq", "a sequence, --out NAME.seq"),
     )
     made = make_mask(request)

@@ -5,20 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mri_design.cli.flags import (
-    COMPANION,
-    ENCODING,
-    NOISE,
-    SERIES,
-    AllSlices,
-    Input,
-    Maps,
-    Override,
-    Reworded,
-    WithinToo,
-    check_with,
-    option,
-)
+from mri_design.cli import flags
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
@@ -31,31 +18,31 @@ _ENCODING_OF_A_MASK = (
 
 @verb
 def recon(
-    source: Input,
+    source: flags.Input,
     to: Resumed,
     mask: Annotated[
         Path | None,
-        option(
+        flags.option(
             "--mask",
             metavar="MASK",
             help="bool (ky,) or, of a plane, (ky, kz), in a .npy file, a mask of BART (.cfl), or a table of lines as "
             "export writes it (.csv): use only these. [default: all measured]",
         ),
     ] = None,
-    slices: AllSlices = None,
+    slices: flags.AllSlices = None,
     reference: Annotated[
         Path | None,
-        option(
+        flags.option(
             "--reference",
             metavar="FILE",
             help="Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. "
             "[default: the scan's own, where it knows one]",
         ),
     ] = None,
-    companions: WithinToo = None,
+    companions: flags.WithinToo = None,
     calibrated_on: Annotated[
         Path | None,
-        option(
+        flags.option(
             "--calibrated-on",
             metavar="FOLDER",
             help="Complete scans of other subjects, each reconstructed from the same lines: within how many standard "
@@ -63,14 +50,14 @@ def recon(
         ),
     ] = None,
     *,
-    maps: Maps,
+    maps: flags.Maps,
     recipe: Annotated[
         Recipe,
-        Override(
+        flags.Override(
             "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
-            f"{ENCODING} {SERIES} {NOISE} {COMPANION}"
+            f"{flags.ENCODING} {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
         ),
-        Reworded({"encoding": _ENCODING_OF_A_MASK}),
+        flags.Reworded({"encoding": _ENCODING_OF_A_MASK}),
     ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
@@ -98,7 +85,7 @@ def recon(
         given,
         slices=ALL_SLICES if slices is None else SliceChoice(slices),
         reference=reference,
-        companions=check_with(companions, recipe),
+        companions=flags.check_with(companions, recipe),
         calibrated_on=calibrated_on,
     )
     with to.opened(PROGRESS) as run:

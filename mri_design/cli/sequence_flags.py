@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer.models import OptionInfo
 
-from mri_design.cli.flags import option, whole
+from mri_design.cli import flags
 from mri_design.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SETTINGS = {
 
 def _played(name: str, metavar: str, text: str) -> OptionInfo:
     """An option of the sequence."""
-    return option(name, metavar=metavar, help=text, panel=SEQUENCE_PANEL)
+    return flags.option(name, metavar=metavar, help=text, panel=SEQUENCE_PANEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class SequenceFlags:
     ] = None
     etl: Annotated[
         int | None,
-        whole(
+        flags.whole(
             "--etl",
             metavar="N",
             least=1,
@@ -84,7 +84,7 @@ class SequenceFlags:
     ] = None
     dummies: Annotated[
         int | None,
-        whole(
+        flags.whole(
             "--dummies",
             metavar="N",
             least=0,

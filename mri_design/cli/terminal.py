@@ -299,15 +299,9 @@ class Destination:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Computed(Destination):
-    """A `Destination` whose work several processes do."""
+class Resumed(Destination):
+    """A `Destination` whose work several processes do, and that ``--resume`` goes on with."""
 
     jobs: Jobs = JOBS
     executor: Executor = "local"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resumed(Computed):
-    """A `Computed` run that ``--resume`` goes on with."""
-
     resume: Resume = False

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from pathlib import Path
 
 import ismrmrd
@@ -11,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from tests.cli.folders import Run, order
-from tests.cli.test_adapt import free_port, simulated
+from tests.cli.test_adapt import free_port
 from tests.mrd_clients import Heard, bytes_of, conversation, messages_of
 from tests.scan.streaming.test_mrd import CALIBRATION, of_mode
 from tests.simulated_scanner import connected, counter_of, header_text, readout
@@ -62,32 +61,3 @@ def test_every_client_gives_the_lines_of_the_replayed_file(
     assert heard.closed and last["kind"] == "done" and last["lines"] == order(tmp_path / "run")
     run("adapt", tmp_path / "run/readouts.mrd", *options, "--out", tmp_path / "again", code=0)
     assert order(tmp_path / "again") == order(tmp_path / "run")
-
-
-def test_who_connects_in_silence_does_not_hold_the_loop(work: Path, run: Run, tmp_path: Path) -> None:
-    port, began = free_port(), time.monotonic()
-    told = list[Heard]()
-
-    def visit() -> None:
-        silent = connected(port)
-        scanner = simulated(work / "scan.npz", port)
-        told.append(conversation(silent, []))
-        scanner.join(20)
-
-    visitor = threading.Thread(target=visit)
-    visitor.start()
-    result = run("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND, "--lines", 12, "--timeout", 2)
-    visitor.join(60)
-    assert result.exit_code == 0, result.output
-    assert json.loads(told[0].texts[0])["why"] == "the header did not come within 2 s"
-    assert len(order(tmp_path / "run")) == 12 and time.monotonic() - began < 30
-
-
-def test_readouts_of_zeros_are_asked_for_again_and_done_without(work: Path, run: Run, tmp_path: Path) -> None:
-    header, data = scan_of(work, "plain")
-    data[12].data[:] = 0
-    data[3].data[:, 4] = 0  # a single zero is a sample
-    result, _ = talk(run, tmp_path / "run", bytes_of("Gadgetron", header, data), *BLIND, "--lines", 23)
-    assert result.exit_code == 0, result.output
-    assert sorted(order(tmp_path / "run")) == [line for line in range(24) if line != 12]
-    run("info", tmp_path / "run/kspace.npz")

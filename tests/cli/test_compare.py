@@ -18,16 +18,12 @@ def compared(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Designed:
     return out, run(*COMMAND, "--out", out)
 
 
-def test_the_study_is_complete(compared: Designed) -> None:
-    """Its tables and files are those of the golden runs."""
+def test_the_study_is_complete_and_its_manifest_names_inputs_and_choices_without_places(compared: Designed) -> None:
+    """Its tables are those of the golden runs."""
     out, result = compared
     assert result.exit_code == 0, result.output
     figures = {path.stem for path in (out / "figures").iterdir()}
     assert {"error-curves", "masks", "reconstructions", "errors"} <= figures
-
-
-def test_the_manifest_names_inputs_and_choices_without_places(compared: Designed) -> None:
-    out, _ = compared
     assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
     text = (out / "manifest.json").read_text()
     manifest = json.loads(text)
@@ -58,3 +54,4 @@ def test_one_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None
     (tmp_path / "hasty.toml").write_text("[inference]\nloops = 1\ntolerance = 1e-9\n[simulation]\nmatrix = 16\n")
     command = ("compare", "phantom:brain", "--lines", 8, "--strategies", "low-pass", "--jobs", 1)
     run(*command, "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x", code=4)
+    assert json.loads((tmp_path / "x" / "manifest.json").read_text())["status"] != "converged"

@@ -56,7 +56,6 @@ def test_a_contrast_is_chosen_by_its_number_in_every_verb(run: Run, work: Path, 
     for words, factor in (((), 1), (("--contrast", 1), 2), (("--contrast", 0, "--set", 0), 1)):
         run("convert", echoes, tmp_path / "a.npy", *words, "--overwrite", code=0)
         np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), factor * kspace)
-    run("info", echoes, "--contrast", 1)
     run("recon", echoes, "--recipe", "fast.toml", "--contrast", 1, "--out", tmp_path / "two", code=0)
     one, two = (np.load(tmp_path / name / "recon.npy") for name in ("one", "two"))
     np.testing.assert_allclose(two, 2 * one, rtol=1e-5)

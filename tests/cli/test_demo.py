@@ -17,12 +17,9 @@ def test_the_demo_ends_with_one_report_of_both_runs(
         monkeypatch.setattr(demo_run, name, value)
     out = tmp_path / "demo"
     result = run("demo", "--out", out, code=(0, 4))
-    page = (out / "report.html").read_text()
-    for folder in ("compare", "exam", "design"):
-        assert f'<a href="{folder}/report.html">' in page and (out / folder / "report.html").exists()
+    assert all((out / folder / "report.html").exists() for folder in (".", "compare", "exam", "design"))
     assert {row["lines"] for row in rows(out / "compare" / "summary.csv")} == {"8", "10"}
     again = run("demo", "--out", out)
     assert again.exit_code == result.exit_code, again.output
-    assert (out / "report.html").exists()
     (out / "manifest.json").write_text("{}")
     run("demo", "--out", out, code=2)

@@ -66,20 +66,15 @@ def test_the_manifest_tells_the_run_without_places(designed: Designed, work: Pat
     assert str(work) not in text and str(work.parent) not in text
 
 
-@pytest.fixture(scope="module")
-def fresh(spawn: Spawn, work: Path, designed: Designed) -> tuple[Path, str, str]:
-    """The same design in a process of its own with two threads, and what it said."""
-    process = spawn("design", "scan.npz", *OPTIONS, "--out", "fresh", threads=2)
-    stdout, stderr = process.communicate(timeout=120)
-    assert process.returncode == 0
-    return work / "fresh", stdout, stderr
-
-
-def test_another_process_gives_the_same_bytes(designed: Designed, fresh: tuple[Path, str, str]) -> None:
+def test_another_process_gives_the_same_bytes(designed: Designed, spawn: Spawn, work: Path) -> None:
+    """With two threads."""
     out, _ = designed
+    process = spawn("design", "scan.npz", *OPTIONS, "--out", "fresh", threads=2)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
     tables = ("lines.csv", "metrics.csv", "steps.csv", "scores.csv", "prediction.csv", "prediction-lines.csv")
     for name in ("mask.npy", "recon.npy", "std.npy", *tables):
-        assert (fresh[0] / name).read_bytes() == (out / name).read_bytes(), name
+        assert (work / "fresh" / name).read_bytes() == (out / name).read_bytes(), name
 
 
 def test_a_design_that_did_not_converge_says_so_everywhere(run: Run, work: Path, tmp_path: Path) -> None:
@@ -97,7 +92,7 @@ def cut(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr("sys.argv", ["mri-design", "design", "scan.npz", "--lines", "12", "--out", "a b", "--overwrite"])
         result = run("design", "scan.npz", *OPTIONS, "--out", out)
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1].endswith("mri-design design scan.npz --lines 12 --out 'a b' --resume")
+    assert result.stderr.endswith("mri-design design scan.npz --lines 12 --out 'a b' --resume\n")
     assert sorted(path.name for path in out.iterdir()) == [".mri-design.json", ".progress.json", "checkpoint.npz"]
     return out
 
@@ -130,11 +125,6 @@ def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> Non
     for other in (["--seed", 1], ["--lines", 13], ["--resume", "--start", 5]):
         run("design", "scan.npz", *OPTIONS, *other, "--out", out, code=2)
     assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-
-
-def test_a_damaged_checkpoint_is_refused(run: Run, stopped: Path) -> None:
-    (stopped / "checkpoint.npz").write_bytes(b"PK\x03\x04 not really")
-    run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume", code=3)
 
 
 def test_overwriting_begins_anew_and_leaves_nothing_of_the_run_before(

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mri_design import load_phantom
 from tests.cli.folders import Run, order, settings
 
 PLAIN = '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
@@ -44,3 +45,11 @@ def test_a_slice_of_noise_has_no_say_in_the_mask_of_others(run: Run, stack: Path
         run("design", stack, *words, code=(0, 4))
     orders = [set(order(tmp_path / name)) for name in ("without", "with")]
     assert orders[0] == orders[1]
+
+
+def test_few_lines_begin_with_fewer_for_the_maps_than_these_take(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(48, 40), n_coils=3, rng=np.random.default_rng(0))
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
+    words = ("--recipe", "fast.toml", "--strategy", "low-pass", "--acceleration", 2, "--no-report")
+    run("design", tmp_path / "coils.npz", *words, "--out", tmp_path / "few", code=0)
+    assert settings(tmp_path / "few")["start"] == 12 and len(order(tmp_path / "few")) == 24

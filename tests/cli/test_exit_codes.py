@@ -40,18 +40,6 @@ def test_a_folder_of_others_is_refused_untouched(run: Run, tmp_path: Path, verb:
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
 
 
-def test_nothing_is_written_through_a_link(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "order.npz").symlink_to(tmp_path / "elsewhere" / "order.npz")
-    for verb in (
-        ("recon", "scan.npz", "--out", tmp_path / "link", "--overwrite"),
-        ("train", "scan.npz", "--lines", 8, "--out", tmp_path / "order.npz", "--overwrite"),
-    ):
-        assert_refused(run(*verb), 2)
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 def test_a_trained_order_does_not_replace_another_file(run: Run, tmp_path: Path) -> None:
     verb = ("train", "scan.npz", "--lines", 6, "--start", 4, "--method", "zero-filled", "--jobs", 1)
     (tmp_path / "order.npz").write_text("mine")
@@ -72,8 +60,7 @@ def test_ctrl_c_ends_a_process_with_130_and_the_command_that_goes_on(work: Path,
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     last = stderr.splitlines()[-1]
-    assert last.startswith("mri-design: interrupted; broken off/progress.json holds what is finished; go on with: ")
-    assert last.endswith("--out 'broken off' --resume")
+    assert "broken off/progress.json" in last and last.endswith("--out 'broken off' --resume")
 
 
 def test_a_full_disk_ends_with_1_and_names_the_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

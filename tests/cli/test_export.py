@@ -87,7 +87,6 @@ def test_the_image_of_raw_data_is_that_of_their_header_s_patient(
     assert (image.PatientID, str(image.PatientName), image.StudyID) == ("77", "Somebody^Else", "5")
     assert image.StudyInstanceUID.is_valid and (image.StudyInstanceUID == "1.2.3") == (study == "1.2.3")
     assert "SourceImageSequence" not in image
-    run("convert", tmp_path / "scan.h5", tmp_path / "a.npz")
 
 
 def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:
@@ -141,14 +140,11 @@ def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder / "recon"
 
 
-def test_what_the_scan_had_is_what_its_sequence_has(known: Path, run: Run, tmp_path: Path) -> None:
+def test_what_the_scan_had_is_what_its_sequence_and_its_image_have(known: Path, run: Run, tmp_path: Path) -> None:
     run("export", known, "--to", "seq", "--out", tmp_path / "a.seq", code=0)
     text = (tmp_path / "a.seq").read_text()
     for definition in ("TE 0.012", "TR 0.15", "FlipAngle 25", "SliceThickness 0.004", "FOV 0.2 0.24 0.004"):
         assert f"\n{definition} \n" in text
-
-
-def test_the_image_names_protocol_times_and_angle_of_its_scan(known: Path, run: Run, tmp_path: Path) -> None:
     run("export", known, "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
     file = pydicom.dcmread(tmp_path / "a.dcm")
     assert (file.EchoTime, file.RepetitionTime, file.FlipAngle, file.ProtocolName) == (12, 150, 25, "brain")

@@ -9,13 +9,14 @@ from ismrmrd.serialization import ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import UsageError
 from mri_design.experiment import Around, load_recipe
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import other_frames
 from mri_design.runs.recon import volume
-from tests.cli.folders import Run, page, rows, settings
+from tests.cli.folders import Run, rows, settings
 from tests.quick_recipes import quickened
+from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
 from tests.two_contrasts import FIRST, head, scanned, some_lines
 
@@ -63,9 +64,6 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, e
             run(*asked(exam, "--out", out, *told_all), code=code)
     assert made == [(name, number) for name in ("told", "made") for number in range(3)]
     assert not list(out.glob("neighbours-*"))
-    report = page(out)
-    assert "Other images" in report and "slice 1 is used" in report
-    assert (out / "figures" / "companions.svg").is_file()
     own = [
         row["other images"] for row in rows(out / "metrics.csv") if row["method"] == "mean" and row["slice"] != "all"
     ]
@@ -81,7 +79,6 @@ def test_slices_of_one_mask_know_each_other(run: Run, exam: Path, tmp_path: Path
     asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", exam / "quick.toml", "--jobs", 1)
     design = ("design", exam / "three.npy", *asked, "--no-report", "--trust-companion")
     run(*design, "--slices", "1,2", "--with", "slices", "--out", tmp_path / "cli")
-    assert settings(tmp_path / "cli")["companions"].startswith("slice 1 is used, as the recipe asks")
     run(*design, "--slices", "1,2", "--out", tmp_path / "plain")
     assert not np.array_equal(*(np.load(tmp_path / name / "recon.npy") for name in ("cli", "plain")))
     scan = md.load(exam / "three.npy", recipe=str(exam / "quick.toml"))
@@ -89,7 +86,7 @@ def test_slices_of_one_mask_know_each_other(run: Run, exam: Path, tmp_path: Path
     words = {"strategy": "low-pass", "start": 8, "slices": "1,2", "companions": ["slices"], "recipe": trusting}
     made = scan.design(16, **words)
     np.testing.assert_array_equal(made.reconstruct().array, np.load(tmp_path / "cli" / "recon.npy"))
-    with pytest.raises(UsageError, match="its recipe"):
+    with pytest.raises(UsageError):
         made.reconstruct("map")
 
 
@@ -104,7 +101,6 @@ def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path
         "contrast 3",
         "contrast 0",
     ]
-    assert "contrast" in settings(tmp_path / "out")["companions"]
     run(*command, "--with", "frames", *out, "--overwrite", code=2)
 
 
@@ -127,7 +123,7 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(exam: Path, tmp
     for name, shown in told(1, unseen, frame, np.where(lines[:, None], later, 7)).items():
         assert np.array_equal(shown, image[name]) == (axis == "contrast")
     if axis == "repetition":
-        with pytest.raises(InputError, match="an earlier repetition"):
+        with refused("companions"):
             told(0, other, frame)
 
 
@@ -137,17 +133,8 @@ def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
     file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
     for number, frame in enumerate((scanned(np.roll(np.load(exam / "truth.npy"), 2, 0), 0.007), None)):
         file.add_scan(np.load(exam / "three.npy")[1:2] if frame is None else frame[None, None], repetition=number)
-    asked = (
-        "--lines",
-        16,
-        "--start",
-        8,
-        "--strategy",
-        "low-pass",
-        "--recipe",
-        exam / "quick.toml",
-        "--trust-companion",
-    )
+    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", exam / "quick.toml")
+    asked = (*asked, "--trust-companion")
     design = ("design", file.write("series.h5"), *asked, "--with", "frames", "--no-report")
     run(*design, "--repetition", 1, "--out", tmp_path / "out", code=(0, 4))
     told = settings(tmp_path / "out")["companions"]

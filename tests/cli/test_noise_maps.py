@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from tests.cli.folders import Run, manifest, page
+from tests.cli.folders import Run, manifest
 
 STEP = 2
 
@@ -27,15 +27,14 @@ def test_least_squares_leave_noise_and_g_factor_beside_the_image_and_nothing_wit
     run: Run, coils: Path, tmp_path: Path
 ) -> None:
     out, words = tmp_path / "x", ("recon", coils, "--slices", 0, "--method", "least-squares")
-    run(*words, "--noise-map", "--out", out, drawn=True, code=0)
+    run(*words, "--noise-map", "--out", out, code=0)
     g_factor, noise = np.load(out / "g_factor.npy"), np.load(out / "noise.npy")
     assert g_factor.shape == noise.shape == (24, 20) and g_factor.min() > 0.99 and g_factor.max() > 1.01
     # In the file's units a pixel of the complete scan has the noise of a sample: brightness is the coils' own.
     assert np.median(noise / g_factor) == pytest.approx(np.sqrt(2 * 5e-5 * STEP), rel=0.02)
-    assert "exact" in manifest(out)["settings"]["noise"]
-    assert "Noise and g-factor" in page(out) and (out / "figures" / "g-factor.svg").is_file()
-    said = run("export", out, "--to", "nifti", "--out", tmp_path / "x.nii", code=0).stdout
-    assert "x_noise.nii" in said and "x_g_factor.nii" in said and (tmp_path / "x_g_factor.nii").is_file()
+    assert manifest(out)["settings"]["noise"]["exact"]
+    run("export", out, "--to", "nifti", "--out", tmp_path / "x.nii", code=0)
+    assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
     run(*words, "--out", out, "--overwrite", code=0)
     assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()
 

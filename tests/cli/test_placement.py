@@ -171,11 +171,3 @@ def test_a_marker_in_a_volume_is_where_it_is_in_the_patient(
     path = patient.mrd(tmp_path / "volume.h5", sign, vendor=vendor, said=said, nz=NZ)
     found = _brightest(read(path, isolated=False))
     np.testing.assert_allclose(found, patient.at(next(iter(POINTS)), flat=False), atol=1e-3)
-
-
-def test_the_marker_stays_where_it_is_when_a_scan_is_written_as_mrd(run: Run, tmp_path: Path) -> None:
-    patient = Patient(3)
-    path = MAKERS["declared.h5"](patient, tmp_path / "declared.h5")
-    run("convert", path, tmp_path / "again.h5", code=0)
-    marker = patient.at(next(iter(POINTS)), flat=True)
-    np.testing.assert_allclose(_brightest(read(tmp_path / "again.h5", isolated=False)), marker, atol=1e-3)

@@ -39,7 +39,6 @@ def done(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Designed:
 def test_the_folder_is_complete(done: Designed) -> None:
     out, result = done
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"10 lines, converged: {out / 'report.html'}\n"
     names = {path.name for path in out.iterdir() if path.is_file()}
     assert names <= OUTPUTS.keys() | {".mri-design.json"}
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names

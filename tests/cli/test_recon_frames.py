@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.errors import InputError
 from mri_design.runs.export import ExportRequest, export_run
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
+from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
 
 nibabel = pytest.importorskip("nibabel")
@@ -85,9 +85,6 @@ def test_every_repetition_is_a_frame_of_all_files(
     settings = manifest(out)["settings"]
     assert settings["frames"] == {"axis": "repetition", "numbers": [0, 2, 5]}
     assert settings["slice_numbers"] == [0, 1] and "left_out_of_scan" not in settings
-    page = (out / "report.html").read_text()
-    assert "2 slices in 3 repetitions of 24 of 24 lines" in page and "3: 0, 2, 5" in page
-    assert "Slice 1 in every repetition" in page and (out / "figures" / "frames.svg").is_file()
 
 
 def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
@@ -103,20 +100,19 @@ def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "field"),
     [
-        ("slice_geometries", [{"pixel_mm": [8, 10], "thickness_mm": 5}] * 5, "wanted 6, one a slice"),
-        ("frames", {"axis": "echo", "numbers": [0, 2, 5]}, "wanted an axis of contrast"),
-        ("frames", {"axis": "set", "numbers": [0]}, "got shape (3, 2, 24, 20)"),
+        ("slice_geometries", [{"pixel_mm": [8, 10], "thickness_mm": 5}] * 5, "slice_geometries"),
+        ("frames", {"axis": "echo", "numbers": [0, 2, 5]}, "frames"),
+        ("frames", {"axis": "set", "numbers": [0]}, "recon.npy"),
     ],
 )
 def test_a_folder_whose_frames_contradict_each_other_is_refused(
-    stopped_and_resumed: Path, tmp_path: Path, name: str, value: object, said: str
+    stopped_and_resumed: Path, tmp_path: Path, name: str, value: object, field: str
 ) -> None:
     found = _changed(stopped_and_resumed, tmp_path / "copy", name, value)
-    with pytest.raises(InputError) as caught:
+    with refused(field):
         export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
-    assert said in str(caught.value)
 
 
 def _changed(folder: Path, copy: Path, name: str, value: object) -> Path:
@@ -141,8 +137,6 @@ def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Pat
     run(*words(path, "--contrast", "all", "--out", out), code=(0, 4))
     assert np.load(out / "recon.npy").shape == (2, 1, *SHAPE)
     assert np.load(out / "coil_maps.npy").shape == (2, 1, 2, *SHAPE)
-    page = (out / "report.html").read_text()
-    assert "1 slice in 2 contrasts" in page
     sources = manifest(out)["settings"]["source_images"]
     assert [source["identifiers"]["EchoTime"] for source in sources] == ["10", "25"]
     made = export_run(ExportRequest(out, "nifti", tmp_path / "echoes.nii"))
@@ -154,9 +148,6 @@ def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray
     missing = raw(tmp_path).add_scan(kspace[0][:, None], repetition=0).add_scan(kspace[1][:1, None], repetition=3)
     other = raw(tmp_path).add_scan(kspace[0][:, None], set=0)
     other.add_scan(np.stack([kspace[1], 2j * kspace[2]], 1), set=4)
-    for name, file, axis in (
-        ("missing", missing, "repetition"),
-        ("other", other, "set"),
-    ):
+    for name, file, axis in (("missing", missing, "repetition"), ("other", other, "set")):
         run(*words(file.write(f"{name}.h5"), f"--{axis}", "all", "--out", tmp_path / "x"), code=3)
         assert not (tmp_path / "x").exists()

@@ -49,6 +49,8 @@ WRONG_WORDS = """
     design scan.npz --lines 8 --jobs 1 --executor slurm
     recon scan.npz --method magic
     recon scan.npz --png --no-report
+    recon scan.npz --draws 4 --method map
+    recon scan.npz --maps m.npy --maps-from a.npz
     design scan.npz --lines 8 --resume --overwrite
     design scan.npz --lines 8 --strategy randm => --strategy
     design scan.npz --lines 8 --strategy residual-greedy

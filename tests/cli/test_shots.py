@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import load_phantom
 from mri_design.operators import NonUniformFourier, to_image
-from tests.cli.folders import Run, manifest, page, rows
+from tests.cli.folders import Run, manifest, rows
 
 pytest.importorskip("finufft")
 QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
@@ -26,7 +26,7 @@ def quick(tmp_path: Path) -> Path:
 def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path, tmp_path: Path) -> None:
     out = tmp_path / "radial"
     words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", quick)
-    run("design", "phantom:brain", *words, "--out", out, drawn=True, code=(0, 4))
+    run("design", "phantom:brain", *words, "--out", out, code=(0, 4))
     chosen, shots = manifest(out)["lines"], rows(out / "shots.csv")
     assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(chosen)
@@ -35,9 +35,6 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     )
     assert all(row["information_nats"] == "" for row in shots[:4])
     assert all(float(row["information_nats"]) > 0 for row in shots[4:])
-    for name in ("trajectory", "scores", "point-spread", "images", "errors"):
-        assert (out / "figures" / f"{name}.svg").stat().st_size > 3000
-    page(out)
     metrics = rows(out / "metrics.csv")
     assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
     stored = np.load(out / "trajectory.npz")
@@ -46,7 +43,6 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
     np.testing.assert_allclose(images[0], images[1], atol=1e-4 * np.abs(images[0]).max())
     run("export", out, "--to", "seq", "--out", tmp_path / "x.seq", code=2)
-    run("convert", out / "trajectory.npz", tmp_path / "spokes.cfl", code=0)
 
 
 @pytest.mark.parametrize(
@@ -66,19 +62,8 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
     data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))
     np.save(tmp_path / "coils.npy", data.kspace)
     out = tmp_path / "coils"
-    run(
-        "design",
-        tmp_path / "coils.npy",
-        "--encoding",
-        "radial",
-        "--shots",
-        6,
-        "--recipe",
-        quick,
-        "--out",
-        out,
-        code=(0, 4),
-    )
+    words = ("--encoding", "radial", "--shots", 6, "--recipe", quick)
+    run("design", tmp_path / "coils.npy", *words, "--out", out, code=(0, 4))
     with np.load(out / "trajectory.npz") as stored:
         assert stored["coil_maps"].shape == (3, 16, 16)
         encoding = NonUniformFourier(stored["trajectory"].reshape(-1, 2), (16, 16))
