@@ -1,10 +1,14 @@
+"""Verbs that hold masks against each other: `compare`, and the demo that ends with it."""
+
 import json
 from pathlib import Path
 
 import pytest
 
+from mri_design import load_recipe
 from mri_design.evaluation.run_folder import OUTPUTS
-from tests.cli.folders import Designed, Run
+from mri_design.runs import demo as demo_run
+from tests.cli.folders import Designed, Run, rows
 
 COMMAND = (
     *("compare", "scan.npz", "--lines", "12,10", "--strategies", "information-gain,vd-polynomial,low-pass"),
@@ -55,3 +59,21 @@ def test_one_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None
     command = ("compare", "phantom:brain", "--lines", 8, "--strategies", "low-pass", "--jobs", 1)
     run(*command, "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x", code=4)
     assert json.loads((tmp_path / "x" / "manifest.json").read_text())["status"] != "converged"
+
+
+def test_the_demo_ends_with_one_report_of_both_runs(
+    run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real demo on a small grid; what it shows and says is the same."""
+    monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick-local.toml"))
+    small = {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "COUNTS": (8, 10), "JOBS": 1}
+    for name, value in small.items():
+        monkeypatch.setattr(demo_run, name, value)
+    out = tmp_path / "demo"
+    result = run("demo", "--out", out, code=(0, 4))
+    assert all((out / folder / "report.html").exists() for folder in (".", "compare", "exam", "design"))
+    assert {row["lines"] for row in rows(out / "compare" / "summary.csv")} == {"8", "10"}
+    again = run("demo", "--out", out)
+    assert again.exit_code == result.exit_code, again.output
+    (out / "manifest.json").write_text("{}")
+    run("demo", "--out", out, code=2)

@@ -5,7 +5,9 @@ from shutil import copytree
 import numpy as np
 import pytest
 
+from mri_design import load_phantom
 from mri_design.evaluation.run_folder import OUTPUTS
+from mri_design.experiment import shipped_recipes
 from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows
 from tests.interruptions import interrupted
 
@@ -140,3 +142,14 @@ def test_overwriting_begins_anew_and_leaves_nothing_of_the_run_before(
         names = {path.name for path in out.iterdir()}
         assert not names & {"scores.csv", "std.npy", "checkpoint.npz"}  # this strategy has none, nor a posterior
         assert (out / "notes.txt").read_text() == "mine" and len(order(out)) == 12
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_a_design_with_a_shipped_recipe_converges(tmp_path: Path, run: Run, name: str) -> None:
+    data = load_phantom("brain", shape=(29, 24), rng=np.random.default_rng(0))
+    np.save(tmp_path / "odd.npy", data.kspace)
+    words = ("--lines", 13, "--start", 10, "--recipe", name, "--no-report", "--out", tmp_path / "o")
+    run("design", tmp_path / "odd.npy", *words, code=0)
+    assert (
+        manifest(tmp_path / "o")["status"] == "converged" and np.isfinite(np.load(tmp_path / "o" / "recon.npy")).all()
+    )

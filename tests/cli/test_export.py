@@ -1,6 +1,5 @@
 """The verb `export`: every format of a real run, its options, and its refusals."""
 
-import re
 from pathlib import Path
 
 import ismrmrd
@@ -105,21 +104,6 @@ def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, wo
     assert made.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID
     assert list(made.PixelSpacing) == [6, 6]
     assert list(made.pixel_array.shape) == [40, 40]
-
-
-def test_a_number_of_samples_that_the_scanner_does_not_take_is_refused_with_resolutions_that_it_takes(
-    run: Run, tmp_path: Path, work: Path
-) -> None:
-    (work / "odd.toml").write_text('[simulation]\nmatrix = 18\n[reconstruction]\nmethod = "zero-filled"\n')
-    words = ("--lines", 12, "--strategy", "low-pass", "--recipe", "odd.toml", "--out", tmp_path / "run")
-    run("design", "phantom:brain", *words, code=0)
-    words = ("--to", "seq", "--fov", "0.24", "--scanner", "siemens-skyra", "--out", tmp_path / "a.seq")
-    refused = run("export", tmp_path / "run", *words, code=3)
-    offered = re.findall(r"--resolution ([0-9.]+) \((\d+) samples\)", refused.stderr)
-    assert [count for _, count in offered] == ["16", "20"]
-    for size, count in offered:
-        run("export", tmp_path / "run", *words, "--resolution", size, "--overwrite", code=0)
-        assert f"\nMatrix {count} 18 1 \n" in (tmp_path / "a.seq").read_text()
 
 
 @pytest.fixture(scope="module")

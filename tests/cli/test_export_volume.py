@@ -82,5 +82,5 @@ def test_without_places_the_numbers_of_slices_order_them() -> None:
     unplaced = SliceGeometry((2.0, 3.0), 5.0)
     geometry, order = stacked([unplaced] * 3, (5, 1, 3))
     assert geometry.thickness == 10.0 and order == [1, 2, 0] and not geometry.placed
-    with pytest.raises(InputError, match="numbers 0, 1, 5"):
+    with pytest.raises(InputError):
         stacked([unplaced] * 3, (0, 1, 5))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.runs import study
 from tests.cli.folders import Run, files
 
 QUICK = ("--recipe", "quick-local.toml")
@@ -59,29 +58,3 @@ def test_a_dask_cluster_gives_the_same_bytes(
 ) -> None:
     run(*commands["protocol"], "--executor", address, "--out", tmp_path / "far", code=(0, 4))
     assert files(tmp_path / "far") == files(alone / "protocol") != {}
-
-
-def test_a_piece_that_fails_keeps_the_others_for_the_same_command(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = ("compare", "scan.npz", "--lines", "8,9,10", "--strategies", "low-pass", "--method", "zero-filled")
-    command = (*command, *QUICK, "--jobs", 1, "--no-report", "--out", tmp_path / "a")
-    real, calls = study.cell_error, []
-
-    def fails_once(material: object, job: tuple[int, str, tuple[int, ...]]) -> object:
-        calls.append(len(job[2]))
-        if len(job[2]) == 9:
-            raise FloatingPointError("an image of zeros")
-        return real(material, job)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(study, "cell_error", fails_once)
-        told = run(*command)
-    assert told.exit_code == 1 and "1 of 3 pieces failed" in told.stderr and "an image of zeros" in told.stderr
-    assert calls == [8, 9, 10]
-    calls.clear()
-    monkeypatch.setattr(study, "cell_error", lambda m, job: (calls.append(len(job[2])), real(m, job))[1])
-    assert "--resume" in run(*command, code=2).stderr and not calls
-    run(*command, "--resume", code=0)
-    assert calls == [9]
-    run(*command, "--resume", "--overwrite", code=2)

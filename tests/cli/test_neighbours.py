@@ -9,7 +9,6 @@ from ismrmrd.serialization import ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
-from mri_design.errors import UsageError
 from mri_design.experiment import Around, load_recipe
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import other_frames
@@ -81,13 +80,6 @@ def test_slices_of_one_mask_know_each_other(run: Run, exam: Path, tmp_path: Path
     run(*design, "--slices", "1,2", "--with", "slices", "--out", tmp_path / "cli")
     run(*design, "--slices", "1,2", "--out", tmp_path / "plain")
     assert not np.array_equal(*(np.load(tmp_path / name / "recon.npy") for name in ("cli", "plain")))
-    scan = md.load(exam / "three.npy", recipe=str(exam / "quick.toml"))
-    trusting = scan.recipe.replacing("companion", trust_companion=True)
-    words = {"strategy": "low-pass", "start": 8, "slices": "1,2", "companions": ["slices"], "recipe": trusting}
-    made = scan.design(16, **words)
-    np.testing.assert_array_equal(made.reconstruct().array, np.load(tmp_path / "cli" / "recon.npy"))
-    with pytest.raises(UsageError):
-        made.reconstruct("map")
 
 
 def test_frames_know_earlier_and_later_ones(run: Run, exam: Path, tmp_path: Path) -> None:

@@ -108,23 +108,15 @@ def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_
     scan, words = tmp_path / "coils.npz", ("--lines", 8, "--jobs", 1)
     run("recon", scan, *given, "--out", tmp_path / "recon", code=0)
     one = settings(tmp_path / "recon")
-    for verb, more in (
-        ("compare", ("--strategies", "low-pass")),
-        ("protocol", ("--strategy", "low-pass", "--start", 4)),
-    ):
-        run(verb, scan, *given, *words, *more, "--out", tmp_path / verb, code=0)
-        told = settings(tmp_path / verb)
-        assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
-        assert one["noise_source"] == "given (as a standard deviation, or by a recipe)"
-        assert told["noise_sources"] == {"coils.npz": one["noise_source"]}
-        assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
-        assert one["coil_maps_source"].startswith("given (those of prescan.npz")
-        assert "prescan.npz" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
-    order = tmp_path / "order.npz"
+    out, order = tmp_path / "protocol", tmp_path / "order.npz"
+    run("protocol", scan, *given, *words, "--strategy", "low-pass", "--start", 4, "--out", out, code=0)
+    told = settings(out)
+    assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
+    assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
+    assert "prescan.npz" in [entry["name"] for entry in manifest(out)["inputs"]]
     run("train", scan, *given, *words, "--out", order, code=0)
-    assert load_trained(order).settings["noise_sources"] == {
-        "coils.npz": "given (as a standard deviation, or by a recipe)"
-    }
+    sources = {"coils.npz": one["noise_source"]}
+    assert told["noise_sources"] == load_trained(order).settings["noise_sources"] == sources
     wrong = ("--maps-from", tmp_path / "mixed.npz", *given[2:], *words, "--strategies", "low-pass")
     run("compare", scan, *wrong, "--out", tmp_path / "w", code=3)
 

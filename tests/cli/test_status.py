@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.evaluation import ProgressFile, RunFolder, run_statuses
+from mri_design.evaluation import RunFolder, run_statuses
 from tests.cli.folders import Designed, Run, files, manifest
 from tests.interruptions import interrupted
 
@@ -66,21 +66,6 @@ def test_folders_of_folders_are_listed_and_others_refused(run: Run, designed: De
     (tmp_path / "link").symlink_to(tmp_path / "one")
     text, ended = told(run, tmp_path), f"finished, {manifest(designed[0])['status']}"
     assert "2 finished" in text and all(f"{name} {ended}" in text for name in ("one", "two/three"))
-
-
-def test_a_reconstruction_names_its_stages(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, show = list[str](), ProgressFile.show
-
-    def show_and_look(self: ProgressFile, name: str, done: int, total: int) -> None:
-        show(self, name, done, total)
-        self.write()
-        seen.append(run_statuses(tmp_path / "a")[0].state + " " + name)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ProgressFile, "show", show_and_look)
-        run("recon", "scan.npz", "--recipe", "quick-local.toml", "--out", tmp_path / "a", "--no-report", code=(0, 4))
-    names = ("reading", "calibrating", "choosing the model", "outer loops", "error bars", "report")
-    assert {f"running {name}" for name in names} <= set(seen)
 
 
 def test_a_refused_run_leaves_the_progress_of_the_one_before(run: Run, tmp_path: Path) -> None:

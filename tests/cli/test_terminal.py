@@ -1,4 +1,5 @@
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,3 +103,22 @@ def test_an_interruption_while_the_program_is_loaded_ends_with_130(
 def test_the_exit_code_of_several_runs_is_that_of_the_worst() -> None:
     assert exit_code("converged", "converged") == 0
     assert exit_code("converged", "not converged (2 of 3 design steps)") == 4
+
+
+CODE = (
+    "import os, sys\n"
+    "sys.argv = ['mri-design', '--version']\n"
+    "from mri_design.cli.start import main\n"
+    "try: main()\n"
+    "except SystemExit: pass\n"
+    "import numpy, threadpoolctl\n"
+    "most = max(p['num_threads'] for p in threadpoolctl.threadpool_info())\n"
+    "print('threads:', most, os.environ.get('OMP_NUM_THREADS'))"
+)
+
+
+@pytest.mark.parametrize(("given", "said"), [({}, "threads: 1 1"), ({"OPENBLAS_NUM_THREADS": "2"}, "None")])
+def test_it_calculates_on_one_thread_unless_told_otherwise(given: dict[str, str], said: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")} | given
+    found = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1].endswith(said)
