@@ -80,7 +80,7 @@ def adapt(
         flags.whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False),
     ] = None,
     strategy: flags.StrategyName = None,
-    index: flags.SliceIndex = 0,
+    index: Annotated[int, flags.whole("--slice", help="Slice index; negative counts from the end.")] = 0,
     acceleration: flags.Acceleration = None,
     companions: flags.With = None,
     *,

@@ -21,7 +21,7 @@ STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {flags.SHOT_
 def design(
     source: flags.Input,
     to: Resumed,
-    lines: Annotated[int | None, flags.LINES] = None,
+    lines: flags.LineCount = None,
     *,
     strategy: flags.StrategyName = None,
     slices: flags.FirstSlice = None,

@@ -9,7 +9,7 @@ import typer
 
 from mri_design.cli import flags
 from mri_design.cli.sequence_flags import SequenceFlags
-from mri_design.cli.terminal import DONE, say, verb, warn
+from mri_design.cli.terminal import DONE, say, verb, written
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 
@@ -78,7 +78,6 @@ def convert(
     """
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
-    from mri_design.runs.stored_run import write_made_files
 
     if recipe.design.encoding not in ("lines", "plane"):
         raise UsageError(
@@ -89,12 +88,7 @@ def convert(
     if target is None or file not in (None, target):
         raise UsageError("which file is to be written? Give its name once, as OUT or as --out")
     made = convert_file(source, target, recipe, field_of_view=flags.extents_of(fov), slices=chosen)
-    write_made_files(made, overwrite=overwrite)
-    if made.warning:
-        warn(made.warning, quiet)
-    for sentence in made.sentences:
-        say(sentence, quiet)
-    return DONE
+    return written(made, overwrite=overwrite, quiet=quiet)
 
 
 @verb
@@ -118,14 +112,10 @@ def export(
     (ky, kz), spokes and spirals, too.
     """
     from mri_design.runs.export import ExportRequest, export_run
-    from mri_design.runs.stored_run import write_made_files
 
     sequence = played.asked_for(to == "seq", "--to seq")
-    made = export_run(ExportRequest(run, to, out, field_of_view=flags.extents_of(fov), sequence=sequence))
-    write_made_files(made, overwrite=overwrite)
-    for sentence in made.sentences:
-        say(sentence, quiet)
-    return DONE
+    request = ExportRequest(run, to, out, field_of_view=flags.extents_of(fov), sequence=sequence)
+    return written(export_run(request), overwrite=overwrite, quiet=quiet)
 
 
 _IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")

@@ -405,15 +405,16 @@ FieldOfView = Annotated[
         help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
     ),
 ]
-LINES = whole(
-    "--lines",
-    "--samples",
-    least=1,
-    help="Lines, or samples of a plane, in the end, those at the start included.",
-    show_default=False,
-)
-LineCount = Annotated[int | None, LINES]
-SliceIndex = Annotated[int, whole("--slice", help="Slice index; negative counts from the end.")]
+LineCount = Annotated[
+    int | None,
+    whole(
+        "--lines",
+        "--samples",
+        least=1,
+        help="Lines, or samples of a plane, in the end, those at the start included.",
+        show_default=False,
+    ),
+]
 
 
 def own_slices(default: str) -> Any:

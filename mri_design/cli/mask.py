@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mri_design.cli import flags
 from mri_design.cli.sequence_flags import SEQUENCE_PANEL, SequenceFlags
-from mri_design.cli.terminal import DONE, say, verb
+from mri_design.cli.terminal import verb, written
 from mri_design.errors import UnknownNameError, UsageError
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import designed_kinds
@@ -124,7 +124,6 @@ def mask(
     .cfl as --mask.
     """
     from mri_design.runs.mask import MaskRequest, make_mask
-    from mri_design.runs.stored_run import write_made_files
 
     if encoding is not None and encoding not in designed_kinds():
         raise UnknownNameError("encoding", encoding, designed_kinds())
@@ -142,11 +141,7 @@ def mask(
         field_of_view=flags.extents_of(fov),
         sequence=played.asked_for(out.suffix == ".seq", "a sequence, --out NAME.seq"),
     )
-    made = make_mask(request)
-    write_made_files(made, overwrite=overwrite)
-    for sentence in made.sentences:
-        say(sentence, quiet)
-    return DONE
+    return written(make_mask(request), overwrite=overwrite, quiet=quiet)
 
 
 def _shape(text: str) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ from mri_design.status import Status
 if TYPE_CHECKING:
     from mri_design.runs.run import Ending, Run
     from mri_design.runs.run import Progress as Watching
+    from mri_design.runs.stored_run import MadeFiles
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -116,6 +117,18 @@ def say(text: str, quiet: bool = False, where: TextIO | None = None) -> None:
 def warn(text: str, quiet: bool = False) -> None:
     """One line on stderr about something that people may not expect."""
     say(f"mri-design: {text}", quiet, sys.stderr)
+
+
+def written(made: MadeFiles, *, overwrite: bool, quiet: bool) -> int:
+    """Write files, say what is in them and what they could not take, and return the exit code."""
+    from mri_design.runs.stored_run import write_made_files
+
+    write_made_files(made, overwrite=overwrite)
+    if made.warning:
+        warn(made.warning, quiet)
+    for sentence in made.sentences:
+        say(sentence, quiet)
+    return DONE
 
 
 class _Forgiving:
