@@ -25,3 +25,18 @@ def interrupted(strategy: str, decisions: int, encoding: Any = "lines") -> Itera
 
     with mock.patch.object(rule, method, choosing):
         yield
+
+
+@contextmanager
+def stopping(place: Any, name: str, after: float = float("inf")) -> Iterator[list[tuple[Any, ...]]]:
+    """Within this, a function of a module works so many times and then stops as by Ctrl-C; arguments of its calls."""
+    made, real = list[tuple[Any, ...]](), getattr(place, name)
+
+    def working(*arguments: Any, **options: Any) -> Any:
+        if len(made) >= after:
+            raise KeyboardInterrupt
+        made.append(arguments)
+        return real(*arguments, **options)
+
+    with mock.patch.object(place, name, working):
+        yield made

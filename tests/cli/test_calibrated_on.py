@@ -10,6 +10,7 @@ import pytest
 import mri_design as md
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows, settings
+from tests.interruptions import stopping
 
 QUIETLY = ("--jobs", 1, "--no-report")
 WORDS = ("--recipe", "quick-local.toml", "--mask")
@@ -79,20 +80,12 @@ def test_the_radius_is_that_of_errors_against_true_images_where_these_are_known(
     assert scan.reconstruct(lines).coverage is None
 
 
-def test_slices_share_the_radii_which_an_interrupted_run_keeps(
-    run: Run, group: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slices_share_the_radii_which_an_interrupted_run_keeps(run: Run, group: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", kspace=np.concatenate([subject(6)["kspace"], subject(7)["kspace"]]))
     asked = ("recon", tmp_path / "two.npz", *WORDS, group.parent / "mask.npy", "--calibrated-on", group, *QUIETLY)
-
-    def interrupted(*told: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(volume, "slice_image", interrupted)
+    with stopping(volume, "slice_image", 0):
         run(*asked, "--out", tmp_path / "x", code=130)
-    with monkeypatch.context() as patch:
-        patch.setattr(volume, "coverage_of", interrupted)
+    with stopping(volume, "coverage_of", 0):
         run(*asked, "--out", tmp_path / "x", "--resume", code=(0, 4))
     found = settings(tmp_path / "x")["coverage"]
     assert found["images"] == ["1.npz", "2.npz", "3.npz", "copy.npz", "scaled.npz"]

@@ -7,6 +7,7 @@ import pytest
 
 from mri_design.runs.design import run as design_run
 from tests.cli.folders import Designed, Run, manifest, rows, settings
+from tests.interruptions import stopping
 
 QUICK = ("--recipe", "quick.toml")
 
@@ -31,22 +32,15 @@ def test_a_small_predicted_error_ends_the_design(stopped: Designed) -> None:
 
 
 def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
-    run: Run, stopped: Designed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, stopped: Designed, tmp_path: Path
 ) -> None:
     out, asked = tmp_path / "x", ("design", "scan.npz", *QUICK, "--start", 4, "--until-error", 0.065)
-
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("the image is made once more")
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(design_run, "reconstruct_prepared", never)
-    with monkeypatch.context() as patched:
-        patched.setattr(design_run, "concluded", killed)
-        run(*asked, "--out", out)
-    assert not (out / "recon.npy").exists()
-    run(*asked, "--out", out, "--resume", code=0)
+    with stopping(design_run, "reconstruct_prepared") as again:
+        with stopping(design_run, "concluded", 0):
+            run(*asked, "--out", out, code=130)
+        assert not (out / "recon.npy").exists()
+        run(*asked, "--out", out, "--resume", code=0)
+    assert not again
     for name in ("recon.npy", "std.npy"):
         np.testing.assert_array_equal(np.load(out / name), np.load(stopped[0] / name))
 

@@ -14,6 +14,7 @@ from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import other_frames
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, rows, settings
+from tests.interruptions import stopping
 from tests.quick_recipes import quickened
 from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
@@ -43,25 +44,16 @@ def asked(exam: Path, *more: object) -> tuple[object, ...]:
 
 
 def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, exam: Path, tmp_path: Path) -> None:
-    out, made = tmp_path / "all", list[tuple[str, int]]()
-
-    def stopping(function, name, after):
-        def instead(work, item):
-            if len(made) == after:
-                raise KeyboardInterrupt
-            made.append((name, item[0]))
-            return function(work, item)
-
-        return instead
-
-    told, reconstructed = volume.neighbour_image, volume.slice_image
-    for after, code in ((1, 130), (4, 130), (99, (0, 4))):
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(volume, "neighbour_image", stopping(told, "told", after))
-            patched.setattr(volume, "slice_image", stopping(reconstructed, "made", after))
-            told_all = ["--resume"] if after > 4 else ["--no-report", "--resume"] if made else ["--no-report"]
-            run(*asked(exam, "--out", out, *told_all), code=code)
-    assert made == [(name, number) for name in ("told", "made") for number in range(3)]
+    out, quiet = tmp_path / "all", ("--no-report", "--resume")
+    with stopping(volume, "neighbour_image", 1) as first, stopping(volume, "slice_image") as made:
+        run(*asked(exam, "--out", out, *quiet), code=130)
+    assert (len(first), len(made)) == (1, 0)
+    with stopping(volume, "neighbour_image") as others, stopping(volume, "slice_image", 1) as made:
+        run(*asked(exam, "--out", out, *quiet), code=130)
+    assert (len(others), len(made)) == (2, 1)
+    with stopping(volume, "neighbour_image") as others, stopping(volume, "slice_image") as made:
+        run(*asked(exam, "--out", out, *quiet), code=(0, 4))
+    assert (len(others), len(made)) == (0, 2)
     assert not list(out.glob("neighbours-*"))
     own = [
         row["other images"] for row in rows(out / "metrics.csv") if row["method"] == "mean" and row["slice"] != "all"

@@ -9,6 +9,7 @@ import pytest
 import mri_design as md
 from mri_design.runs import study as comparison_pieces
 from tests.cli.folders import Run, manifest, rows, settings
+from tests.interruptions import stopping
 from tests.quick_recipes import quickened
 from tests.simulated_scanner import stream_of
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
@@ -73,16 +74,7 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
     scans = ("protocol", exam / "two.npy", "--test", exam / "t2.npy", "--lines", 17, "--start", 16)
     asked = (*scans, "--against", "low-pass", "--recipe", exam / "local.toml", "--jobs", 1)
     given = ("--with", f"t2.npy={exam / 't1.npy'}", "--trust-companion")
-    made, real = list[str](), comparison_pieces.reconstruct_by_recipe
-
-    def once(*arguments: object, **options: object) -> object:
-        if made:
-            raise KeyboardInterrupt
-        made.append("one of the test's two images")
-        return real(*arguments, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison_pieces, "reconstruct_by_recipe", once)
+    with stopping(comparison_pieces, "reconstruct_by_recipe", 1):  # of the test's two images
         run(*asked, *given, "--out", tmp_path / "with", code=130)
     first = np.load(exam / "t1.npy")
     for name, image in (("t1.npy", first[::-1]), ("other.npy", first)):  # another image, another name

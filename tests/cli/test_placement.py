@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import ismrmrd
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -15,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from mri_design import KSpaceData
 from mri_design.scan.io import read
 from tests.cli.folders import Run, settings
+from tests.scan.io.conftest import MrdFile
 from tests.scan.io.twix_file import Measurement, write_twix
 
 nibabel = pytest.importorskip("nibabel")
@@ -24,12 +23,6 @@ NX, NY, NZ, PIXEL = 24, 20, 6, 10.0  # samples, and millimetres
 TO_LPS = np.diag([-1.0, -1.0, 1.0])
 POINTS = {(50.0, -30.0, 20.0): 1.0, (-70.0, -20.0, 0.0): 0.4, (-20.0, 60.0, -10.0): 0.3}
 """Millimetres along phase, readout and slice from the centre, and brightness: the first point is the marker."""
-HEADER = """<?xml version="1.0"?>
-<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{system}
- <experimentalConditions><H1resonanceFrequency_Hz>123000000</H1resonanceFrequency_Hz></experimentalConditions>
- <encoding><encodedSpace>{space}</encodedSpace><reconSpace>{space}</reconSpace>
- <encodingLimits/><trajectory>cartesian</trajectory></encoding>{more}
-</ismrmrdHeader>"""
 SYSTEM = "<acquisitionSystemInformation><systemVendor>{}</systemVendor></acquisitionSystemInformation>"
 SIGN = (
     "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
@@ -61,27 +54,14 @@ class Patient:
 
     def mrd(self, path: Path, sign: int, *, vendor: str = "", said: int | None = None, nz: int = 1) -> Path:
         """An ISMRMRD file, written by the ismrmrd package."""
-        sides = f"<matrixSize><x>{NX}</x><y>{NY}</y><z>{nz}</z></matrixSize>"
-        lengths = f"<fieldOfView_mm><x>{NX * PIXEL}</x><y>{NY * PIXEL}</y><z>{nz * PIXEL}</z></fieldOfView_mm>"
-        text = HEADER.format(
-            space=sides + lengths,
-            system=SYSTEM.format(vendor) if vendor else "",
-            more="" if said is None else SIGN.format(said),
-        )
-        kspace = self.samples(sign, nz)
-        file = ismrmrd.Dataset(str(path), "dataset", mode="w")
-        file.write_xml_header(text.encode())
-        for kz, ky in product(range(nz), range(NY)):
-            readout = ismrmrd.Acquisition()
-            readout.resize(NX, 1)
-            readout.data[:] = kspace[kz, ky]
-            readout.center_sample = NX // 2
-            readout.idx.kspace_encode_step_1, readout.idx.kspace_encode_step_2 = ky, kz
+        system, more = SYSTEM.format(vendor) if vendor else "", "" if said is None else SIGN.format(said)
+        extents = (NX * PIXEL, NX * PIXEL, nz * PIXEL)
+        raw = MrdFile(path.parent, NX, NY, nz, NX, *extents, system=system, more=more)
+        raw.add_volume(self.samples(sign, nz).swapaxes(0, 1)[np.newaxis])
+        for readout in raw.readouts:
             readout.position[:] = self.centre
             readout.phase_dir[:], readout.read_dir[:], readout.slice_dir[:] = self.axes
-            file.append_acquisition(readout)
-        file.close()
-        return path
+        return raw.write(path.name)
 
     def twix(self, path: Path) -> Path:
         """A Siemens file: its maker's sign, and directions as a quaternion."""

@@ -12,6 +12,7 @@ from mri_design.experiment import load_input
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study as comparison_pieces
 from tests.cli.folders import Designed, Run, manifest, order, rows, settings
+from tests.interruptions import stopping
 
 COMMAND = (
     *("protocol", "scan.npz", "head.npz", "--lines", 10, "--start", 5, "--method", "zero-filled"),
@@ -94,18 +95,9 @@ def test_exchanges_only_lower_the_training_error(done: Designed) -> None:
     ],
 )
 def test_an_interrupted_protocol_goes_on(
-    done: Designed, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, piece: str, calls: int
+    done: Designed, run: Run, tmp_path: Path, module: object, piece: str, calls: int
 ) -> None:
-    left, real = [calls], getattr(module, piece)
-
-    def fails_late(*arguments: object, **options: object) -> object:
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        return real(*arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, piece, fails_late)
+    with stopping(module, piece, calls):
         run(*SWAPPED, "--out", tmp_path / "run", code=130)
     run(*SWAPPED, "--out", tmp_path / "run", code=2)
     run(*SWAPPED, "--seed", 1, "--resume", "--out", tmp_path / "run", code=2)

@@ -9,7 +9,6 @@ import pytest
 
 from mri_design import load_phantom
 from mri_design.runs.export import ExportRequest, export_run
-from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
 from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
@@ -50,31 +49,14 @@ def words(series: Path, *more: object) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module")
-def stopped_and_resumed(run: Run, series: Path) -> Path:
-    """All repetitions, interrupted after the third image, and resumed."""
-    out, made, real = series.parent / "all", list[int](), volume.slice_image
-
-    def stopping(work, item):
-        if len(made) == 3:
-            raise KeyboardInterrupt
-        made.append(item[0])
-        return real(work, item)
-
-    command = words(series, "--repetition", "all", "--out", out)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(volume, "slice_image", stopping)
-        run(*command, code=130)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(volume, "slice_image", lambda work, item: made.append(item[0]) or real(work, item))
-        run(*command, "--resume", code=(0, 4))
-    assert made == [0, 1, 2, 3, 4, 5]
-    return out
+def every(run: Run, series: Path) -> Path:
+    """All repetitions."""
+    run(*words(series, "--repetition", "all", "--out", series.parent / "all"), code=(0, 4))
+    return series.parent / "all"
 
 
-def test_every_repetition_is_a_frame_of_all_files(
-    run: Run, series: Path, stopped_and_resumed: Path, tmp_path: Path
-) -> None:
-    out = stopped_and_resumed
+def test_every_repetition_is_a_frame_of_all_files(run: Run, series: Path, every: Path, tmp_path: Path) -> None:
+    out = every
     images = np.load(out / "recon.npy")
     assert images.shape == (3, SLICES, *SHAPE) and images.dtype == np.complex64
     run(*words(series, "--repetition", 2, "--no-report", "--out", tmp_path / "one"), code=(0, 4))
@@ -88,9 +70,9 @@ def test_every_repetition_is_a_frame_of_all_files(
 
 
 def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
-    run: Run, stopped_and_resumed: Path, tmp_path: Path
+    run: Run, every: Path, tmp_path: Path
 ) -> None:
-    out = stopped_and_resumed
+    out = every
     run("export", out, "--to", "nifti", "--out", tmp_path / "all.nii.gz", code=0)
     read = nibabel.load(tmp_path / "all.nii.gz")
     assert read.shape == (SHAPE[1], SHAPE[0], SLICES, 3)
@@ -108,9 +90,9 @@ def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
     ],
 )
 def test_a_folder_whose_frames_contradict_each_other_is_refused(
-    stopped_and_resumed: Path, tmp_path: Path, name: str, value: object, field: str
+    every: Path, tmp_path: Path, name: str, value: object, field: str
 ) -> None:
-    found = _changed(stopped_and_resumed, tmp_path / "copy", name, value)
+    found = _changed(every, tmp_path / "copy", name, value)
     with refused(field):
         export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
 

@@ -10,6 +10,7 @@ from mri_design.experiment import load_scan, opened_slices
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
 from tests.cli.test_design_slices import PLAIN
+from tests.interruptions import stopping
 
 PLAIN_OF_COILS = f"{PLAIN}[coils]\ncalibration_lines = 12\n"
 COUNT = 4
@@ -60,23 +61,15 @@ def test_some_slices_lie_in_the_order_that_is_asked_for(
 
 
 def test_an_interrupted_volume_goes_on_with_the_slices_that_are_left(
-    run: Run, stack: Path, volume_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, stack: Path, volume_run: Path, tmp_path: Path
 ) -> None:
-    out, made, real = tmp_path / "run", list[int](), volume.slice_image
-
-    def stopping(work, item):
-        if len(made) == 2:
-            raise KeyboardInterrupt
-        made.append(item[0])
-        return real(work, item)
-
+    out = tmp_path / "run"
     words = ("recon", stack, "--recipe", "quick.toml", "--jobs", 1, "--out", out)
-    monkeypatch.setattr(volume, "slice_image", stopping)
-    run(*words, code=130)
-    made.clear()
-    monkeypatch.setattr(volume, "slice_image", lambda work, item: made.append(item[0]) or real(work, item))
-    run(*words, "--resume", code=(0, 4))
-    assert made == [2, 3]
+    with stopping(volume, "slice_image", 2):
+        run(*words, code=130)
+    with stopping(volume, "slice_image") as made:
+        run(*words, "--resume", code=(0, 4))
+    assert [item[0] for _, item in made] == [2, 3]
     for name in ("recon.npy", "std.npy", "metrics.csv", "mask.npy"):
         assert (out / name).read_bytes() == (volume_run / name).read_bytes()
 

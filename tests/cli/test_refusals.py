@@ -47,22 +47,19 @@ WRONG_WORDS = """
     design scan.npz --lines many
     design scan.npz --lines 0
     design scan.npz --lines 8 --jobs 1 --executor slurm
-    recon scan.npz --method magic
     recon scan.npz --png --no-report
     recon scan.npz --draws 4 --method map
     recon scan.npz --maps m.npy --maps-from a.npz
     design scan.npz --lines 8 --resume --overwrite
-    design scan.npz --lines 8 --strategy randm => --strategy
     design scan.npz --lines 8 --strategy residual-greedy
     compare scan.npz --lines 8 --strategies residual-greedy
     compare scan.npz --lines 8 --train head.npz --strategies low-pass,vd-polynomial:3
     protocol scan.npz head.npz --lines 10 --strategy oracle-residual
-    train scan.npz --lines 9 --rule best
     train scan.npz --lines 9 --candidates 3
     design scan.npz
     design scan.npz --lines 25 => --lines
     design scan.npz --lines 8 --start 9 => --start
-    train scan.npz --lines 9 --start 12
+    train scan.npz --lines 9 --start 12 => --start
     compare scan.npz --lines 8,x
     design scan.npz --lines 8 --slice 3 => --slice
     compare scan.npz#4 --lines 8 => INPUT
@@ -81,46 +78,33 @@ WRONG_WORDS = """
     design scan.npz --until-error 5 => --until-error
     design scan.npz --lines 8 --until-gain inf => --until-gain
     design scan.npz --lines 8 --order spiral => --order
-    design scan.npz --lines 8 --order interleaved
-    design scan.npz --lines 8 --max-jump 3 --block 2 --order interleaved
+    design scan.npz --lines 8 --order interleaved => --order
     design scan.npz --lines 8 --partial-fourier 0.3 => --partial-fourier
     design scan.npz --lines 20 --partial-fourier 0.6 => --lines
     design scan.npz --lines 8 --forbid x => --forbid
-    design scan.npz --lines 8 --forbid 3 --require 3
-    design scan.npz --lines 8 --forbid 0-23
-    design scan.npz --lines 8 --forbid 24
-    design scan.npz --lines 8 --start 6 --forbid 13
-    design scan.npz --lines 8 --forbid 12
+    design scan.npz --lines 8 --forbid 3 --require 3 => --forbid
+    design scan.npz --lines 8 --start 6 --forbid 13 => --start
     design scan.npz --lines 20 --start 6 --max-jump 3
     design scan.npz --lines 8 --shutter => --shutter
     design scan.npz --lines 8 --strategy poisson-disc
     design scan.npz --lines 8 --angles 8 => --angles
-    compare scan.npz --encoding plane --lines 8 --angles 8
-    PLANE --strategy residual-greedy --samples 60
     PLANE --shots 60 => --shots
-    PLANE --samples 60 --forbid 3
+    PLANE --samples 60 --forbid 3 => --forbid
     PLANE --samples 60 --acceleration 4 => --samples
-    PLANE --samples 60 --calibration 12 => --calibration
-    PLANE --samples 60 --start 70 => --start
     PLANE --samples 360 --shutter --calibration 18 => --calibration
     SPOKES --shots 6 --strategy calibrated
     SPOKES --lines 6
     SPOKES
     compare scan.npz --lines 8,12 --acceleration 4 => --lines
-    compare scan.npz --acceleration 4,x
     design scan.npz --accelerations 4,8
-    design scan.npz --acceleration four
     protocol scan.npz --lines 9 --accelerations 4 => --lines
     train scan.npz --acceleration 0.5 => --acceleration
     PLANE --samples 481 => --samples
-    SPOKES --shots 6 --angles 5
-    SPOKES --shots 6 --angles 1000000
+    SPOKES --shots 6 --angles 5 => --angles
     SPOKES --shots 6 --angles 12 --strategy half-turn
     compare scan.npz --encoding spiral --shots 5 --strategies golden,half-turn --train head.npz
-    SPOKES --shots 6 --start 8
+    SPOKES --shots 6 --start 8 => --start
     SPOKES --shots 6 --forbid 3 => --forbid
-    SPOKES --shots 6 --calibration 4 => --calibration
-    SPOKES --shots 6 --block 2
     SPOKES --shots 6 --order centre-out
     mask --kind vd --shape 32
     mask --kind vd --shape 32 --acceleration 0.5 => --acceleration
@@ -130,8 +114,8 @@ WRONG_WORDS = """
     mask --kind information-gain --shape 32 --acceleration 4
     adapt --lines 8
     adapt - --lines 8 --strategy oracle-hole
-    adapt - --lines 8 --repeated both
-    adapt - --lines 8 --timeout 0
+    adapt - --lines 8 --repeated both => --repeated
+    adapt - --lines 8 --timeout 0 => --timeout
     convert scan.npz a.h5 --fov 240 => --fov
 """
 """Commands that end with 2, and the option that the error is about, where it is about one alone."""

@@ -6,6 +6,7 @@ import pytest
 from mri_design.experiment import load_trained
 from mri_design.runs import train as training_run
 from tests.cli.folders import Designed, Run
+from tests.interruptions import stopping
 
 OPTIONS = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.toml", "--jobs", 1)
 
@@ -47,24 +48,14 @@ def test_the_same_command_again_does_nothing_and_another_one_is_refused(learnt: 
     assert out.read_bytes() == before
 
 
-def test_processes_and_interruptions_change_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_and_interruptions_change_nothing(run: Run, tmp_path: Path) -> None:
     rule = ("--rule", "stochastic-lbcs", "--candidates", 3, "--scans", 1)
     command = ("train", "scan.npz", "head.npz", *OPTIONS, *rule)
     run(*command, "--out", tmp_path / "a.npz", code=0)
     whole = (tmp_path / "a.npz").read_bytes()
     run(*command, "--jobs", 2, "--out", tmp_path / "b.npz", code=0)
     assert (tmp_path / "b.npz").read_bytes() == whole
-    calls = [0]
-    real = training_run.trial_outcome
-
-    def fails_late(material: object, trial: object) -> object:
-        calls[0] += 1
-        if calls[0] > 17:
-            raise KeyboardInterrupt
-        return real(material, trial)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(training_run, "trial_outcome", fails_late)
+    with stopping(training_run, "trial_outcome", 17):
         run(*command, "--out", tmp_path / "c.npz", code=130)
     assert not (tmp_path / "c.npz").exists() and (tmp_path / "c.npz.unfinished").exists()
     run(*command, "--seed", 1, "--resume", "--out", tmp_path / "c.npz", code=2)
