@@ -71,91 +71,6 @@ OUTPUTS = {
 """Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
 
 
-class FolderLedger:
-    """The files of a run in its folder, kept in a hidden file beside them.
-
-    Parameters
-    ----------
-    folder : Path
-        An existing folder.
-    overwrite : bool
-        Whether files of others may be replaced.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds a symbolic link; or, unless ``overwrite``, where it is not empty and no run of this
-        program has written there, or somebody else's file has a name that a run may need.
-    """
-
-    def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
-        self._folder, self._overwrite = folder, overwrite
-        entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
-        links = [path.name for path in entries if path.is_symlink()]
-        if links:
-            raise UsageError(
-                f"{folder.name} holds the link {links[0]}, and nothing is written through links; "
-                f"give another {option('out')}"
-            )
-        names = _names(folder / LEDGER_NAME)
-        if names is None and entries and not overwrite:
-            raise UsageError(
-                f"{folder.name} holds {entries[0].name}, and no run of this program; give another "
-                f"{option('out')}, or add {option('overwrite')} to write beside and over what is there"
-            )
-        self._names = names or set()
-        for path in entries if not overwrite else ():
-            if path.name in OUTPUTS:
-                self._require_own(path)
-
-    def _require_own(self, path: Path) -> None:
-        if not self.owns(path):
-            raise UsageError(
-                f"{self._folder.name} holds a file {path.name} that no run of this program wrote; move it, give "
-                f"another {option('out')}, or add {option('overwrite')}"
-            )
-
-    @property
-    def empty(self) -> bool:
-        """True where no file of a run is in the folder."""
-        return not any((self._folder / name).exists() for name in self._names)
-
-    def claim(self, path: Path) -> None:
-        """Note that ``path`` is written by this run.
-
-        Raises
-        ------
-        UsageError
-            Where somebody else's file of that name is there, unless the folder may be overwritten.
-        """
-        if path.exists() and not self._overwrite:
-            self._require_own(path)
-        if not self.owns(path):
-            self._names.add(path.relative_to(self._folder).as_posix())
-            self.save()
-
-    def owns(self, path: Path) -> bool:
-        """Whether a run of this program wrote ``path``."""
-        return path.relative_to(self._folder).as_posix() in self._names
-
-    def clear(self) -> None:
-        """Remove the files of earlier runs."""
-        for name in sorted(self._names):
-            (self._folder / name).unlink(missing_ok=True)
-        self._names.clear()
-        self.save()
-
-    def withdraw(self) -> None:
-        """Take the mark away where nothing was written."""
-        if self.empty:
-            with suppress(OSError):
-                (self._folder / LEDGER_NAME).unlink(missing_ok=True)
-
-    def save(self) -> None:
-        """Write the ledger, which marks the folder as this program's."""
-        atomic.write_json(self._folder / LEDGER_NAME, {"written_by": "mri-design", "files": sorted(self._names)})
-
-
 def _names(path: Path) -> set[str] | None:
     """Names of files in a ledger, none of which leads out of the folder; None where there is none that can be read."""
     try:
@@ -229,9 +144,9 @@ class RunFolder:
         self._new = _make_folder(self.path)
         self._lock = FolderLock(self.path)
         try:
-            self._ledger = FolderLedger(self.path, overwrite=overwrite)
-            self.progress.waiting = not self._ledger.empty  # until it is known that this run goes on here
-            self._ledger.save()
+            self._names = self._names_of_runs()
+            self.progress.waiting = not self._empty  # until it is known that this run goes on here
+            self._save_ledger()
             atomic.remove_stale_temporaries(self.path)
             if (self.path / _FIGURES).exists():
                 atomic.remove_stale_temporaries(self._figures())
@@ -246,12 +161,13 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or self._ledger.empty:
+        if error is None or self._empty:
             self.progress.remove()
         else:
             self.progress.write()
-        if error is not None:
-            self._ledger.withdraw()
+        if error is not None and self._empty:  # nothing was written: the folder is not marked
+            with suppress(OSError):
+                (self.path / LEDGER_NAME).unlink(missing_ok=True)
         self.close()
         if error is not None:
             self._remove_what_is_empty()
@@ -260,6 +176,54 @@ class RunFolder:
         for made in (self.path / _FIGURES, *([self.path] if self._new else [])):
             with suppress(OSError):  # not there, or not empty: something was written before the error
                 made.rmdir()
+
+    def _names_of_runs(self) -> set[str]:
+        """Names of the files that runs of this program left, by a hidden file beside them; errors as for the class."""
+        entries = [path for path in sorted(self.path.iterdir()) if not path.name.startswith(".")]
+        links = [path.name for path in entries if path.is_symlink()]
+        if links:
+            raise UsageError(
+                f"{self.path.name} holds the link {links[0]}, and nothing is written through links; "
+                f"give another {option('out')}"
+            )
+        names = _names(self.path / LEDGER_NAME)
+        if self.overwrite:
+            return names or set()
+        if names is None and entries:
+            raise UsageError(
+                f"{self.path.name} holds {entries[0].name}, and no run of this program; give another "
+                f"{option('out')}, or add {option('overwrite')} to write beside and over what is there"
+            )
+        for name in sorted(OUTPUTS.keys() & {path.name for path in entries} - (names or set())):
+            self._refuse(name)
+        return names or set()
+
+    def _refuse(self, name: str) -> None:
+        raise UsageError(
+            f"{self.path.name} holds a file {name} that no run of this program wrote; move it, give "
+            f"another {option('out')}, or add {option('overwrite')}"
+        )
+
+    @property
+    def _empty(self) -> bool:
+        """True where no file of a run is in the folder."""
+        return not any((self.path / name).exists() for name in self._names)
+
+    def _owns(self, path: Path) -> bool:
+        """Whether a run of this program wrote ``path``."""
+        return path.relative_to(self.path).as_posix() in self._names
+
+    def _claim(self, path: Path) -> Path:
+        """Note that ``path`` is written by this run; refused where somebody else's file is there."""
+        if not self._owns(path):
+            if path.exists() and not self.overwrite:
+                self._refuse(path.name)
+            self._names.add(path.relative_to(self.path).as_posix())
+            self._save_ledger()
+        return path
+
+    def _save_ledger(self) -> None:
+        atomic.write_json(self.path / LEDGER_NAME, {"written_by": "mri-design", "files": sorted(self._names)})
 
     def close(self) -> None:
         """Release the folder to the next run; a second call does nothing."""
@@ -280,14 +244,12 @@ class RunFolder:
         UsageError
             Where a file of that name is there which no run of this program wrote.
         """
-        path = _checked(self.path, name)
-        self._ledger.claim(path)
-        return path
+        return self._claim(_checked(self.path, name))
 
     def existing(self, name: str) -> Path | None:
         """A file that a run of this program left here under ``name``; None where there is none."""
         path = _checked(self.path, name)
-        return path if path.exists() and self._ledger.owns(path) else None
+        return path if path.exists() and self._owns(path) else None
 
     def remove(self, name: str) -> None:
         """Remove what an earlier run left under ``name``; other people's files stay."""
@@ -305,7 +267,7 @@ class RunFolder:
         """Remove the report and the figures that an earlier run left here; other people's files stay."""
         figures = self.path / _FIGURES
         for path in (self.path / "report.html", *(figures.iterdir() if figures.is_dir() else ())):
-            if self._ledger.owns(path):
+            if self._owns(path):
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # not there, or not empty
             figures.rmdir()
@@ -356,7 +318,10 @@ class RunFolder:
     def begin(self) -> None:
         """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""
         if self.overwrite:
-            self._ledger.clear()
+            for name in sorted(self._names):
+                (self.path / name).unlink(missing_ok=True)
+            self._names.clear()
+            self._save_ledger()
         if self.progress.waiting:
             self.progress.waiting = False
             self.progress.write()
@@ -423,12 +388,12 @@ class RunFolder:
         path = _checked(self._figures(), f"{name}.svg")
         pixels = _checked(self._figures(), f"{name}.png")
         for file in (path, *([pixels] if self.png else [])):
-            self._ledger.claim(file)
+            self._claim(file)
         with placed(figure):
             atomic.write_text(path, svg_text(figure))
             if self.png:
                 atomic.write_bytes(pixels, png_bytes(figure))
-        if not self.png and self._ledger.owns(pixels):
+        if not self.png and self._owns(pixels):
             pixels.unlink(missing_ok=True)
         return path
 

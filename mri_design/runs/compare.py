@@ -35,16 +35,8 @@ from mri_design.evaluation.plots.panels import (
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.run_status import PROGRESS
 from mri_design.evaluation.tables import Row, percent
+from mri_design.experiment import extent
 from mri_design.experiment.design import require_room
-from mri_design.experiment.extent import (
-    check_other_than_lines,
-    readouts_wanted,
-    require_lines,
-    require_number_only,
-    require_one_amount,
-    start_of_growing,
-    with_calibration,
-)
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import (
@@ -139,11 +131,11 @@ class ComparisonRequest(StudyRequest):
         encoding = self.recipe.design.encoding
         kind = KINDS[encoding]
         unit = "shot" if kind.shots else kind.unit
-        require_one_amount(list(self.lines), list(self.accelerations), unit)
+        extent.require_one_amount(list(self.lines), list(self.accelerations), unit)
         if not self.lines and not self.accelerations:
             counts = f"{option(unit + 's')}, or {option('acceleration')}"
             raise UsageError(f"how many {kind.several}? Give their numbers with {counts}")
-        check_other_than_lines(self.recipe)
+        extent.check_other_than_lines(self.recipe)
         names = tuple(dict.fromkeys(strategy_named(name, encoding) for name in self.strategies))
         object.__setattr__(self, "strategies", names)
         for name in self.strategies:
@@ -158,11 +150,11 @@ class ComparisonRequest(StudyRequest):
                 f"{', '.join(self.strategies)}. Leave out {option('train')}, or add a strategy with a posterior, "
                 "as information-gain"
             )
-        require_number_only(self.recipe, "a comparison needs equal numbers of lines")
+        extent.require_number_only(self.recipe, "a comparison needs equal numbers of lines")
 
     def counts(self, size: int) -> list[int]:
         """Numbers of lines or samples on a grid of ``size``, of shots on one of so many lines."""
-        return sorted({*self.lines, *(readouts_wanted(size, factor) for factor in self.accelerations)})
+        return sorted({*self.lines, *(extent.readouts_wanted(size, factor) for factor in self.accelerations)})
 
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
@@ -273,17 +265,17 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     training, _ = load_images(request.train, recipe, run, fewest)
     require_apart(training, tests)
     calibration = max(image.calibration_lines for image in (*tests, *training))
-    recipe = with_calibration(recipe, calibration)
+    recipe = extent.with_calibration(recipe, calibration)
     on_grid, shots = tests[0].slice_model.candidates, KINDS[recipe.design.encoding].shots
     lines = request.counts(on_grid.grid[0] if shots else on_grid.size)
     if not shots:
         growing = "the lines of each mask" if any(image.own_maps is not None for image in tests) else ""
-        least = start_of_growing(recipe, calibration, lines[0]) if growing else calibration
+        least = extent.start_of_growing(recipe, calibration, lines[0]) if growing else calibration
         tell_calibration(least, lines[0], recipe, on_grid, run.progress, growing)
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None
-        require_lines(image.slice_model.measured, max(lines), recipe, plane)
+        extent.require_lines(image.slice_model.measured, max(lines), recipe, plane)
         shared = max(1, len(training))  # slices behind one mask
         require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=run.jobs)
     study = Study(

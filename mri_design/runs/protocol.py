@@ -27,18 +27,8 @@ from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import read_kept
 from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, require_room, run_design
-from mri_design.experiment.extent import (
-    amount_wanted,
-    centre_for_maps,
-    in_acquisition_order,
-    refuse_shots,
-    require_amount,
-    require_lines,
-    require_number_only,
-    start_lines,
-    with_calibration,
-)
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
@@ -51,6 +41,7 @@ from mri_design.experiment.strategies import (
     strategy_label,
     strategy_named,
 )
+from mri_design.runs import scan_facts
 from mri_design.runs.design_sections import save_acquisition, save_design
 from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.image_sections import (
@@ -65,14 +56,6 @@ from mri_design.runs.image_sections import (
 )
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
-from mri_design.runs.scan_facts import (
-    facts_of_all,
-    knowing_rule,
-    load_images,
-    require_apart,
-    simulation_summary,
-    tell_calibration,
-)
 from mri_design.runs.study import (
     Material,
     Show,
@@ -140,9 +123,9 @@ class ProtocolRequest(StudyRequest):
     strategy: str = DEFAULT_STRATEGY
 
     def __post_init__(self) -> None:
-        refuse_shots(self.recipe, "protocol")
-        require_number_only(self.recipe, "a protocol has as many lines as are asked for")
-        require_amount(self.lines, self.acceleration, self.recipe)
+        extent.refuse_shots(self.recipe, "protocol")
+        extent.require_number_only(self.recipe, "a protocol has as many lines as are asked for")
+        extent.require_amount(self.lines, self.acceleration, self.recipe)
         encoding = self.recipe.design.encoding
         object.__setattr__(self, "strategy", strategy_named(self.strategy, encoding))
         object.__setattr__(self, "against", [strategy_named(name, encoding) for name in self.against])
@@ -159,7 +142,7 @@ class ProtocolRequest(StudyRequest):
 
     def count(self, size: int) -> int:
         """Lines or samples in the end on a grid of ``size``."""
-        return amount_wanted(self.lines, self.acceleration, size)
+        return extent.amount_wanted(self.lines, self.acceleration, size)
 
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
@@ -239,21 +222,21 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     """
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    training, orientation = load_images(request.sources, recipe, run, request.count)
-    tests, of_tests = load_images(request.test, recipe, run, request.count)
-    require_apart(training, tests)
+    training, orientation = scan_facts.load_images(request.sources, recipe, run, request.count)
+    tests, of_tests = scan_facts.load_images(request.test, recipe, run, request.count)
+    scan_facts.require_apart(training, tests)
     measurable, readouts = shared_lines(training), training[0].slice_model.candidates
     lines = request.count(readouts.size)
     calibration = max(image.calibration_lines for image in (*training, *tests))
     strategy = make_strategy(request.strategy, recipe.design.encoding)
     growing = any(image.own_maps is not None for image in (*training, *tests))
     if growing:
-        calibration = centre_for_maps(strategy, recipe, lines, calibration)
+        calibration = extent.centre_for_maps(strategy, recipe, lines, calibration)
     told = f"the lines of the mask, {calibration} of them at the centre, training scans apart" if growing else ""
-    tell_calibration(calibration, lines, recipe, readouts, run.progress, told)
-    recipe = with_calibration(recipe, calibration)
+    scan_facts.tell_calibration(calibration, lines, recipe, readouts, run.progress, told)
+    recipe = extent.with_calibration(recipe, calibration)
     for image in (*training, *tests):
-        require_lines(image.slice_model.measured, lines, recipe, readouts)
+        extent.require_lines(image.slice_model.measured, lines, recipe, readouts)
     n_coils = min(image.slice_model.n_coils for image in training)
     require_room(readouts, n_coils, lines, recipe, slices=len(training))
     study = tests and Study(
@@ -269,9 +252,9 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     if before is not None:
         return before
     if request.strategy in TRAINING_RULES:
-        strategy = knowing_rule(request.strategy, training, recipe, run.seed)
+        strategy = scan_facts.knowing_rule(request.strategy, training, recipe, run.seed)
     forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
-    first = start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
+    first = extent.start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
     material = Material(tests=tests, training=training, recipe=recipe, seed=run.seed)
@@ -311,7 +294,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         training=training,
         tests=tests,
         account=DesignAccount(trace),
-        acquisition=in_acquisition_order(trace.lines, readouts, recipe),
+        acquisition=extent.in_acquisition_order(trace.lines, readouts, recipe),
         refined=refined,
         tested=study.errors(tested) if study else None,
         shown=shown,
@@ -378,7 +361,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     lines, *others = save_design(folder, result.account, readouts, noise)
     acquisition = save_acquisition(folder, result.acquisition, recipe)
-    facts, told = facts_of_all(training, result.tests)
+    facts, told = scan_facts.facts_of_all(training, result.tests)
     tested = list[Section]()
     if result.tested is not None:
         result.tested.save(folder)
@@ -407,7 +390,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         "strategy": strategy_label(trace.strategy),
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len(result.tests),
-        **simulation_summary([image.simulated for image in training]),
+        **scan_facts.simulation_summary([image.simulated for image in training]),
         **told,
     }
     record = replace(result.record, settings={**result.record.settings, "start": len(trace.start), **facts})
