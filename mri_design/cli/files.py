@@ -166,10 +166,9 @@ def measure(
     """
     from mri_design.evaluation.run_folder import RunFolder
     from mri_design.evaluation.tables import column_names, shown_texts
-    from mri_design.runs.measure import MeasureRequest, measure_run, report_measures
+    from mri_design.runs.measure import measure_run, report_measures
 
-    request = MeasureRequest(run, region, against=against, other=other, slice_number=number, frame=frame)
-    measured = measure_run(request)
+    measured = measure_run(run, region, against=against, other=other, slice_number=number, frame=frame)
     with RunFolder(run if out is None else out, reported=not no_report) as folder:
         report_measures(folder, measured)
     names = [name for name in column_names(measured.rows) if name not in _IN_THE_FILE]

@@ -165,11 +165,9 @@ def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     return MadeFiles(files, tuple(said))
 
 
-def _image_npz(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
-    return MadeFiles({out: npz_bytes({"image": stack.images})}, tuple(_said(stack, out, "phase")))
-
-
-def _image_npy(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+def _image_array(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+    if out.suffix == ".npz":
+        return MadeFiles({out: npz_bytes({"image": stack.images})}, tuple(_said(stack, out, "phase")))
     if np.iscomplexobj(stack.images):
         raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
     return MadeFiles({out: npy_bytes(stack.images)}, tuple(_said(stack, out)))
@@ -198,8 +196,8 @@ WRITERS: Mapping[type, Mapping[str, Callable[[Any, Path, Extents], MadeFiles]]] 
         ".nii.gz": _image_nifti,
         ".nii": _image_nifti,
         ".dcm": _image_dicom,
-        ".npz": _image_npz,
-        ".npy": _image_npy,
+        ".npz": _image_array,
+        ".npy": _image_array,
     },
 }
 """By what the input holds, and by the ending of the file's name."""

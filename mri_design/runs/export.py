@@ -391,14 +391,14 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
     if request.sequence is None:
         raise UsageError("a sequence needs a scanner and settings")
     asked, scan = request.sequence, scan_parameters(run)
-    extents = request.field_of_view
-    if run.counted == "samples" and run.designed:
+    plane = run.counted == "samples" and run.designed
+    extents = request.field_of_view or (None if plane else _known_extents(run))
+    if extents is None:
+        raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view along ky and kx in metres, as --fov 0.24")
+    if plane:
         scan.pop("slice_thickness", None)  # the slab holds all slices
-        plan = _plan_of_plane(asked, extents, run, scan)
-    elif run.counted == "shots":
-        plan = _plan_of_shots(asked, extents or _known_extents(run), run, scan)
-    else:
-        plan = _plan_of_lines(asked, extents or _known_extents(run), run, scan)
+    plans = {"samples": _plan_of_plane if plane else _plan_of_lines, "shots": _plan_of_shots}
+    plan = plans.get(run.counted, _plan_of_lines)(asked, extents, run, scan)
     order, settings, what, size = plan
     made = pulseq_file(order, settings, asked.scanner)
     found = made.verified
@@ -418,11 +418,9 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
 
 
 def _plan_of_lines(
-    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: Mapping[str, float]
+    asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     lines = run.line_order()
-    if extents is None:
-        raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view in metres, as --fov 0.24")
     order = _order_in_trains(lines, asked.train)
     if asked.resolution is None and run.columns is not None:
         samples = run.columns
@@ -476,11 +474,9 @@ def _labelled(order: Order) -> str:
 
 
 def _plan_of_plane(
-    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: Mapping[str, float]
+    asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     order = run.plane_order()
-    if extents is None:
-        raise UsageError("the run does not say how large the volume is; give its extent along ky and kx, as --fov 0.24")
     slab = asked.wanted.get("slice_thickness")
     if slab is None:
         raise UsageError(
@@ -495,12 +491,10 @@ def _plan_of_plane(
 
 
 def _plan_of_shots(
-    asked: SequenceRequest, extents: tuple[float, float] | None, run: StoredRun, scan: Mapping[str, float]
+    asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     order, samples = run.shot_order()
     name = "spokes" if isinstance(order, SpokeOrder) else "spirals"
-    if extents is None:
-        raise UsageError(f"a run over {name} does not say how large pixels are; give the field of view, as --fov 0.24")
     if asked.resolution is not None:
         raise UsageError(f"the samples of {name} are those of the design: leave out --resolution")
     if isinstance(order, SpiralOrder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -166,33 +166,6 @@ def region_means(
 
 
 @dataclass(frozen=True)
-class MeasureRequest:
-    """Request for means of regions.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the run, which has draws.
-    region : Path
-        File of a mask; see `RegionMask`.
-    against : Path, optional
-        File of another mask, all of whose regions are one: every region is held against it.
-    other : Path, optional
-        Folder of another run: every region is held against the same one of its image.
-    slice_number, frame : int, optional
-        The one that is measured, by its number in the scan, of a run of several.
-    """
-
-    folder: Path
-    region: Path
-    _: KW_ONLY
-    against: Path | None = None
-    other: Path | None = None
-    slice_number: int | None = None
-    frame: int | None = None
-
-
-@dataclass(frozen=True)
 class Measured:
     """What was measured.
 
@@ -270,8 +243,29 @@ class DrawnImage:
         return [*means, last, *(one.minus(last, f"{one.name} - against", together=True) for one in means)]
 
 
-def measure_run(request: MeasureRequest) -> Measured:
-    """Measure; nothing is written.
+def measure_run(
+    folder: Path,
+    region: Path,
+    *,
+    against: Path | None = None,
+    other: Path | None = None,
+    slice_number: int | None = None,
+    frame: int | None = None,
+) -> Measured:
+    """Means of regions; nothing is written.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the run, which has draws.
+    region : Path
+        File of a mask; see `RegionMask`.
+    against : Path, optional
+        File of another mask, all of whose regions are one: every region is held against it.
+    other : Path, optional
+        Folder of another run: every region is held against the same one of its image.
+    slice_number, frame : int, optional
+        The one that is measured, by its number in the scan, of a run of several.
 
     Raises
     ------
@@ -280,20 +274,22 @@ def measure_run(request: MeasureRequest) -> Measured:
     InputError
         Where a file cannot be used, or a mask does not lie on the image.
     """
-    one = read_drawn(request.folder, request.slice_number, request.frame)
-    mask = RegionMask.read(request.region)
-    against = None if request.against is None else RegionMask.read(request.against)
-    means = one.means(mask, against)
+    one = read_drawn(folder, slice_number, frame)
+    mask, beside = RegionMask.read(region), None if against is None else RegionMask.read(against)
+    means = one.means(mask, beside)
     said = [f"{one.name}: {len(one.draws(0))} draws, mean moduli in the units of the image."]
-    if len(one.regions(mask)) > _MOST_PAIRS and against is None:
+    if len(one.regions(mask)) > _MOST_PAIRS and beside is None:
         said.append(f"Differences are left out, of more than {_MOST_PAIRS} regions: --against OTHER gives them to one.")
     if one.truths is None:
         said.append("What is true is not known: the run has no reference.")
-    if request.other is not None:
-        second = read_drawn(request.other, request.slice_number, request.frame)
-        means += _between(one, second, mask, against)
+    if other is not None:
+        second = read_drawn(other, slice_number, frame)
+        names = ("this", "other") if one.name == second.name else (one.name, second.name)
+        for mine, theirs in zip(list(means), second.means(mask, beside), strict=True):
+            means.append(replace(theirs, name=f"{theirs.name} of {names[1]}"))
+            means.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
         said.append("Errors of the two images count as independent.")
-    outlines = one.regions(mask) | ({} if against is None else one.regions(against, "against"))
+    outlines = one.regions(mask) | ({} if beside is None else one.regions(beside, "against"))
     shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
     place = one.places[shown]
     return Measured(
@@ -303,17 +299,6 @@ def measure_run(request: MeasureRequest) -> Measured:
         None if place is None else place.pixel,
         tuple(said),
     )
-
-
-def _between(one: DrawnImage, other: DrawnImage, mask: RegionMask, against: RegionMask | None) -> list[RegionMean]:
-    """The same of another image, and differences of both."""
-    names = ("this", "other") if one.name == other.name else (one.name, other.name)
-    first, second = one.means(mask, against), other.means(mask, against)
-    found = []
-    for mine, theirs in zip(first, second, strict=True):
-        found.append(replace(theirs, name=f"{theirs.name} of {names[1]}"))
-        found.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
-    return found
 
 
 def report_measures(folder: RunFolder, measured: Measured) -> None:
