@@ -158,12 +158,12 @@ def _predictions(ledger: Ledger) -> list[str]:
         for mask in dict.fromkeys(str(row["mask"]) for row in rows):
             chosen = [row for row in rows if row["strategy"] == strategy and row["mask"] == mask]
             if chosen:
-                table += [{"strategy": strategy, "mask": mask, **row} for row in how_often_right(chosen)]
+                table.append({"strategy": strategy, "mask": mask, "lines": "all", **how_often_right(chosen)})
         chosen = [row for row in rows if row["strategy"] == strategy and row["mask"] != "its own"]
         if chosen:
-            table += [
-                {"strategy": strategy, "mask": "others'", **row} for row in how_often_right(chosen, by_lines=True)
-            ]
+            for lines in [*sorted({int(str(row["lines"])) for row in chosen}), "all"]:
+                there = [row for row in chosen if lines in ("all", int(str(row["lines"])))]
+                table.append({"strategy": strategy, "mask": "others'", "lines": lines, **how_often_right(there)})
     return [markdown_text(table, None, {name: ".2f" for name in table[0] if name not in ("cases", "lines")})]
 
 

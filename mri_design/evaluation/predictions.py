@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
@@ -439,59 +439,38 @@ WITHIN = (2.0, 1.25)
 """Factors within which a predicted error counts as right."""
 
 
-def how_often_right(checks: Iterable[PredictionCheck | Row], by_lines: bool = False) -> list[dict[str, object]]:
-    """Count how often the predicted error was right, over runs (images, seeds) and line counts.
+def how_often_right(cases: Sequence[Row], unit: str = "line") -> dict[str, object]:
+    """How often the predicted error was right, over runs (images, seeds) and numbers of lines.
 
     Parameters
     ----------
-    checks : iterable of PredictionCheck or of rows
-        All cases of all runs; rows as `PredictionCheck.as_row` makes them, also read back from prediction.csv. Those
-        without a ratio are left out.
-    by_lines : bool
-        One row for each number of measured lines before the row for all cases.
+    cases : sequence of rows
+        As `PredictionCheck.as_row` makes them, each with a ratio.
+    unit : str
+        What is measured one by one.
 
     Returns
     -------
-    list of dict
-        ``lines``, or ``samples`` of a plane, and ``cases``; fractions of them whose predicted over actual error lies
-        within factors of 2 ([0.5, 2]) and of 1.25 ([0.8, 1.25]); the ratio's median, smallest and largest; medians over
-        cases of `PredictionCheck.line_ratio` (``median_sample_ratio`` in a plane) and
-        `PredictionCheck.rank_correlation`.
-
-    Raises
-    ------
-    InputError
-        For no case.
+    dict
+        Number of ``cases``; fractions of them whose predicted over actual error lies within factors of 2 ([0.5, 2])
+        and of 1.25 ([0.8, 1.25]); the ratio's median, smallest and largest; medians, over the cases that have them, of
+        `PredictionCheck.line_ratio` (``median_sample_ratio`` in a plane) and `PredictionCheck.rank_correlation`.
     """
-    rows = [check.as_row() if isinstance(check, PredictionCheck) else check for check in checks]
-    cases = [row for row in rows if not np.isnan(_number(row, "ratio"))]
-    if not cases:
-        raise InputError(field="checks", got="none", wanted="at least one prediction with its actual error")
-    unit = "sample" if all("samples" in case for case in cases) else "line"
-    counted = f"{unit}s"
-    groups: list[tuple[object, list[Row]]] = [("all", cases)]
-    if by_lines:
-        counts = sorted({int(_number(case, counted)) for case in cases})
-        groups = [(n, [case for case in cases if _number(case, counted) == n]) for n in counts] + groups
-    return [{counted: name, **_fractions(group, unit)} for name, group in groups]
-
-
-def _fractions(cases: Sequence[Row], unit: str) -> dict[str, object]:
-    ratios = np.array([_number(case, "ratio") for case in cases])
-    row: dict[str, object] = {"cases": len(cases)}
-    for factor in WITHIN:
-        row[f"within_factor_{factor:g}"] = float(np.mean((ratios >= 1 / factor) & (ratios <= factor)))
-    row |= {"median_ratio": float(np.median(ratios)), "least": float(ratios.min()), "largest": float(ratios.max())}
-    for name in (f"{unit}_ratio", "rank_correlation"):
-        values = np.array([_number(case, name) for case in cases])
-        row[f"median_{name}"] = float(np.median(values[~np.isnan(values)])) if not np.isnan(values).all() else None
-    return row
-
-
-def _number(row: Row, name: str) -> float:
-    """A number of a row that may have been read from text; NaN where it is missing."""
-    value = row.get(name)
-    return float("nan") if value is None or value == "" else float(str(value))
+    columns = {
+        name: np.array([float(str(case[name])) for case in cases if case[name] is not None])
+        for name in ("ratio", f"{unit}_ratio", "rank_correlation")
+    }
+    ratios = columns["ratio"]
+    right = {f: float(np.mean((ratios >= 1 / f) & (ratios <= f))) for f in WITHIN}
+    medians = {f"median_{name}": float(np.median(values)) if len(values) else None for name, values in columns.items()}
+    return {
+        "cases": len(ratios),
+        **{f"within_factor_{factor:g}": share for factor, share in right.items()},
+        "median_ratio": medians["median_ratio"],
+        "least": float(ratios.min()),
+        "largest": float(ratios.max()),
+        **medians,
+    }
 
 
 @briefly
@@ -533,6 +512,7 @@ class DesignAccount:
 
     @property
     def fractions(self) -> Sequence[Row]:
-        """`how_often_right` of the checks that have a prediction; empty without them."""
-        judged = [check for check in self.checks if not np.isnan(check.ratio)]
-        return how_often_right(judged) if judged else ()
+        """`how_often_right` of the checks that have a ratio; empty without them."""
+        cases = [check.as_row() for check in self.checks if not np.isnan(check.ratio)]
+        unit = self.checks[0].unit if self.checks else "line"
+        return [{f"{unit}s": "all", **how_often_right(cases, unit)}] if cases else []
