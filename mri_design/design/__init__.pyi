@@ -32,7 +32,6 @@ from .energies import of_each as of_each
 from .energies import regressed_variances as regressed_variances
 from .energies import residual_energies as residual_energies
 from .energies import rows_of as rows_of
-from .energies import with_unseen_candidates as with_unseen_candidates
 from .engine import DesignEngine as DesignEngine
 from .engine import DesignState as DesignState
 from .engine import ImageError as ImageError

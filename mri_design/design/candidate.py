@@ -69,7 +69,19 @@ class LineCandidates:
         if not all(self.measurable[line] for line in self.acquired):
             raise InputError(field="lines", got=str(self.acquired), wanted="lines that hold data")
         allowed = self.measurable & self.constraints.allowed(n)
-        self._refuse_disobedience(allowed)
+        broken = [line for line in self.acquired if not allowed[line]]
+        needed = set(self.constraints.needed(self.measurable))
+        missing = sorted(needed - set(self.acquired)) if self.acquired else []
+        jump = self.constraints.max_jump
+        far = [f"{a} to {b}" for a, b in pairwise(self.acquired) if jump is not None and abs(b - a) > jump]
+        for name, found, wanted in (
+            ("lines", broken, "lines that the constraints allow"),
+            ("required lines", missing, "all of them among the first lines"),
+            ("maximum jump", far, f"at most {jump} between consecutive lines"),
+        ):
+            if found:
+                cure = "Begin with the lines of `LineConstraints.start`, or ask less of the lines."
+                raise InputError(name, ", ".join(map(str, found)), wanted, cure)
         available = self.constraints.most_lines(self.measurable, self.acquired)
         if not len(self.acquired) <= self.target <= available:
             kind, cure = "with data", "Ask for fewer lines, or start with fewer."
@@ -94,22 +106,6 @@ class LineCandidates:
             left = open_moves(here, left, self.constraints.max_jump, self.target - len(self.acquired))
         object.__setattr__(self, "allowed", allowed)
         object.__setattr__(self, "remaining", left)
-
-    def _refuse_disobedience(self, allowed: NDArray[np.bool_]) -> None:
-        """Refuse acquired lines that break the constraints."""
-        broken = [line for line in self.acquired if not allowed[line]]
-        needed = set(self.constraints.needed(self.measurable))
-        missing = sorted(needed - set(self.acquired)) if self.acquired else []
-        jump = self.constraints.max_jump
-        far = [f"{a} to {b}" for a, b in pairwise(self.acquired) if jump is not None and abs(b - a) > jump]
-        for name, found, wanted in (
-            ("lines", broken, "lines that the constraints allow"),
-            ("required lines", missing, "all of them among the first lines"),
-            ("maximum jump", far, f"at most {jump} between consecutive lines"),
-        ):
-            if found:
-                cure = "Begin with the lines of `LineConstraints.start`, or ask less of the lines."
-                raise InputError(name, ", ".join(map(str, found)), wanted, cure)
 
     @property
     def n_lines(self) -> int:

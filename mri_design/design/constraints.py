@@ -76,7 +76,8 @@ def longest_walk(current: int, free: Sequence[int], jump: int) -> int:
     for looped, run in ((left, right), (right, left)):
         best = max(best, _steps(current, looped, jump))
         if run:
-            loop = _steps_of_two([run[0], current, *looped], jump)
+            path = [run[0], current, *looped]
+            loop = _first_longer([abs(b - a) for a, b in zip(path, path[2:], strict=False)], jump)
             if loop or abs(run[0] - current) <= jump:
                 best = max(best, loop + 1 + _steps(run[0], run[1:], jump))
     return best
@@ -98,10 +99,6 @@ def open_moves(current: int | None, free: NDArray[np.bool_], jump: int, wanted: 
 
 def _steps(current: int, lines: Sequence[int], jump: int) -> int:
     return _first_longer([abs(b - a) for a, b in pairwise([current, *lines])], jump)
-
-
-def _steps_of_two(lines: Sequence[int], jump: int) -> int:
-    return _first_longer([abs(b - a) for a, b in zip(lines, lines[2:], strict=False)], jump)
 
 
 def _first_longer(distances: Sequence[int], jump: int) -> int:

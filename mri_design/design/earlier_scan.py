@@ -104,18 +104,15 @@ class EarlierScan:
         if not history or any(measured not in known.residuals for measured in history[:-1]):
             known.residuals.clear()
             known.warm = None
-        for measured in history:
-            if measured not in known.residuals:
-                known.residuals[measured] = self._after(measured, len(history[0]))
-        return [known.residuals[measured] for measured in history]
-
-    def _after(self, measured: Candidates, n_start: int) -> Numbers:
-        known = self._progress
-        loops = self.first_loops if known.warm is None else self.step_loops
-        signal = self.scan.signal_level(measured[:n_start])
-        inference = replace(self.inference, outer_iterations=loops)
-        posterior, _ = infer_slice(self.scan, measured, signal, inference, (self.seed, 0), known.warm)
-        known.warm = WarmStart.from_posterior(posterior)
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
-        missed = residual_energies(posterior, self.scan.candidates, self.image)
-        return np.asarray(missed / energy + self.unknown)
+        for measured in history:
+            if measured in known.residuals:
+                continue
+            loops = self.first_loops if known.warm is None else self.step_loops
+            signal = self.scan.signal_level(measured[: len(history[0])])
+            inference = replace(self.inference, outer_iterations=loops)
+            posterior, _ = infer_slice(self.scan, measured, signal, inference, (self.seed, 0), known.warm)
+            known.warm = WarmStart.from_posterior(posterior)
+            missed = residual_energies(posterior, self.scan.candidates, self.image)
+            known.residuals[measured] = np.asarray(missed / energy + self.unknown)
+        return [known.residuals[measured] for measured in history]

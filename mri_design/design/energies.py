@@ -72,15 +72,11 @@ def of_each(posteriors: Sequence[GaussianPosterior], function: Callable[..., Fou
     list
         In the order of the slices.
     """
-    own = arguments_of(arguments, len(posteriors))
+    every = range(len(posteriors))
+    own = [tuple(a.values[i] if isinstance(a, PerSlice) else a for a in arguments) for i in every]
     if isinstance(posteriors, KeptPosteriors):
         return posteriors.each(function, own)
     return [function(posterior, *mine) for posterior, mine in zip(posteriors, own, strict=True)]
-
-
-def arguments_of(arguments: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
-    """The arguments of each of ``count`` slices."""
-    return [tuple(a.values[i] if isinstance(a, PerSlice) else a for a in arguments) for i in range(count)]
 
 
 def generators(rng: np.random.Generator, count: int) -> PerSlice:
@@ -100,11 +96,12 @@ def means_of(posteriors: Sequence[GaussianPosterior]) -> list[Array]:
 
 def fewest_coils(posteriors: Sequence[GaussianPosterior]) -> int:
     """How many coils measured, of several slices the fewest."""
-    return min(of_each(posteriors, _coils))
+    return min(coils for coils, _ in of_each(posteriors, coils_and_noise))
 
 
-def _coils(posterior: GaussianPosterior) -> int:
-    return len(posterior.model.data)
+def coils_and_noise(posterior: GaussianPosterior) -> tuple[int, float]:
+    """How many coils measured, and the noise variance of a sample's component."""
+    return len(posterior.model.data), float(posterior.model.noise_variance)
 
 
 def image_energy(posteriors: Sequence[GaussianPosterior]) -> float:
@@ -263,40 +260,6 @@ def actual_energies(posteriors: Sequence[GaussianPosterior], readouts: Readouts,
     return np.asarray(np.sum(of_each(posteriors, residual_energies, readouts, PerSlice(truths)), axis=0))
 
 
-def with_unseen_candidates(
-    posterior: GaussianPosterior,
-    readouts: Readouts,
-    ids: Sequence[int],
-    estimator: VarianceEstimator,
-    rng: np.random.Generator,
-) -> GaussianPosterior:
-    """The posterior with the rows of further candidates in its precision: same mean, same widths, new draws.
-
-    Under a Gaussian the covariance after a measurement does not depend on the measured values, so candidates can be
-    chosen one after another between two acquisitions (echo trains). The widths are those from before: they change with
-    data.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Before.
-    readouts : Readouts
-        The candidates.
-    ids : sequence of int
-        All that are in its precision afterwards: those measured, and those that will be.
-    estimator : VarianceEstimator
-        Makes the draws, starting from the posterior's own.
-    rng : numpy Generator
-        Equal to the one behind the posterior's own draws, so that they change little.
-
-    Returns
-    -------
-    GaussianPosterior
-        With marginals that hold no z of sites, only what scores need.
-    """
-    return with_unseen(posterior, rows_of(posterior, readouts, ids), estimator, rng)
-
-
 def least_energies(
     posterior: GaussianPosterior,
     readouts: Readouts,
@@ -308,10 +271,19 @@ def least_energies(
 
     Parameters
     ----------
-    posterior, readouts, ids, estimator, rng
-        As for `with_unseen_candidates`.
+    posterior : GaussianPosterior
+        Before.
+    readouts : Readouts
+        The candidates.
+    ids : sequence of int
+        All that are measured afterwards.
+    estimator : VarianceEstimator
+        Makes the draws, starting from the posterior's own.
+    rng : numpy Generator
+        Equal to the one behind the posterior's own draws, so that they change little.
     """
-    return energies(with_unseen_candidates(posterior, readouts, ids, estimator, rng), readouts, rng, DRAWS)
+    later = with_unseen(posterior, rows_of(posterior, readouts, ids), estimator, rng)
+    return energies(later, readouts, rng, DRAWS)
 
 
 def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary]:

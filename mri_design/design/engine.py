@@ -150,15 +150,9 @@ class DesignEngine:
         """
         if not slices:
             raise InputError(field="slices", got="none", wanted="at least one")
-        if len({s.shape for s in slices}) > 1:
-            raise InputError(
-                field="slices",
-                got=f"grids {sorted({s.shape for s in slices})}",
-                wanted="one grid for a shared mask",
-            )
-        kinds = sorted({s.candidates.name for s in slices})
-        if len(kinds) > 1:
-            raise InputError(field="slices", got=f"candidates {kinds}", wanted="one kind for a shared mask")
+        grids, kinds = sorted({s.shape for s in slices}), sorted({s.candidates.name for s in slices})
+        if len(grids) > 1 or len(kinds) > 1:
+            raise InputError("slices", f"grids {grids} of {kinds}", "one grid and one kind for a shared mask")
         for number, mr_slice in enumerate(slices):
             if mr_slice.candidates.name == "lines":
                 samples = mr_slice.grid_samples(mr_slice.measured)
@@ -274,7 +268,7 @@ class DesignEngine:
         inferred = self._infer(len(slices), candidates, keeper)
         view = DesignView(candidates, inferred.posteriors, state.trace.steps)
         forecast = replace(
-            self.strategy.predicted(view, self._rng(len(state.trace.steps), len(slices))),
+            self.strategy.predicted(view, rng_of_step(self.seed, len(state.trace.steps), len(slices))),
             image_energy=image_energy(inferred.posteriors),
             information=state.trace.steps[-1].forecast.information if state.trace.steps else float("nan"),
             tested=float(state.trace.found),
@@ -334,7 +328,7 @@ class DesignEngine:
         if self._in_blocks(candidates):
             view, left = DesignView(candidates, known, state.trace.steps), candidates.target - len(candidates.acquired)
             count = unseen or (min(self.block, left) if self.strategy.needs_posterior else left)
-            strategy, rng = cast(ChoosesBlocks, self.strategy), self._rng(len(view.steps), len(slices))
+            strategy, rng = cast(ChoosesBlocks, self.strategy), rng_of_step(self.seed, len(view.steps), len(slices))
             for each in strategy.choose_block(view, rng, count):  # whose cost is that of the first
                 choice = self._counted(each, state.trace)
                 seconds = 0.0 if steps else time.perf_counter() - began
@@ -349,7 +343,7 @@ class DesignEngine:
                 matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
             number = len(state.trace.steps) + pending
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
-            choice = self._counted(self.strategy.choose(view, self._rng(number, len(slices))), state.trace)
+            choice = self._counted(self.strategy.choose(view, rng_of_step(self.seed, number, len(slices))), state.trace)
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
             steps.append(decided(slices, inferred, choice, steps, cost))
             candidates = candidates.after(choice.line)
@@ -381,9 +375,6 @@ class DesignEngine:
     def _in_blocks(self, candidates: LineCandidates) -> bool:
         """Whether blocks are chosen from one look."""
         return candidates.readouts.thinned and isinstance(self.strategy, ChoosesBlocks)
-
-    def _rng(self, step: int, stream: int) -> np.random.Generator:
-        return rng_of_step(self.seed, step, stream)
 
 
 def _map_lines(candidates: LineCandidates) -> tuple[int, ...]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.energies import image_energy, with_unseen_candidates
+from mri_design.design.energies import image_energy, rows_of
 from mri_design.design.trace import Choice, DesignStep, LineOutcome, StepCost
-from mri_design.inference.base import StepInfo, WarmStart
+from mri_design.inference.base import StepInfo, WarmStart, with_unseen
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
@@ -174,9 +174,14 @@ class KeptSlice:
         return Found(posterior.mean, posterior.convergence.matvecs, converged)
 
     def expect(self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: tuple[int, ...]) -> tuple[int, bool]:
-        """Let the posterior know that ``lines`` will have been measured; the products it took, and convergence."""
+        """Let the posterior know that ``lines`` will have been measured; the products it took, and convergence.
+
+        Under a Gaussian the covariance after a measurement does not depend on the measured values, so candidates can be
+        chosen one after another between two acquisitions (echo trains). The widths are those from before.
+        """
         rng = np.random.default_rng(noise)
-        self._expecting = with_unseen_candidates(self.expecting, self._slice.candidates, lines, estimator, rng)
+        unseen = rows_of(self.expecting, self._slice.candidates, lines)
+        self._expecting = with_unseen(self.expecting, unseen, estimator, rng)
         convergence = self._expecting.marginals.convergence
         return convergence.matvecs, convergence.converged
 

@@ -7,7 +7,7 @@ is added here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from math import isfinite, sqrt
 from typing import Any
@@ -213,18 +213,16 @@ class DesignStep:
         return self.forecast.predicted_error
 
 
-def columns(record: DesignStep | Forecast) -> dict[str, Any]:
+def columns(record: Any) -> dict[str, Any]:
     """Values of the fields that are columns of steps.csv, by name, in the order in which they are declared."""
-    return dict(_columns(record))
-
-
-def _columns(record: Any) -> Iterator[tuple[str, Any]]:
+    found: dict[str, Any] = {}
     for each in fields(record):
         value = getattr(record, each.name)
         if is_dataclass(value):
-            yield from _columns(value)
+            found |= columns(value)
         elif each.metadata.get("column"):
-            yield each.name, value
+            found[each.name] = value
+    return found
 
 
 @briefly

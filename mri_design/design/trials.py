@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.calibration.maps import OwnMaps
 from mri_design.calibration.whitening import image_units
 from mri_design.design.blocks import removed_share
-from mri_design.errors import InputError, sequence_of
+from mri_design.errors import InputError
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 
@@ -164,20 +164,6 @@ def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequ
         return [scans[i].outcome(reconstruct(scans[i].slice_model, lines)) for i, lines in trials]
 
     return evaluate
-
-
-def require_true_images(truths: Sequence[Array]) -> None:
-    """Refuse anything but a sequence of images as the truths of an oracle.
-
-    Raises
-    ------
-    InputError
-        Naming the first that has not two axes.
-    """
-    wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
-    for number, truth in enumerate(sequence_of(np.ndarray, "truths", truths, wanted=wanted)):
-        if truth.ndim != 2:
-            raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
 
 
 def require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:

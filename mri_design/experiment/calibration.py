@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -533,7 +534,10 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
     if known and data.n_coils > 1:  # where noise is measured they are looked for, too
         refuse_copies(data.kspace)
     if variance is not None:
-        data, source = _beside_what_is_given(data, variance, scale)
+        source = GIVEN_NOISE
+        with suppress(InputError):  # where the data show no noise
+            words, doubt = measure_noise(data).scaled(1 / scale**2).against(variance)
+            data, source = with_witnesses(data, doubt, words), f"{GIVEN_NOISE}{though(doubt)}"
         return replace(data, noise_variance=variance * scale**2, noise_covariance=None), source, None
     if data.noise_covariance is not None:
         source = str(data.header.get("noise_covariance", "from the noise readouts"))
@@ -555,16 +559,6 @@ def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceD
 
 GIVEN_NOISE = "given (as a standard deviation, or by a recipe)"
 """Where noise is from that somebody tells, in words."""
-
-
-def _beside_what_is_given(data: KSpaceData, variance: float, scale: float) -> tuple[KSpaceData, str]:
-    """The data, which are scaled, with what they show of the noise beside that which is given, and where it is from."""
-    try:
-        measured = measure_noise(data).scaled(1 / scale**2)
-    except InputError:  # they show none
-        return data, GIVEN_NOISE
-    told, doubt = measured.against(variance)
-    return with_witnesses(data, doubt, told), f"{GIVEN_NOISE}{though(doubt)}"
 
 
 DEAD_COILS = "coils_without_samples"

@@ -26,7 +26,6 @@ from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.companions import read_images
 from mri_design.scan.io.formats import read
-from mri_design.scan.io.source import Content
 from mri_design.scan.sampling import require_dynamic_range
 
 OWN_IMAGE = "recon.npy"
@@ -95,9 +94,9 @@ class CompanionImages:
         path = Path(source)
         name = path.name if path.name != OWN_IMAGE else f"{path.parent.name}/{OWN_IMAGE}"
         name += "" if chosen is None else f"#{chosen.text}"
-        recipe = recipe.of_another_file().replacing("noise", variance=None)
+        recipe = recipe.of_another_file()
         if names_file(source):
-            held = read_images(path) if path.name == OWN_IMAGE else _content(path, recipe)
+            held = read_images(path) if path.name == OWN_IMAGE else read(path, **recipe.input.reading)
             if isinstance(held, ImageStack):
                 first, numbers = held.geometry, (chosen or ALL_SLICES).indices(held.n_slices)
                 places = None if first is None else tuple(first.slice_after(number) for number in numbers)
@@ -438,11 +437,6 @@ def companions_over(
     """The companions of one slice; see `CompanionImages.over`."""
     found = (file.over(scan, number, count, several) for file in files)
     return tuple(one for one in found if one is not None)
-
-
-def _content(path: Path, recipe: Recipe) -> Content:
-    """What a file holds, images or samples."""
-    return read(path, **recipe.input.beside.reading)
 
 
 def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
 from mri_design.experiment.calibration import LEAST_EXPLAINED, AnyScan, prepare
-from mri_design.experiment.recipe import NoiseRecipe, Recipe, recipe_or_default
+from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.scan.calibration import measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
@@ -168,8 +168,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
 
     if isinstance(maps, MapsOfScan):
         recipe = recipe_or_default(recipe)
-        beside = replace(recipe, input=recipe.input.beside)
-        scanned = require_grid_data(_loaded(str(maps), beside, 0), maps.name)
+        scanned = require_grid_data(_loaded(str(maps), recipe.of_another_file(), 0), maps.name)
         known = _with_maps_of(data, scanned, maps.name, recipe_or_default(recipe))
     elif isinstance(maps, KSpaceData):
         known = _with_maps_of(data, maps, maps.name, recipe_or_default(recipe))
@@ -219,7 +218,7 @@ def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe)
             wanted=f"the {data.n_coils} coils of the scan, and {slices}",
             cure=f"Give a scan with the same coils, or coil maps as {option('maps', 'FILE')}.",
         )
-    prepared = prepare(scanned, replace(recipe, noise=NoiseRecipe()))
+    prepared = prepare(scanned, recipe.of_another_file())
     maps = prepared.maps_as_read
     if maps is None or not isinstance(data, KSpaceData):
         raise InputError(

@@ -278,11 +278,6 @@ class InputRecipe(Settings):
             "centre": self.centre,
         }
 
-    @property
-    def beside(self) -> InputRecipe:
-        """The settings for a file beside the input: without the axes and the centre, which are the input's own."""
-        return replace(self, dims=None, centre=None)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         every = [name for name, number in self._given.items() if number == EVERY]
@@ -784,8 +779,8 @@ class Recipe(Settings):
         return self.design.start if self.design.encoding == "lines" else self.constraints.calibration
 
     def of_another_file(self) -> Recipe:
-        """The recipe without what is true of the samples of one file alone."""
-        return replace(self, input=replace(self.input, centre=None))
+        """The recipe without what is true of the samples of one file alone: axes, centre and noise."""
+        return replace(self, input=replace(self.input, dims=None, centre=None), noise=NoiseRecipe())
 
     def replacing(self, section: str, **settings: object) -> Recipe:
         """A copy of the recipe with some settings of a section replaced; None keeps the recipe's.
@@ -803,8 +798,13 @@ class Recipe(Settings):
         if section not in self.kinds():
             raise _of_recipe("recipe", self._unknown(section, {}, ""))
         if section == "prior" and set(settings) == {"blocks"}:
-            blocks = settings["blocks"]
-            return self if blocks is None else replace(self, prior=_read_blocks(blocks))
+            if (blocks := settings["blocks"]) is None:
+                return self
+            if not isinstance(blocks, list | tuple) or not blocks:
+                wanted = "a list of SparsityBlocks, SiteBlocks or mappings"
+                raise InputError("recipe: blocks", described(blocks), wanted)
+            read = (_read(BlockRecipe, block, "recipe", f"blocks.{place}") for place, block in enumerate(blocks))
+            return replace(self, prior=tuple(read))
         if section not in sections:
             raise InputError(
                 f"recipe: {section}",
@@ -852,12 +852,18 @@ def load_recipe(source: str | Path | None = None) -> Recipe:
         raise InputError("recipe", described(source), "a TOML file, or the name of a shipped recipe")
     import tomllib
 
-    text = _text(SHIPPED / f"{source}.toml" if str(source) in shipped_recipes() else Path(source))
-    named = f"recipe {Path(source).name}"
+    shipped, path = shipped_recipes(), Path(source)
+    named, path = f"recipe {path.name}", SHIPPED / f"{source}.toml" if str(source) in shipped else path
     try:
-        settings = tomllib.loads(text)
+        if path.stat().st_size > MAX_RECIPE_BYTES:
+            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {MAX_RECIPE_BYTES}")
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(named, str(error), "valid TOML") from error
+    except (OSError, UnicodeDecodeError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        wanted = f"a readable TOML file or one of: {', '.join(shipped)}"
+        raise InputError(named, got, wanted, did_you_mean(path.name, shipped)) from error
     recipe = _read(Recipe, settings, named)
     strategy, wanted = recipe.design.strategy, ""
     if split_name(strategy)[0] in ORACLES:
@@ -905,12 +911,6 @@ def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
         raise _of_recipe(recipe, error) from error
 
 
-def _read_blocks(blocks: object) -> tuple[BlockRecipe, ...]:
-    if not isinstance(blocks, list | tuple) or not blocks:
-        raise InputError("recipe: blocks", described(blocks), "a list of SparsityBlocks, SiteBlocks or mappings")
-    return tuple(_read(BlockRecipe, block, "recipe", f"blocks.{place}") for place, block in enumerate(blocks))
-
-
 def _of_recipe(recipe: str, error: InputError) -> InputError:
     return InputError(f"{recipe}: {error.field}", error.got, error.wanted, error.cure)
 
@@ -918,18 +918,3 @@ def _of_recipe(recipe: str, error: InputError) -> InputError:
 def shipped_recipes() -> tuple[str, ...]:
     """Names of the recipes that come with the package."""
     return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_RECIPE_BYTES:
-            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {MAX_RECIPE_BYTES}")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(shipped_recipes())
-        raise InputError(
-            f"recipe {path.name}",
-            getattr(error, "strerror", None) or str(error),
-            f"a readable TOML file or one of: {known}",
-            did_you_mean(path.name, shipped_recipes()),
-        ) from error

@@ -8,7 +8,7 @@ imports nothing that takes time, because ``--help`` waits for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
@@ -200,8 +200,10 @@ class Settings:
     sections: ClassVar[Mapping[str, type[Settings]]] = {}
 
     def __post_init__(self) -> None:
-        for name, kind in _differing(self):
-            object.__setattr__(self, name, kind.checked(getattr(self, name), name))
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            if value is not one.default:  # defaults are not looked at, so that they cost no time
+                object.__setattr__(self, one.name, self.kinds()[one.name].checked(value, one.name))
 
     @classmethod
     def of(cls, values: object, place: str = "") -> Self:
@@ -235,9 +237,11 @@ class Settings:
         return cls(**checked)
 
     @classmethod
+    @cache
     def kinds(cls) -> dict[str, Kind]:
         """Kind of every setting, by name."""
-        return _kinds(cls)  # type: ignore[arg-type]
+        hints, plain = get_type_hints(cls), Setting("")
+        return {one.name: Kind.of(hints[one.name], one.metadata.get("setting", plain)) for one in fields(cls)}  # type: ignore[arg-type]
 
     def plain(self) -> dict[str, Any]:
         """Values as a manifest has them: tables as dictionaries, tuples as lists."""
@@ -260,16 +264,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Settings):
         return value.plain()
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
-
-
-@cache
-def _kinds(cls: type[Settings]) -> dict[str, Kind]:
-    hints, plain = get_type_hints(cls), Setting("")
-    return {one.name: Kind.of(hints[one.name], one.metadata.get("setting", plain)) for one in fields(cls)}  # type: ignore[arg-type]
-
-
-def _differing(section: Settings) -> Iterator[tuple[str, Kind]]:
-    """Settings that are not the default itself: those alone are looked at, so that defaults cost no time."""
-    for one in fields(section):  # type: ignore[arg-type]
-        if getattr(section, one.name) is not one.default:
-            yield one.name, section.kinds()[one.name]

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -110,7 +111,7 @@ def save_state(checkpoint: Checkpoint, state: DesignState) -> None:
     arrays: dict[str, Any] = {"format": np.array(FORMAT), "identity": np.array(checkpoint.identity)}
     arrays |= _plain_arrays(state, "state") | _plain_arrays(trace, "trace")
     for path, kind in _leaves(DesignStep):
-        arrays |= _column(f"steps{_IN}{path}", [_value(step, path) for step in trace.steps], kind)
+        arrays |= _column(f"steps{_IN}{path}", [reduce(getattr, path.split(_IN), step) for step in trace.steps], kind)
     arrays["n_steps"] = np.array(len(trace.steps))
     arrays["blocks"] = np.array([len(w.z) for w in state.warm], dtype=np.int64)
     for i, warm in enumerate(state.warm):
@@ -139,12 +140,6 @@ def _leaves(record: type) -> Iterator[tuple[str, Any]]:
             yield from ((f"{each.name}{_IN}{path}", inner) for path, inner in _leaves(kind))  # type: ignore[arg-type]
         else:
             yield each.name, kind
-
-
-def _value(record: Any, path: str) -> Any:
-    for name in path.split(_IN):
-        record = getattr(record, name)
-    return record
 
 
 def _column(name: str, values: Sequence[Any], kind: Any) -> dict[str, Any]:

@@ -27,9 +27,10 @@ from mri_design.design import (
     gains_and_energies,
     regressed_variances,
     residual_energies,
-    with_unseen_candidates,
+    rows_of,
 )
 from mri_design.design.energies import energies
+from mri_design.inference import with_unseen
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import PhasedParts, radial_spokes
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
@@ -207,7 +208,7 @@ def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(make_slice:
     one, start = make_slice(coils), (8, 7, 9, 6)
     estimator = MonteCarlo(400, 1e-4)
     posterior = DoubleLoop(estimator, outer_iterations=2).infer(one.model(start), np.random.default_rng(0))
-    ahead = with_unseen_candidates(posterior, LINES, (*start, 4, 12), estimator, np.random.default_rng(0))
+    ahead = with_unseen(posterior, rows_of(posterior, LINES, (*start, 4, 12)), estimator, np.random.default_rng(0))
     scores, _ = gains_and_energies(ahead, LINES, np.random.default_rng(1), 12)
     exact, before = (exact_gains(each.precision, LINES) for each in (ahead, posterior))
     np.testing.assert_allclose(scores, exact, rtol=0.15)

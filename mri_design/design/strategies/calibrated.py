@@ -33,7 +33,7 @@ from mri_design.design.blocks import (
     require_weights,
 )
 from mri_design.design.earlier_scan import EarlierScan
-from mri_design.design.energies import expected_energies, fewest_coils, image_energy, means_of, of_each
+from mri_design.design.energies import coils_and_noise, expected_energies, fewest_coils, image_energy, means_of, of_each
 from mri_design.design.strategies.error_model import (
     EARLIER_MEAN,
     ErrorModel,
@@ -512,7 +512,7 @@ class _Innovations:
             parts.append((samples, energies, features, np.full(len(block), level(measured, expected))))
         if not parts:
             return None
-        noise = float(sum(2 * variance * coils for coils, variance in _coils_and_noise(view)))
+        noise = float(sum(2 * variance * coils for coils, variance in of_each(view.posteriors, coils_and_noise)))
         samples, energies, features, levels = (np.concatenate(each) for each in zip(*parts, strict=True))
         return cls(samples, energies, features, levels, noise, _shape(view))
 
@@ -547,13 +547,4 @@ def _shape(view: DesignView) -> float:
 
     Coils overlap, so that the square root of their number counts.
     """
-    return float(sum(np.sqrt(coils) for coils, _ in _coils_and_noise(view)))
-
-
-def _coils_and_noise(view: DesignView) -> list[tuple[int, float]]:
-    """Per slice, how many coils, and the noise variance of a sample's component."""
-    return of_each(view.posteriors, _coils_and_noise_of)
-
-
-def _coils_and_noise_of(posterior: GaussianPosterior) -> tuple[int, float]:
-    return len(posterior.model.data), float(posterior.model.noise_variance)
+    return float(sum(np.sqrt(coils) for coils, _ in of_each(view.posteriors, coils_and_noise)))

@@ -14,8 +14,8 @@ from mri_design.design.blocks import ChoosesByScore, Scores, mean_around
 from mri_design.design.energies import actual_energies, expected_energies
 from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trace import Choice
-from mri_design.design.trials import NO_TRUTH, relative_error, require_true_images, require_truths
-from mri_design.errors import InputError
+from mri_design.design.trials import NO_TRUTH, relative_error, require_truths
+from mri_design.errors import InputError, sequence_of
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
@@ -49,7 +49,10 @@ class TrueImages:
     truths: tuple[Array, ...] = ()
 
     def __post_init__(self) -> None:
-        require_true_images(self.truths)
+        wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
+        for number, truth in enumerate(sequence_of(np.ndarray, "truths", self.truths, wanted=wanted)):
+            if truth.ndim != 2:
+                raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
         """This oracle with the truth; the reconstruction is the posterior mean."""

@@ -171,7 +171,7 @@ def agreement(earlier: EarlierImage, slice_model: MRSlice, start: Sequence[int])
 
 
 def _image(scan: KSpaceData, place: int, name: str, recipe: Recipe, seed: int) -> EarlierImage:
-    recipe = recipe.of_another_file().replacing("noise", variance=None)
+    recipe = recipe.of_another_file()
     ready = prepare(scan.select_slice(place), recipe, ordinary=True)
     return EarlierImage.of(name, ready.slice_model(0, recipe), recipe, np.random.default_rng([seed, 3]))
 
