@@ -170,7 +170,7 @@ def poisson_disc(
     free, there : bool arrays, shape (size,)
         Samples that may be taken, and those that are measured already.
     count : int
-        How many.
+        How many; there must be as many free.
     rng : numpy Generator
         Of the order in which samples are tried, and of their shifts.
 
@@ -178,19 +178,12 @@ def poisson_disc(
     -------
     int array, shape (count,)
 
-    Raises
-    ------
-    InputError
-        Where fewer samples are free.
-
     Notes
     -----
     Samples are tried in a random order, and a sample is taken unless it lies within the distance of one taken before:
     none can be added then. Bisection finds the largest scale at which there are enough; the few too many are left out,
     the last ones taken first.
     """
-    if count > int(free.sum()):
-        raise InputError(field="samples", got=str(count), wanted=f"at most {int(free.sum())}, those that are left")
     order = rng.permutation(np.flatnonzero(free))
     distance = 1 / np.sqrt(density / density.max())
     places = np.indices(plane.grid) + rng.uniform(-SHIFT, SHIFT, (2, *plane.grid))

@@ -363,15 +363,7 @@ class PlaneConstraints(Constraints):
         return inside
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
-        """Samples that may be measured at all, (size,).
-
-        Raises
-        ------
-        InputError
-            Where the plane is another one.
-        """
-        if n_lines != self.plane.size:
-            raise InputError(field="constraints", got=f"a plane of {self.plane.size} samples", wanted=f"{n_lines}")
+        """Samples that may be measured at all, (size,)."""
         return self.kept.copy()
 
     def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
@@ -432,15 +424,7 @@ class AngleConstraints(Constraints):
     half_turn: int
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
-        """True for every angle, (size,).
-
-        Raises
-        ------
-        InputError
-            Where there are others.
-        """
-        if n_lines != self.size:
-            raise InputError(field="constraints", got=f"{self.size} angles", wanted=f"{n_lines}")
+        """True for every angle, (size,)."""
         return np.ones(self.size, dtype=bool)
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:

@@ -85,13 +85,9 @@ def acquisition_order(
     Raises
     ------
     InputError
-        For an unknown order, no line, or an effective echo that the order or the trains do not have.
+        For an unknown order, or an effective echo that the order or the trains do not have.
     """
     check_order(order, train, effective_echo)
-    if not lines or len(set(lines)) < len(lines) or not all(0 <= line < readouts.size for line in lines):
-        unit = readouts.unit
-        wanted = f"different {unit} numbers from 0 to {readouts.size - 1}"
-        raise InputError(field=f"{unit}s", got=str(tuple(lines))[:80], wanted=wanted)
     count = -(-len(lines) // train)
     ascending = sorted(lines)
     if order in ("as-chosen", "ascending"):

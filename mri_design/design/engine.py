@@ -12,10 +12,10 @@ import numpy as np
 from mri_design.brief import briefly
 from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
-from mri_design.design.energies import PerSlice, image_energy, least_energies, of_each
+from mri_design.design.energies import PerSlice, image_energy, least_energies, means_of, of_each
 from mri_design.design.slices import (
+    Found,
     InferenceRequest,
-    Inferred,
     Keeper,
     KeptSlice,
     Refined,
@@ -217,9 +217,9 @@ class DesignEngine:
         keeper.begin(kept)
         while len(candidates.acquired) < target:
             unseen = self._unseen(slices, candidates) if stop is None else 0
-            steps, inferred = self._decide(slices, state, candidates, keeper, unseen)
-            if getattr(stop, "looks_ahead", False) and inferred.found:
-                forecast = self._ahead(state.trace, inferred.posteriors, candidates, steps[0].forecast)
+            steps, posteriors = self._decide(slices, state, candidates, keeper, unseen)
+            if getattr(stop, "looks_ahead", False) and posteriors:
+                forecast = self._ahead(state.trace, posteriors, candidates, steps[0].forecast)
                 steps[0] = _with_forecast(steps[0], forecast)
             ratio = _image_ratio(state.trace, candidates.readouts, any(s.own_maps is not None for s in slices))
             if ratio is not None and self._needs_image_error(stop, steps[0].forecast, ratio):
@@ -228,12 +228,12 @@ class DesignEngine:
                 return replace(state, trace=replace(state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
-            seen = [s.calibrated(_map_lines(candidates), rough=True) for s in slices] if inferred.found else slices
-            steps = measured(seen, inferred, steps, self._in_blocks(candidates))
+            seen = [s.calibrated(_map_lines(candidates), rough=True) for s in slices] if posteriors else slices
+            steps = measured(seen, means_of(posteriors), steps, self._in_blocks(candidates))
             candidates = candidates.after(*(step.line for step in steps))
             keeper.measured()
             trace = replace(state.trace, steps=(*state.trace.steps, *steps))
-            state = DesignState(trace, state.signals, keeper.warm_starts if inferred.found else ())
+            state = DesignState(trace, state.signals, keeper.warm_starts if posteriors else ())
             if callback is not None:
                 callback(state)
         if closing:
@@ -265,17 +265,17 @@ class DesignEngine:
         """
         if not isinstance(self.strategy, Predicts):
             return None
-        inferred = self._infer(len(slices), candidates, keeper)
-        view = DesignView(candidates, inferred.posteriors, state.trace.steps)
+        posteriors, _ = self._infer(len(slices), candidates, keeper)
+        view = DesignView(candidates, posteriors, state.trace.steps)
         forecast = replace(
             self.strategy.predicted(view, rng_of_step(self.seed, len(state.trace.steps), len(slices))),
-            image_energy=image_energy(inferred.posteriors),
+            image_energy=image_energy(posteriors),
             information=state.trace.steps[-1].forecast.information if state.trace.steps else float("nan"),
             tested=float(state.trace.found),
         )
         if not (candidates.allowed & ~candidates.mask).any():
             return replace(forecast, least_error=forecast.predicted_error, recent_fall=0.0)
-        return self._ahead(state.trace, inferred.posteriors, candidates, forecast) if ahead else forecast
+        return self._ahead(state.trace, posteriors, candidates, forecast) if ahead else forecast
 
     def _ahead(
         self,
@@ -319,12 +319,12 @@ class DesignEngine:
 
     def _decide(
         self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper, unseen: int = 0
-    ) -> tuple[list[DesignStep], Inferred]:
+    ) -> tuple[list[DesignStep], Sequence[GaussianPosterior]]:
         """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()
-        inferred = Inferred() if unseen else self._infer(len(slices), candidates, keeper)
-        matvecs, converged = inferred.matvecs, inferred.converged
-        known, steps = inferred.posteriors, list[DesignStep]()
+        posteriors, found = ((), []) if unseen else self._infer(len(slices), candidates, keeper)
+        matvecs, converged = sum(each.matvecs for each in found), all(each.converged for each in found)
+        known, steps = posteriors, list[DesignStep]()
         if self._in_blocks(candidates):
             view, left = DesignView(candidates, known, state.trace.steps), candidates.target - len(candidates.acquired)
             count = unseen or (min(self.block, left) if self.strategy.needs_posterior else left)
@@ -333,8 +333,8 @@ class DesignEngine:
                 choice = self._counted(each, state.trace)
                 seconds = 0.0 if steps else time.perf_counter() - began
                 cost = StepCost(converged, 0 if steps else matvecs, seconds)
-                steps.append(decided(slices, inferred, choice, steps, cost, together=True))
-            return steps, inferred
+                steps.append(decided(slices, posteriors, choice, steps, cost, together=True))
+            return steps, posteriors
         for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
             if pending:
                 seeds = [(self.seed, i) for i in range(len(known))]
@@ -345,10 +345,10 @@ class DesignEngine:
             view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
             choice = self._counted(self.strategy.choose(view, rng_of_step(self.seed, number, len(slices))), state.trace)
             cost = StepCost(converged, matvecs, time.perf_counter() - began)
-            steps.append(decided(slices, inferred, choice, steps, cost))
+            steps.append(decided(slices, posteriors, choice, steps, cost))
             candidates = candidates.after(choice.line)
             began = time.perf_counter()
-        return steps, inferred
+        return steps, posteriors
 
     def _counted(self, choice: object, trace: DesignTrace) -> Choice:
         """The choice, whose forecast knows how many predictions had been held against what was measured.
@@ -362,15 +362,17 @@ class DesignEngine:
             raise InputError(f"choice of {self.strategy.name}", described(choice), "a Choice")
         return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
 
-    def _infer(self, slices: int, candidates: LineCandidates, keeper: Keeper) -> Inferred:
-        """Posteriors of every slice from the lines so far."""
+    def _infer(
+        self, slices: int, candidates: LineCandidates, keeper: Keeper
+    ) -> tuple[Sequence[GaussianPosterior], list[Found]]:
+        """Posteriors of every slice from the lines so far, and what they took; none for rules that need none."""
         if not self.strategy.needs_posterior:
-            return Inferred()
+            return (), []
         loops, known = (self.inference, self.first_loops, self.step_loops), len(_map_lines(candidates))
         # The same noise in every step: draws change little, and the last step's are where the next ones start.
         requests = [InferenceRequest(candidates.acquired, *loops, (self.seed, i), known) for i in range(slices)]
         found = keeper.infer(requests)
-        return Inferred(keeper.posteriors, found)
+        return keeper.posteriors, found
 
     def _in_blocks(self, candidates: LineCandidates) -> bool:
         """Whether blocks are chosen from one look."""

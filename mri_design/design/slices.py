@@ -235,37 +235,6 @@ class Keeper:
         return [kept.warm for kept in self._kept if kept.warm is not None]
 
 
-@dataclass(frozen=True)
-class Inferred:
-    """One inference of all slices: the posteriors, which the strategy sees, and what it took.
-
-    Parameters
-    ----------
-    posteriors : sequence of GaussianPosterior
-        Wherever they are kept; empty for rules that need none.
-    found : sequence of Found
-        Means and cost of every slice; empty for rules that need none.
-    """
-
-    posteriors: Sequence[GaussianPosterior] = ()
-    found: Sequence[Found] = ()
-
-    @property
-    def means(self) -> list[Array]:
-        """Posterior mean of every slice, (ky, kx)."""
-        return [found.mean for found in self.found]
-
-    @property
-    def matvecs(self) -> int:
-        """Products with A, all slices together."""
-        return sum(found.matvecs for found in self.found)
-
-    @property
-    def converged(self) -> bool:
-        """True where inference converged on all slices."""
-        return all(found.converged for found in self.found)
-
-
 def innovation(mr_slice: MRSlice, image: Array, line: int) -> float:
     """Energy of y - X_* image on one line, noise included."""
     return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(image)) ** 2))
@@ -297,7 +266,7 @@ def most_information(energy: float, noise: float, values: int) -> float:
 
 def decided(
     slices: Sequence[MRSlice],
-    inferred: Inferred,
+    posteriors: Sequence[GaussianPosterior],
     choice: Choice,
     block: Sequence[DesignStep],
     cost: StepCost,
@@ -309,8 +278,8 @@ def decided(
     ----------
     slices : sequence of MRSlice
         Whose noise and coils a line is measured with.
-    inferred : Inferred
-        What the strategy saw.
+    posteriors : sequence of GaussianPosterior
+        What the strategy saw; empty for rules that need none.
     choice : Choice
         What it chose.
     block : sequence of DesignStep
@@ -323,14 +292,14 @@ def decided(
     forecast, outcome = choice.forecast, LineOutcome()
     known = block[0].forecast if block and together else forecast
     predicted = known.predicted
-    if inferred.found and known.expected is not None and predicted is not None:
+    if posteriors and known.expected is not None and predicted is not None:
         # The mean is that of the block's start, and so is what was predicted of it.
         begun = block[0].forecast.predicted if block else None
         believed = predicted if begun is None else begun
         values = [s.candidates.data(s.kspace, [choice.line]).size for s in slices]
         noise = sum(2 * s.noise_variance * count for s, count in zip(slices, values, strict=True))
         outcome = LineOutcome(predicted_energy=float(believed[choice.line] + noise))
-        forecast = replace(forecast, image_energy=image_energy(inferred.posteriors))
+        forecast = replace(forecast, image_energy=image_energy(posteriors))
         if np.isnan(forecast.information):
             most = most_information(float(predicted[choice.line]), noise, sum(values))
             forecast = replace(forecast, information=most)
@@ -338,7 +307,7 @@ def decided(
 
 
 def measured(
-    slices: Sequence[MRSlice], inferred: Inferred, steps: Sequence[DesignStep], together: bool = False
+    slices: Sequence[MRSlice], means: Sequence[Array], steps: Sequence[DesignStep], together: bool = False
 ) -> list[DesignStep]:
     """A block of decisions once its lines have been measured: what they hold is looked up in the slices.
 
@@ -346,16 +315,16 @@ def measured(
     ----------
     slices : sequence of MRSlice
         Where the lines' data are.
-    inferred : Inferred
-        What the block was decided from.
+    means : sequence of complex arrays, shape (ky, kx)
+        Of the posteriors that the block was decided from; empty for rules that need none.
     steps : sequence of DesignStep
         From `decided`.
     together : bool
         As there.
     """
-    means, lines = inferred.means, [step.line for step in steps]
     energies: list[float] = []
     if together and means:  # by one transform for all of them
+        lines = [step.line for step in steps]
         of_slices = (found_energies(s, mean, lines) for s, mean in zip(slices, means, strict=True))
         energies = np.asarray(sum(of_slices)).tolist()
     known: list[DesignStep] = []

@@ -88,7 +88,7 @@ class ReferenceSlice:
     Raises
     ------
     InputError
-        Where slice and reference differ in shape, or the reference is empty.
+        Where the reference is empty.
     """
 
     name: str
@@ -108,10 +108,6 @@ class ReferenceSlice:
     mixing: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.reference.shape != self.slice_model.shape:
-            raise InputError(
-                field=f"reference {self.name}", got=f"shape {self.reference.shape}", wanted=f"{self.slice_model.shape}"
-            )
         if not np.any(self.reference):
             raise InputError(field=f"reference {self.name}", got="nothing but zeros", wanted="an image")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.candidate import LineCandidates
 from mri_design.design.engine import DesignEngine, DesignState, ImageError, Measuring, StopRule
 from mri_design.design.slices import Keeper, Refined
 from mri_design.design.strategy import Corrects, Strategy
@@ -236,8 +235,6 @@ def run_design(
         first = tuple(slices[0].chosen(start))
     else:
         first = engine.constraints.start(measurable, start, recipe.design.start or 0)
-    # refuses what is impossible at once
-    LineCandidates(measurable, first, target, constraints=engine.constraints, readouts=readouts)
     require_room(readouts, slices[0].n_coils, target, recipe, slices=len(slices))
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()

@@ -17,7 +17,6 @@ from mri_design.design import (
 from mri_design.design.energies import energies
 from mri_design.readouts import PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior
-from tests.refusals import refused
 
 PLANE = PlaneReadouts((32, 32))
 START = tuple(PLANE.outwards[:16].tolist())
@@ -51,8 +50,6 @@ def test_poisson_disc_keeps_its_distance_and_leaves_no_gap() -> None:
     at = PLANE.frequencies[samples]
     holes = np.hypot(*(PLANE.frequencies[:, None] - at).T).min(axis=0)
     assert holes.max() <= least + 1.5  # nothing but the few left out could be added
-    with refused("samples"):
-        poisson_disc(PLANE, np.ones(PLANE.size), there, there, 1, np.random.default_rng(0))
 
 
 def test_poisson_discs_have_no_checkerboards_where_their_distances_are_a_few_samples() -> None:

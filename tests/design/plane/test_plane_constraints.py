@@ -40,5 +40,3 @@ def test_what_cannot_be_is_refused() -> None:
         PlaneConstraints(PLANE, calibration=6, partial_fourier=0.5).start(EVERY, 10)
     with refused("start samples"):
         PlaneConstraints(PLANE).start(EVERY, 500)
-    with refused("constraints"):
-        PlaneConstraints(PLANE).allowed(16)

@@ -160,8 +160,6 @@ def test_what_cannot_be_trained_on_is_refused(make_slice: SliceMaker, scans: lis
         begun([*scans, small], LBCS())
     with refused("number of lines"):
         begun(scans, LBCS(), 17)
-    with refused("reference other"):
-        ReferenceSlice("other", scans[0].slice_model, small.reference)
     with refused("reference empty"):
         ReferenceSlice("empty", scans[0].slice_model, np.zeros((16, 16), dtype=complex))
     with refused("candidates"):
