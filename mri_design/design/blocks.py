@@ -23,7 +23,7 @@ from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError, require_numbers, sequence_of
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import PlaneReadouts
 
 _WEIGHTS = "weights of the lines at distance 1, 2, ..., each from 0 to 1"
 
@@ -279,10 +279,6 @@ class ChoosesByScore(ChoosesBlocks):
 
 class PredictsByScore(ChoosesByScore):
     """A strategy by a plain posterior, whose scores come with what the posterior expects of the error."""
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """See `Readouts.start_for_posterior`."""
-        return readouts.start_for_posterior(target)
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies summed over the posteriors; nothing corrects them."""

@@ -82,6 +82,10 @@ class ChoosesBlocks(Protocol):
     writes `choose_block` alone.
     """
 
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """See `Readouts.start_for_posterior`."""
+        return readouts.start_for_posterior(target)
+
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The next ``count`` candidates, all different, in the order in which they are to be measured."""
         ...

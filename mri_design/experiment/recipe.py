@@ -795,8 +795,6 @@ class Recipe(Settings):
             oracle may be named, as with ``--strategy``.
         """
         sections = {name: value for name in self.kinds() if isinstance(value := getattr(self, name), Settings)}
-        if section not in self.kinds():
-            raise _of_recipe("recipe", self._unknown(section, {}, ""))
         if section == "prior" and set(settings) == {"blocks"}:
             if (blocks := settings["blocks"]) is None:
                 return self
@@ -806,14 +804,10 @@ class Recipe(Settings):
             read = (_read(BlockRecipe, block, "recipe", f"blocks.{place}") for place, block in enumerate(blocks))
             return replace(self, prior=tuple(read))
         if section not in sections:
-            raise InputError(
-                f"recipe: {section}",
-                f"{section!r}, which is no section",
-                f"one of: {', '.join(sections)}",
-                cure="Blocks are replaced as a whole: replacing('prior', blocks=[...])."
-                if section == "prior"
-                else f"Recipe.of takes a whole recipe, {section} included.",
-            )
+            blocks = "Blocks are replaced as a whole: replacing('prior', blocks=[...])."
+            cure = blocks if section == "prior" else did_you_mean(section, list(sections))
+            got, wanted = f"{section!r}, which is no section", f"one of: {', '.join(sections)}"
+            raise InputError(f"recipe: {section}", got, wanted, cure)
         given = {name: value for name, value in settings.items() if value is not None}
         if not given:
             return self
@@ -908,11 +902,7 @@ def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
     try:
         return kind.of(settings, place)
     except InputError as error:
-        raise _of_recipe(recipe, error) from error
-
-
-def _of_recipe(recipe: str, error: InputError) -> InputError:
-    return InputError(f"{recipe}: {error.field}", error.got, error.wanted, error.cure)
+        raise InputError(f"{recipe}: {error.field}", error.got, error.wanted, error.cure) from error
 
 
 def shipped_recipes() -> tuple[str, ...]:

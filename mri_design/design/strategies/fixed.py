@@ -278,10 +278,6 @@ class RandomSamples(ChoosesBlocks):
     name: str = "vd-polynomial"
     needs_posterior: bool = False
 
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """As many samples as designed masks begin with: see `PlaneReadouts.start_for_posterior`."""
-        return readouts.start_for_posterior(target)
-
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The next draws."""
         density = np.where(view.candidates.remaining, radial_density(plane_of(view), self.power), 0.0)
@@ -328,10 +324,6 @@ class CaipiSamples(ChoosesBlocks):
     shift: int | None = None
     name: str = "caipi"
     needs_posterior: bool = False
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """See `PlaneReadouts.start_for_posterior`."""
-        return readouts.start_for_posterior(target)
 
     def pattern(self, plane: PlaneReadouts, spacing: tuple[int, int]) -> NDArray[np.bool_]:
         """The pattern's samples, (size,)."""
