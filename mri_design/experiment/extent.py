@@ -174,24 +174,16 @@ def start_count(
     required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(readouts, PlaneReadouts) else 0
     count = max(count, calibration_lines, rules.centre, required)
     if count > target:
-        if isinstance(readouts, ShotReadouts):
-            raise InputError(
-                field="start lines", got=str(count), wanted=f"at most the number of {readouts.unit}s, {target}"
-            )
+        field, got, cure = "start lines", str(count), ""
         if isinstance(readouts, PlaneReadouts):
             few = required <= target
-            raise InputError(
-                field="start samples" if few else "required samples",
-                got=f"{count} (of which {required} are required)" if few else str(required),
-                wanted=f"at most the number of samples, {target}",
-                cure=f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}.",
-            )
-        raise InputError(
-            field="start lines",
-            got=f"{count} (of which {calibration_lines} for coil calibration)",
-            wanted=f"at most the number of lines, {target}",
-            cure="Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines.",
-        )
+            field = "start samples" if few else "required samples"
+            got = f"{count} (of which {required} are required)" if few else str(required)
+            cure = f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}."
+        elif isinstance(readouts, LineReadouts):
+            got = f"{count} (of which {calibration_lines} for coil calibration)"
+            cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines."
+        raise InputError(field, got, f"at most the number of {readouts.unit}s, {target}", cure)
     return count
 
 
@@ -291,19 +283,16 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
     UsageError
         Where the strategy predicts nothing.
     """
-    design, rules = recipe.design, list[NamedRule]()
+    design, rules = recipe.design, dict[str, NamedRule]()
     fewest = FEWEST_SAMPLES if design.encoding == "plane" else FEWEST_TESTED
     if design.until_error is not None:
-        if not strategy.needs_posterior:
-            needs = f"{option('until-error')} needs one with a posterior"
-            raise UsageError(f"strategy {strategy.name!r} predicts no error: {needs}")
-        rules.append(UntilError(design.until_error, fewest, by_image))
+        rules["until-error"] = UntilError(design.until_error, fewest, by_image)
     if design.until_gain is not None:
-        if not strategy.needs_posterior:
-            needs = f"{option('until-gain')} needs a posterior"
-            raise UsageError(f"strategy {strategy.name!r} knows no information gain: {needs}")
-        rules.append(UntilGain(design.until_gain, fewest))
-    return None if not rules else rules[0] if len(rules) == 1 else AnyOf(tuple(rules))
+        rules["until-gain"] = UntilGain(design.until_gain, fewest)
+    if rules and not strategy.needs_posterior:
+        needs = f"{option(next(iter(rules)))} needs one with a posterior"
+        raise UsageError(f"strategy {strategy.name!r} predicts nothing: {needs}")
+    return AnyOf(tuple(rules.values())) if len(rules) > 1 else next(iter(rules.values()), None)
 
 
 def check_other_than_lines(recipe: Recipe) -> None:

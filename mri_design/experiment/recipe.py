@@ -34,13 +34,11 @@ from mri_design.whole_numbers import line_numbers
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.design.constraints import Constraints
     from mri_design.estimation.penalised import InnerSolver
-    from mri_design.evidence.companions import CompanionPrior
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
     from mri_design.readouts import Readouts
-    from mri_design.variances.base import VarianceEstimator
 
 S = TypeVar("S", bound=Settings)
 
@@ -396,12 +394,6 @@ class CompanionRecipe(Settings):
     )
     register_companion: bool = setting("The other images are turned and shifted to fit the scan.", True, expert=True)
 
-    def made(self) -> CompanionPrior:
-        """How they act in the prior."""
-        from mri_design.evidence.companions import CompanionPrior
-
-        return CompanionPrior(self.companion_strength, self.trust_companion, self.register_companion)
-
 
 VARIANCES = {
     "control-variate": Shipped("variances.control_variate", "ControlVariate"),
@@ -459,26 +451,22 @@ class InferenceRecipe(Settings):
         expert=True,
     )
 
-    def estimator(self, *, extrapolated: bool = True) -> VarianceEstimator:
-        """The chosen variance estimator; it leaves `Variances.bias` out, which costs products and is shown nowhere.
+    def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
+        """The double loop with these settings, without `Variances.bias`, which costs products and is shown nowhere.
 
         Draws beside a control are moved on from where the solver stopped, for images, or left there, for designs, which
         judge lines by them (`ControlVariate`).
         """
+        from mri_design.inference.double_loop import DoubleLoop
+
         drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "memory": self.memory, "with_bias": False}
         arguments: dict[str, dict[str, Any]] = {
             "lanczos": {"steps": self.lanczos_steps},
             "perturb-and-solve": drawn,
             "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
         }
-        made: VarianceEstimator = VARIANCES[self.variances](**arguments.get(self.variances, {}))
-        return made
-
-    def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
-        """The double loop with these settings; ``extrapolated`` as in `estimator`."""
-        from mri_design.inference.double_loop import DoubleLoop
-
-        return DoubleLoop(self.estimator(extrapolated=extrapolated), self.inner_solver(), self.loops, self.tolerance)
+        estimator = VARIANCES[self.variances](**arguments.get(self.variances, {}))
+        return DoubleLoop(estimator, self.inner_solver(), self.loops, self.tolerance)
 
     def inner_solver(self) -> InnerSolver:
         """The chosen solver of the inner problem, with these limits."""

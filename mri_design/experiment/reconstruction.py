@@ -21,7 +21,7 @@ from mri_design.errors import (
 )
 from mri_design.estimation.map_estimate import MapEstimate, least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
-from mri_design.evidence.companions import CompanionChoice, choose_companions, renew_companions
+from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
 from mri_design.evidence.draws import PosteriorDraws
 from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, predicted_error, shaped_std, std_factor
 from mri_design.evidence.held_back import FEWEST, NARROW_CENTRE, HeldBack, hold_back
@@ -286,7 +286,8 @@ def reconstruct_prepared(
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
-    alone, companions, judging, companion_prior = slice_model, None, without, recipe.companion.made()
+    given, alone, companions, judging = recipe.companion, slice_model, None, without
+    companion_prior = CompanionPrior(given.companion_strength, given.trust_companion, given.register_companion)
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
         if without is not None and FEWEST // 2 <= len(without.held) < FEWEST:

@@ -131,7 +131,7 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
 )
 def test_variances_by_name(name: str, kind: type) -> None:
     recipe = Recipe.of({"inference": {"variances": name, "samples": 7, "lanczos_steps": 31}})
-    estimator = recipe.inference.estimator()
+    estimator = recipe.inference.engine().variances
     assert isinstance(estimator, kind)
     assert getattr(estimator, "samples", 7) == 7
     assert getattr(estimator, "steps", 31) == 31
