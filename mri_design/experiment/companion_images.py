@@ -174,7 +174,9 @@ class CompanionImages:
         if len(self.images) > 1 and by_headers and here is not None:
             volume = VolumeAround(self._near(here, shape), here, shape, covered)
         elif len(self.images) > 1:
-            volume = NumberedVolume.around(self, here, shape, number)
+            near = slice(max(0, number - SLICES), min(len(self.images), number + SLICES + 1))
+            cut = CompanionImages(self.name, self.images[near], self.places and self.places[near])
+            volume = NumberedVolume(cut, here, shape, number, near.start, len(self.images))
         refused = self._same_as(scan, image)
         return Companion(self.name, image, placed, by_headers=by_headers, pixel=pixel, refused=refused, volume=volume)
 
@@ -329,17 +331,6 @@ class NumberedVolume:
     number: int
     first: int
     count: int
-
-    @classmethod
-    def around(
-        cls, file: CompanionImages, here: SliceGeometry | None, shape: tuple[int, int], number: int
-    ) -> NumberedVolume:
-        """The slices of a file that are looked at."""
-        count = len(file.images)
-        near = slice(max(0, number - SLICES), min(count, number + SLICES + 1))
-        places = None if file.places is None else file.places[near]
-        cut = CompanionImages(file.name, file.images[near], places)
-        return cls(cut, here, shape, number, near.start, count)
 
     @property
     def places(self) -> list[float]:

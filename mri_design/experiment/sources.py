@@ -68,9 +68,10 @@ class SliceChoice:
     def __post_init__(self) -> None:
         if self.text in (MIDDLE, EVERY) or self._from_the_end is not None:
             return
-        if number_ranges(self.text) is None:
+        ranges = number_ranges(self.text)
+        if ranges is None:
             raise UsageError(f"slices {self.text!r}: give numbers as 0,3,6-9, or 'middle', or 'all'")
-        for first, last in self._ranges():
+        for first, last in ranges:
             if last < first:
                 raise UsageError(f"slices {self.text!r}: {first}-{last} holds no slice; write {last}-{first}")
 
@@ -91,7 +92,7 @@ class SliceChoice:
                 raise InputError(field="slices", got=self.text, wanted=f"-{n_slices} to {n_slices - 1}")
             return [n_slices - self._from_the_end]
         chosen: list[int] = []
-        for first, last in self._ranges():
+        for first, last in number_ranges(self.text) or []:
             if last >= n_slices:
                 raise InputError(field="slices", got=self.text, wanted=f"0 to {n_slices - 1}")
             chosen += range(first, last + 1)
@@ -101,9 +102,6 @@ class SliceChoice:
     def _from_the_end(self) -> int | None:
         number = whole_number(self.text[1:]) if self.text.startswith("-") else None
         return number or None
-
-    def _ranges(self) -> list[tuple[int, int]]:
-        return number_ranges(self.text) or []
 
 
 ALL_SLICES = SliceChoice(EVERY)

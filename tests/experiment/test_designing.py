@@ -24,10 +24,6 @@ from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 
 
-class PlugPulledError(Exception):
-    """Somebody pulled the plug."""
-
-
 def design(
     one: MRSlice, recipe: Recipe, name: str = "information-gain", options: DesignOptions = NO_OPTIONS
 ) -> DesignState:

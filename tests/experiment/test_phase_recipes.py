@@ -6,6 +6,8 @@ import numpy as np
 
 from mri_design import MRSlice, Recipe, load_recipe, mr_image_model
 from mri_design.evidence import PhaseChoice, choose_phase, hold_back
+from mri_design.experiment import refinement
+from mri_design.model import PhasePrior
 from mri_design.operators import PhasedParts
 from tests.phased_slices import smooth, textured
 
@@ -38,6 +40,16 @@ def test_too_few_lines_or_no_phase_keep_the_modulus():
     noise = np.random.default_rng(1).standard_normal((2, 1, *N))
     dark = replace(one, kspace=0.005 * (noise[0] + 1j * noise[1]))
     assert chosen(dark, LINES, settings, 1.0) == PhaseChoice()
+
+
+def test_designs_know_the_phase_where_the_recipe_says_so():
+    one = textured(smooth((24, 16)))
+    assert refinement(recipe(model="modulus")) is None and refinement(recipe(model="held-back")) is None
+    aware = refinement(recipe(model="aware"))
+    assert aware is not None
+    refined = aware(replace(one, phase=PhasePrior(None, 3.0)), one.central_image(range(8, 16)))
+    assert refined.phase is not None and refined.phase.phase is not None
+    assert recipe(model="aware", imaginary_ratios=(3.0,)).phase.name == "phase-aware 3"
 
 
 def test_slices_are_given_what_the_recipe_names(tmp_path):
