@@ -80,7 +80,6 @@ from .strategies.greedy import InformationGain as InformationGain
 from .strategies.greedy import exact_gains as exact_gains
 from .strategies.greedy import gain_from_overlaps as gain_from_overlaps
 from .strategies.greedy import line_overlaps as line_overlaps
-from .strategies.oracles import Oracle as Oracle
 from .strategies.oracles import OracleGreedy as OracleGreedy
 from .strategies.oracles import OracleHole as OracleHole
 from .strategies.oracles import OracleResidual as OracleResidual

@@ -24,7 +24,7 @@ SHOTS = "shots"
 """Stands for every family of shots, those to come included."""
 
 ORACLES: list[str] = []
-"""Strategies that look at the true image; they cannot choose before `Oracle.knowing` has given it to them."""
+"""Strategies that look at the true image; they cannot choose before `TrueImages.knowing` has given it to them."""
 
 TRAINING_RULES: list[str] = []
 """Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
@@ -102,8 +102,8 @@ def register_strategy(
         power where one is tuned; nothing may follow the name of others.
     looks_at : {"", "nothing", "scan", "truth", "training"}
         Whether it needs the true image, as oracles do, or that of training scans, before it can choose: its
-        ``knowing(truths, reconstruct)`` of `Oracle`, or ``knowing(scans)`` of `TrainingResidual`, is called with them.
-        Whether others look at no data, or at the posterior of a scan, they say by themselves once they are made.
+        ``knowing(truths, reconstruct)`` (`TrueImages`), or ``knowing(scans)`` of `TrainingResidual`, is called with
+        them. Whether others look at no data, or at the posterior of a scan, they say by themselves once they are made.
 
     Raises
     ------

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.calibration.maps import OwnMaps
-from mri_design.design.strategies.oracles import Oracle
 from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice
@@ -593,4 +592,5 @@ def knowing_oracle(
     def image(index: int, lines: Sequence[int]) -> Array:
         return reconstruct_by_recipe(slices[index], lines, recipe, seed).image
 
-    return cast(Oracle, make_strategy(name, recipe.design.encoding)).knowing(known, image)
+    oracle: Any = make_strategy(name, recipe.design.encoding)
+    return oracle.knowing(known, image)

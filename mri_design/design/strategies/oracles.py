@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.blocks import ChoosesByScore, Scores, mean_around
 from mri_design.design.energies import actual_energies, expected_energies
-from mri_design.design.strategy import DesignView, Strategy, best_line
+from mri_design.design.strategy import DesignView, best_line
 from mri_design.design.trace import Choice
 from mri_design.design.trials import NO_TRUTH, relative_error, require_truths
 from mri_design.errors import InputError, sequence_of
@@ -21,14 +21,6 @@ from mri_design.readouts import Readouts
 
 Reconstruct = Callable[[int, Sequence[int]], Array]
 """(number of the slice, lines) -> image (ky, kx)."""
-
-
-class Oracle(Strategy, Protocol):
-    """A strategy that cannot choose before it was given the truth."""
-
-    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Strategy:
-        """This oracle with the true image of every slice, and a way to make images from lines."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
