@@ -34,7 +34,6 @@ from .page import save_report as save_report
 from .page import saved_figure as saved_figure
 from .page import write_report as write_report
 from .pictures import Drawing as Drawing
-from .pictures import drawing as drawing
 from .pictures import inline as inline
 from .pictures import placed as placed
 from .pictures import png_bytes as png_bytes

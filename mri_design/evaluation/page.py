@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mri_design.errors import InputError
 from mri_design.evaluation.manifest import PERSONAL, Manifest, command_line, installed_versions, manifest_text
 from mri_design.evaluation.pictures import (
     COLOURS,
     PALETTE,
     Drawing,
-    drawing,
     inline,
     json_for_script,
     pointed_curves,
@@ -123,14 +121,12 @@ def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], capt
     """
     if not folder.reported:
         return ReportFigure("", caption)
-    with drawing():
-        figure = draw()
-        path = folder.write_figure(name, figure)
-        return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(figure))
+    figure = draw()
+    path = folder.write_figure(name, figure)
+    return ReportFigure(path.read_text(encoding="utf-8"), caption, pointed_curves(figure))
 
 
 _ONE_LINE = 36  # letters of a cell that stay on one line
-_NEARBY = re.compile(r"(?:\.\./)*[A-Za-z0-9][A-Za-z0-9._+%-]*(?:/[A-Za-z0-9][A-Za-z0-9._+%-]*)*")
 
 
 @dataclass(frozen=True)
@@ -224,20 +220,10 @@ class Links:
     ----------
     targets : mapping of str to str
         Address, for example ``lines.csv`` or ``design/report.html``, to what is found there.
-
-    Raises
-    ------
-    InputError
-        For an address that is no relative path of plain names.
     """
 
     targets: Mapping[str, str]
     kind: str = field(default="links", init=False)
-
-    def __post_init__(self) -> None:
-        far = [address for address in self.targets if not _NEARBY.fullmatch(address)]
-        if far:
-            raise InputError(field="link", got=ascii(far[0]), wanted="a relative path of letters, digits and . _ + - %")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import html
 import io
 import json
@@ -109,22 +108,6 @@ def svg_text(figure: Drawing) -> str:
     written = {"Date": None, "Creator": None}
     figure.savefig(target, format="svg", dpi="figure", facecolor="none", metadata=written)
     return target.getvalue()
-
-
-@contextmanager
-def drawing() -> Iterator[None]:
-    """Look for unreachable objects after a figure is drawn, not while it is.
-
-    The plotting library makes some ten thousand small objects for a figure, which refer to one another until it is
-    written; looking through them again and again takes a tenth of the time.
-    """
-    looking = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if looking:
-            gc.enable()
 
 
 @contextmanager

@@ -118,11 +118,6 @@ class PredictionCheck:
         What is measured one by one (`Readouts.unit`); where this class speaks of lines, it means these candidates.
     of_one_image : bool
         Whether the energies are those of ``mean`` alone, and not of several slices together.
-
-    Raises
-    ------
-    InputError
-        For shapes that disagree.
     """
 
     n_measured: int
@@ -137,11 +132,6 @@ class PredictionCheck:
     deviation: NDArray[np.floating] | None = None
     unit: str = "line"
     of_one_image: bool = True
-
-    def __post_init__(self) -> None:
-        shapes = {self.predicted.shape, self.actual.shape, self.acquired.shape}
-        if len(shapes) > 1 or self.predicted.ndim != 1:
-            raise InputError(field="prediction", got=f"shapes {sorted(shapes)}", wanted="one number for every line")
 
     @property
     def known(self) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.pictures import drawing, placed, png_bytes
+from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.tables import csv_text
 from mri_design.experiment.extent import amount_wanted, check_other_than_lines, in_acquisition_order, require_amount
 from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
@@ -159,11 +159,9 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     if request.picture:
         from mri_design.evaluation.plots.kspace import mask_with_spread  # here, because no other figure is needed
 
-        with drawing():
-            figure = mask_with_spread(f"{title}\n{_spread_sentence(lobe)}", drawn.mask, spread, drawn.trajectory)
-            with placed(figure):
-                path = request.out.with_suffix(".png")
-                files[path] = png_bytes(figure)
+        figure = mask_with_spread(f"{title}\n{_spread_sentence(lobe)}", drawn.mask, spread, drawn.trajectory)
+        path = request.out.with_suffix(".png")
+        files[path] = png_bytes(figure)
         said.append(f"picture: {path}")
     return MadeFiles(files, tuple(said))
 

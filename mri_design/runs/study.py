@@ -376,7 +376,8 @@ class Study(Material):
             if one != another:
                 raise InputError(
                     field="test scans",
-                    got=f"{first.name} with {_sides(one)} and {other.name} with {_sides(another)} {units}",
+                    got=f"{first.name} with {' x '.join(map(str, one))} and {other.name} with "
+                    f"{' x '.join(map(str, another))} {units}",
                     wanted=f"one grid: the same number of {units} is another acceleration on each",
                     cure="Run one comparison per matrix size.",
                 )
@@ -710,10 +711,6 @@ def cell_key(name: str, count: int, draw: int, image: int) -> str:
 def _cell(row: Row) -> tuple[str, int]:
     """Strategy and number of lines of a row."""
     return str(row["strategy"]), int(str(row["lines"]))
-
-
-def _sides(shape: Sequence[int]) -> str:
-    return " x ".join(map(str, shape))
 
 
 def _size(image: ReferenceSlice) -> int:

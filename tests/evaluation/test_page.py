@@ -206,15 +206,6 @@ def test_a_scale_bar_is_a_round_length_that_fits(width: float, length: int | Non
     assert bar is None or bar.share == length / width
 
 
-@pytest.mark.parametrize(
-    "address", ["https://x.org", "javascript:alert(1)", "//x", "/etc/passwd", "a b", "#x", "", "a//b"]
-)
-def test_files_are_linked_by_relative_address_alone(address: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Links({address: "x"})
-    assert caught.value.field == "link"
-
-
 def test_sliders_hold_steps_scores_and_images_and_nothing_leaves_their_element() -> None:
     told = json.loads(StepExplorer(8, (4, 5), steps(3, 8), "score", [picture(3, "12 %")]).json)
     assert told["lines"] == 8 and told["start"] == [4, 5] and [step["line"] for step in told["steps"]] == [0, 1, 2]

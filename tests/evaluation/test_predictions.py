@@ -92,9 +92,6 @@ def test_too_few_lines_say_nothing() -> None:
     assert np.isnan(check(2).rank_correlation)  # all equal
     assert check(2).line_ratio == 1
 
-    with pytest.raises(InputError):
-        PredictionCheck(1, np.ones(4), np.ones(5), np.ones(4, bool), predicted_level=1.0, actual_level=1.0)
-
 
 def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:
     known = design_step(0, expected=np.ones(64), image_energy=1.0)
