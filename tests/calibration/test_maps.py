@@ -43,9 +43,7 @@ def with_centre(data: KSpaceData, first: int, last: int) -> KSpaceData:
 
 
 def maps_of(data: KSpaceData, **settings: object) -> np.ndarray:
-    maps = estimate_coil_maps(data, **settings).coil_maps  # type: ignore[arg-type]
-    assert maps is not None
-    return maps
+    return estimate_coil_maps(data, **settings).coil_maps
 
 
 @pytest.mark.parametrize(("ny", "nx", "coils"), [(64, 64, 6), (63, 65, 4)])
@@ -118,10 +116,13 @@ def test_the_block_around_the_centre_is_counted(truth: Callable, first: int, las
 
 
 def test_too_small_a_centre_and_senseless_settings_are_refused(truth: Callable) -> None:
-    data = with_centre(truth(64, 64, 4).scan(0.005), 30, 34)
     whole = truth(64, 64, 4).scan(0.005)
-    wrong = ((data, {}, "measured"), (whole, {"lines": 4}, "calibration lines"), (whole, {"phase": "none"}, "phase"))
-    for scan, settings, field in wrong:
+    few = with_centre(whole, 30, 34)
+    for scan, settings, field in (
+        (few, {}, "measured"),
+        (whole, {"lines": 4}, "calibration lines"),
+        (whole, {"phase": "none"}, "phase"),
+    ):
         with refused(field):
             estimate_coil_maps(scan, **settings)
 
@@ -167,7 +168,6 @@ def test_the_right_maps_explain_nearly_all_and_others_less(
 ) -> None:
     whole = load_phantom("t2w", shape=shape, n_coils=coils, rng=np.random.default_rng(coils))
     data = undersampled(whole, rows, columns)
-    assert data.coil_maps is not None
     assert explained_by_maps(data) > 0.99
     for wrong in (np.roll(data.coil_maps, 1, axis=1), data.coil_maps[..., ::-1, ::-1], data.coil_maps.conj()):
         assert explained_by_maps(replace(data, coil_maps=wrong)) < 0.94
@@ -273,9 +273,6 @@ def test_silent_and_equal_coils_stay_what_they_are(head):
 def test_too_small_a_centre_and_unknown_methods_are_refused(head, measured, settings, field):
     with refused(field):
         maps_from_lines(head, measured, **settings)
-
-
-def test_no_signal_is_refused(head):
     with refused("kspace"):
         maps_from_lines(np.zeros_like(head), DESIGNED)
 

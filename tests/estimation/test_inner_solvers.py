@@ -5,22 +5,42 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import ADMM, IRLS, LBFGS, Automatic, Gaussian, Laplace, PenalisedProblem, Status, StudentT, cartesian
-from mri_design.estimation import Line, linear_step, powers_along
+import mri_design as md
+from mri_design.estimation import (
+    Line,
+    RemainingExcess,
+    Smoothed,
+    linear_step,
+    odd_part,
+    powers_along,
+    rounded_threshold,
+    rounding_of,
+    shrinkage,
+    shrunken_moduli,
+    stalled_status,
+)
 from mri_design.operators.kernels.pointwise import laplace_along
-from tests.estimation.problems import problem_of, value_at
+from mri_design.potentials import SuperGaussian
+from tests.estimation.problems import (
+    embedded,
+    minimum_of,
+    objective_of,
+    problem_of,
+    value_at,
+    with_offsets_and_odd_parts,
+)
 from tests.slow_cases import slow_case
 
 SOLVERS = {
-    "L-BFGS": LBFGS(tolerance=1e-13, max_iterations=3000),
-    "ADMM": ADMM(tolerance=1e-12, max_iterations=5000, solver_tolerance=1e-3, solver_iterations=50),
-    "IRLS": IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300),
-    "automatic": Automatic(tolerance=1e-13, max_iterations=3000),
+    "L-BFGS": md.LBFGS(tolerance=1e-13, max_iterations=3000),
+    "ADMM": md.ADMM(tolerance=1e-12, max_iterations=5000, solver_tolerance=1e-3, solver_iterations=50),
+    "IRLS": md.IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300),
+    "automatic": md.Automatic(tolerance=1e-13, max_iterations=3000),
 }
 
 
-def student_t(scale: float) -> StudentT:
-    return StudentT(3.0, scale**2)
+def student_t(scale: float) -> md.StudentT:
+    return md.StudentT(3.0, scale**2)
 
 
 @pytest.fixture(params=SOLVERS)
@@ -30,7 +50,7 @@ def tight(request):
 
 
 @pytest.mark.parametrize("model_name", ["groups", "coils", slow_case("wavelet"), slow_case("real image")])
-def test_reaches_the_minimum_of_a_general_optimiser(tight, tiny_model, model_name, objective_of, minimum_of, embedded):
+def test_reaches_the_minimum_of_a_general_optimiser(tight, tiny_model, model_name):
     model = tiny_model(model_name, scale=0.3)
     problem = problem_of(model)
     u, convergence = tight(problem, model.back_projection())
@@ -43,9 +63,7 @@ def test_reaches_the_minimum_of_a_general_optimiser(tight, tiny_model, model_nam
 
 
 @pytest.mark.parametrize("model_name", ["groups", "coils", "matrix", slow_case("parts")])
-def test_offsets_and_odd_parts_move_the_minimum_to_where_the_gradient_vanishes(
-    tight, tiny_model, model_name, with_offsets_and_odd_parts
-):
+def test_offsets_and_odd_parts_move_the_minimum_to_where_the_gradient_vanishes(tight, tiny_model, model_name):
     model = with_offsets_and_odd_parts(tiny_model(model_name))
     problem = problem_of(model)
     u, convergence = tight(problem, model.back_projection())
@@ -60,7 +78,7 @@ def test_offsets_and_odd_parts_move_the_minimum_to_where_the_gradient_vanishes(
         assert value_at(problem, other) > value_at(problem, u)
 
 
-def test_the_gradient_of_the_penalty_is_its_slope(tiny_model, model_name, with_offsets_and_odd_parts):
+def test_the_gradient_of_the_penalty_is_its_slope(tiny_model, model_name):
     model = with_offsets_and_odd_parts(tiny_model(model_name))
     problem = problem_of(model)
     rng = np.random.default_rng(0)
@@ -75,19 +93,17 @@ def test_the_gradient_of_the_penalty_is_its_slope(tiny_model, model_name, with_o
 
 
 @pytest.mark.parametrize("model_name", ["matrix", "wavelet"])
-def test_sites_that_are_not_log_concave_end_in_a_stationary_point(
-    tight, tiny_model, model_name, objective_of, embedded
-):
+def test_sites_that_are_not_log_concave_end_in_a_stationary_point(tight, tiny_model, model_name):
     """ADMM need not converge on them; then it says so."""
     model = tiny_model(model_name, student_t)
     problem = problem_of(model)
     start = model.back_projection()
-    solver = replace(tight, max_iterations=200) if isinstance(tight, ADMM) else tight
+    solver = replace(tight, max_iterations=200) if isinstance(tight, md.ADMM) else tight
     u, convergence = solver(problem, start)
     objective = objective_of(problem)
     gradients = [np.linalg.norm(objective(embedded(v, model.measurement.in_complex))[1]) for v in (u, start)]
-    if isinstance(tight, ADMM) and not convergence.converged:
-        assert convergence.status is Status.MAX_ITERATIONS and convergence.iterations == 200
+    if isinstance(tight, md.ADMM) and not convergence.converged:
+        assert convergence.status is md.Status.MAX_ITERATIONS and convergence.iterations == 200
         assert np.isfinite(u).all()
     else:
         assert convergence.converged
@@ -132,7 +148,7 @@ def test_the_start_is_left_alone_and_a_good_one_saves_work(tight, tiny_model):
 def test_stopping_short_is_flagged(tight, iterations, tiny_model):
     problem = problem_of(tiny_model("moduli"), z=1e-4)
     _, convergence = replace(tight, max_iterations=iterations)(problem, problem.model.back_projection())
-    assert convergence.status is Status.MAX_ITERATIONS and not convergence.converged
+    assert convergence.status is md.Status.MAX_ITERATIONS and not convergence.converged
     assert convergence.iterations == iterations
 
 
@@ -140,18 +156,18 @@ def test_a_non_finite_start_is_flagged(tight, tiny_model):
     problem = problem_of(tiny_model("coils"))
     with np.errstate(invalid="ignore"):
         _, convergence = tight(problem, np.full(problem.model.image_shape, np.nan + 0j))
-    assert convergence.status is Status.BREAKDOWN
+    assert convergence.status is md.Status.BREAKDOWN
 
 
 def test_the_automatic_choice_follows_structure_and_sharpness(tiny_model):
-    def chosen(name: str, z: float, site=Laplace) -> type:
+    def chosen(name: str, z: float, site=md.Laplace) -> type:
         problem = problem_of(tiny_model(name, site, scale=3.0), z)
-        return type(Automatic().chosen(problem, problem.model.back_projection()))
+        return type(md.Automatic().chosen(problem, problem.model.back_projection()))
 
-    assert chosen("moduli", 1.0) is LBFGS and chosen("moduli", 1e-8) is ADMM
-    assert chosen("coils", 1.0) is LBFGS and chosen("coils", 1e-8) is ADMM
-    assert chosen("matrix", 1e-8) is LBFGS  # no exact step
-    assert chosen("moduli", 1e-8, student_t) is LBFGS
+    assert chosen("moduli", 1.0) is md.LBFGS and chosen("moduli", 1e-8) is md.ADMM
+    assert chosen("coils", 1.0) is md.LBFGS and chosen("coils", 1e-8) is md.ADMM
+    assert chosen("matrix", 1e-8) is md.LBFGS  # no exact step
+    assert chosen("moduli", 1e-8, student_t) is md.LBFGS
 
 
 def test_copies_of_coils_and_of_what_they_miss_follow_the_textbook(tiny_model):
@@ -159,7 +175,7 @@ def test_copies_of_coils_and_of_what_they_miss_follow_the_textbook(tiny_model):
     model = tiny_model("coils")
     shape, rng = model.image_shape, np.random.default_rng(3)
     maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
-    X = cartesian(model.measurement.lines.tolist(), shape, maps)
+    X = md.cartesian(model.measurement.lines.tolist(), shape, maps)
     model = replace(model, measurement=X, data=X(rng.standard_normal(shape) + 0j))
     power = np.sum(np.abs(maps) ** 2, axis=0)
     every = np.concatenate([maps, np.sqrt(power.max() - power)[None]])
@@ -186,15 +202,15 @@ def test_copies_of_coils_and_of_what_they_miss_follow_the_textbook(tiny_model):
 
 
 SITES = {
-    "Laplace": Laplace,
-    "Student-t": lambda scale: StudentT(3.0, scale**2),
-    "heavy tails": lambda scale: StudentT(0.5, 10 * scale**2),
-    "Gaussian": lambda scale: Gaussian(scale**2),
+    "Laplace": md.Laplace,
+    "Student-t": lambda scale: md.StudentT(3.0, scale**2),
+    "heavy tails": lambda scale: md.StudentT(0.5, 10 * scale**2),
+    "Gaussian": lambda scale: md.Gaussian(scale**2),
 }
-TIGHT = IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300)
+TIGHT = md.IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300)
 
 
-def test_the_objective_is_the_written_out_one(tiny_model, model_name, objective_of, embedded):
+def test_the_objective_is_the_written_out_one(tiny_model, model_name):
     model = tiny_model(model_name)
     problem = problem_of(model)
     u = model.back_projection()
@@ -205,8 +221,8 @@ def test_the_objective_is_the_written_out_one(tiny_model, model_name, objective_
 @pytest.mark.parametrize(
     ("site", "solver"),
     [
-        ("Laplace", IRLS(solver_tolerance=0.9, solver_iterations=1)),
-        ("heavy tails", IRLS(solver_tolerance=1e-6, solver_iterations=500)),
+        ("Laplace", md.IRLS(solver_tolerance=0.9, solver_iterations=1)),
+        ("heavy tails", md.IRLS(solver_tolerance=1e-6, solver_iterations=500)),
     ],
 )
 @pytest.mark.parametrize("model_name", ["groups", "coils", "matrix"])
@@ -228,7 +244,7 @@ def test_gaussian_sites_are_one_linear_solve_and_products_are_counted(tiny_model
     assert convergence.iterations <= 2
     # X^H X and B^H pi B together are one; X and B of the step, needed for the line search, another
     problem = problem_of(tiny_model("moduli"))
-    _, convergence = IRLS(tolerance=0.0, max_iterations=3, solver_iterations=4, solver_tolerance=0.0)(
+    _, convergence = md.IRLS(tolerance=0.0, max_iterations=3, solver_iterations=4, solver_tolerance=0.0)(
         problem, problem.model.back_projection()
     )
     assert convergence.iterations == 3
@@ -240,12 +256,12 @@ def test_small_decreases_of_linear_solves_cut_short_do_not_count_as_converged(ti
     """One gradient step at a time lowers J slowly, far from its minimum."""
     problem = problem_of(tiny_model("moduli"), z=1e-4)
     start, size = problem.model.back_projection(), problem.model.measurement.in_size
-    short = IRLS(tolerance=1e-3, max_iterations=80, solver_tolerance=1e-3, solver_iterations=1)
+    short = md.IRLS(tolerance=1e-3, max_iterations=80, solver_tolerance=1e-3, solver_iterations=1)
     u, convergence = short(problem, start)
     best, _ = TIGHT(problem, start)
     assert convergence.residual < short.tolerance
     assert value_at(problem, u) - value_at(problem, best) > 20 * short.tolerance * size
-    assert convergence.status is Status.MAX_ITERATIONS
+    assert convergence.status is md.Status.MAX_ITERATIONS
 
 
 @pytest.mark.parametrize("name", ["moduli", "groups", "real"])
@@ -253,7 +269,7 @@ def test_the_derivative_along_a_line_is_that_of_the_objective(name, tiny_model):
     model = tiny_model(name)
     rng = np.random.default_rng(0)
     u, d = model.back_projection(), rng.standard_normal(model.image_shape)
-    problem = PenalisedProblem.smoothed(model, tuple(np.full(b.site_shape, 0.3) for b in model.blocks))
+    problem = md.PenalisedProblem.smoothed(model, tuple(np.full(b.site_shape, 0.3) for b in model.blocks))
     s, along = model.analysis_coefficients(u), tuple(block.analysis(d) for block in model.blocks)
 
     def objective(t):
@@ -278,3 +294,169 @@ def test_sums_over_laplace_sites_are_those_of_arrays():
     np.testing.assert_allclose(laplace_along((x, cross, power), z, rate, 0.7, 1e-12), expected, rtol=1e-12)
     single = [v.astype(np.float32) for v in (x, cross, power, z, rate)]
     np.testing.assert_allclose(laplace_along(tuple(single[:3]), *single[3:], 0.7, 1e-12), expected, rtol=1e-5)
+
+
+def square(site: SuperGaussian, data_scale: float = 1.0, real: type = np.float64) -> md.GeneralizedLinearModel:
+    """A noisy square of 16 x 16 pixels on six lines, sites on pixels and differences."""
+    rng = np.random.default_rng(0)
+    shape = (16, 16)
+    X = md.cartesian([7, 8, 9, 6, 2, 12], shape)
+    image = np.zeros(shape, complex)
+    image[4:12, 4:12] = 1
+    y = X(image) + 0.05 * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
+    data = (data_scale * y).astype(np.result_type(real, np.complex64))
+    blocks = (
+        md.SiteBlock("pixels", md.Identity(shape), site),
+        md.SiteBlock("differences", md.FiniteDifferences(shape), site),
+    )
+    return md.GeneralizedLinearModel(X, data, 0.0025, blocks)
+
+
+def test_admm_on_cusps_does_not_take_a_useless_point_for_converged():
+    model = square(md.ExponentialPower(0.5, 1.0))
+    problem = md.MapEstimate().smoothed_problem(model, 0.0)
+    solver = md.ADMM(tolerance=1e-5, max_iterations=200)
+    u, convergence = solver(problem, model.back_projection())
+    best, _ = md.MapEstimate(1e-8, 9)(model)
+    assert value_at(problem, u) > 2 * value_at(problem, best)  # it is a useless point
+    assert convergence.status is md.Status.MAX_ITERATIONS
+    assert convergence.residual > solver.tolerance
+
+
+@pytest.mark.parametrize("inner", [md.ADMM(max_iterations=500), md.IRLS(max_iterations=500), md.LBFGS()])
+def test_without_smoothing_sites_with_cusps_end_where_a_continuation_ends(inner):
+    model = square(md.ExponentialPower(0.5, 1.0))
+    problem = md.MapEstimate().smoothed_problem(model, 0.0)
+    u, convergence = md.MapEstimate(0.0, inner=inner)(model)
+    reference, _ = md.MapEstimate(1e-8, 9)(model)
+    assert value_at(problem, u) < 1.02 * value_at(problem, reference)
+    assert convergence.status in (md.Status.CONVERGED, md.Status.STALLED)
+
+
+@pytest.mark.parametrize(
+    ("solver", "real"), [(md.LBFGS(1e-14, 3000), np.float64), (md.IRLS(1e-14, 300, solver_tolerance=1e-3), np.float32)]
+)
+def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):
+    """Tighter than the precision allows: converged only within the rounding of J, and that is true."""
+    problem = md.MapEstimate().smoothed_problem(square(md.Laplace(1.0), real=real), 1.0)
+    double = md.MapEstimate().smoothed_problem(square(md.Laplace(1.0)), 1.0)
+    u, convergence = solver(problem, problem.model.back_projection())
+    best, _ = md.IRLS(1e-14, 2000, solver_tolerance=1e-3)(double, double.model.back_projection())
+    lowest, size = value_at(double, best), problem.model.measurement.in_size
+    assert convergence.status in (md.Status.CONVERGED, md.Status.STALLED)
+    assert convergence.residual > 0
+    if convergence.converged:
+        excess = (value_at(double, u.astype(complex)) - lowest) / size
+        assert excess <= 50 * np.finfo(real).eps * abs(lowest) / size
+
+
+def test_the_status_of_a_stall_and_what_remains_where_j_stood_still():
+    rounding = rounding_of(3.0, -5.0, np.zeros(1, np.complex64))
+    assert rounding == pytest.approx(80 * np.finfo(np.float32).eps)
+    assert stalled_status(1e-3, 1e-2, 0.0) is md.Status.CONVERGED
+    assert stalled_status(1e-3, 1e-4, 1e-2) is md.Status.CONVERGED
+    assert stalled_status(1e-3, 1e-4, 1e-5) is md.Status.STALLED
+    assert stalled_status(np.nan, 1e-4, 1e-5) is md.Status.BREAKDOWN
+    excess = RemainingExcess(7.0)
+    assert excess.after(7.0) == np.inf
+    assert excess.after(7.0) == 0.0
+
+
+def test_admm_started_at_the_minimum_has_converged():
+    model = square(md.Laplace(1.0), data_scale=0.0)
+    u, convergence = md.ADMM()(md.MapEstimate().smoothed_problem(model, 0.0), model.back_projection())
+    assert convergence.converged and convergence.iterations <= 10
+    assert not u.any()
+    estimate = md.MapEstimate(0.0).estimate(model)
+    assert estimate.convergence.converged and not estimate.image.any()
+    assert estimate.gap is not None and estimate.gap.absolute == 0
+
+
+@pytest.mark.parametrize("smoothing", [1e-2, 0.0])
+def test_the_certificate_is_counted(smoothing):
+    model = square(md.Laplace(1.0))
+    method = md.MapEstimate(smoothing)
+    _, convergence = method(model)
+    estimate = method.estimate(model)
+    assert estimate.gap is not None and estimate.gap.matvecs > 0
+    extra = estimate.gap.matvecs if smoothing else 0  # without smoothing it is what ends the call as well
+    assert estimate.convergence.matvecs == convergence.matvecs + extra
+
+
+SIGMA2 = 0.04
+N = 7
+
+
+def proximal_step(block, penalty, rho, v):
+    odd = odd_part(block, SIGMA2, rho, v.real.dtype)
+    v = v if odd is None else v + odd
+    return v * shrinkage(block, penalty, SIGMA2, rho, block.site_power(v))
+
+
+@pytest.mark.parametrize(("z", "rho"), [(0.0, 1.0), (1e-6, 0.01), (0.1, 30.0), (5.0, 1.0)])
+@pytest.mark.parametrize(
+    "site",
+    [md.Laplace(0.7), md.Gaussian(0.7), md.Tilted(md.Laplace(0.7), 0.3), md.StudentT(3.0, 0.1)],
+    ids=lambda s: type(s).__name__,
+)
+def test_nothing_on_a_fine_grid_is_lower(site, rho, z):
+    block = md.SiteBlock("entries", md.Identity((N,), is_complex=False), site)
+    penalty = Smoothed(site, np.full(N, z))
+    v = np.linspace(-3, 3, N)
+    s = proximal_step(block, penalty, rho, v)
+
+    def objective(s: np.ndarray) -> np.ndarray:
+        odd = np.sqrt(SIGMA2) * np.asarray(site.shift) * s
+        return 0.5 * SIGMA2 * penalty.value(s**2 / SIGMA2) - odd + 0.5 * rho * (s - v) ** 2
+
+    grid = np.linspace(-8, 8, 4001)[:, None] * np.ones(N)
+    if isinstance(site, md.StudentT):  # several minima: only stationary
+        grid = s + np.linspace(-1e-4, 1e-4, 21)[:, None]
+    assert (objective(s) <= objective(grid).min(axis=0) + 1e-12 * np.abs(objective(s))).all()
+
+
+@pytest.mark.parametrize("z", [1e-8, 1e-3, 1.0])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_both_ways_to_a_rounded_threshold_agree(z, precision):
+    modulus = np.abs(np.random.default_rng(0).standard_normal(500)).astype(precision)
+    site = md.Laplace(2.0)
+    general = shrunken_moduli(Smoothed(site, np.asarray(z, dtype=precision)), SIGMA2, 0.5, modulus, 100)
+    level, epsilon = np.asarray(2.0 * np.sqrt(SIGMA2) / 0.5, precision), np.asarray(SIGMA2 * z, precision)
+    own = modulus * rounded_threshold(level, epsilon, modulus**2)
+    assert own.dtype == general.dtype == precision
+    np.testing.assert_allclose(own, general, rtol=0, atol=50 * np.finfo(precision).eps)
+
+
+def test_groups_share_one_factor_and_phases_stay():
+    B = md.FiniteDifferences((4, 3))
+    block = md.SiteBlock("differences", B, md.Laplace(1.0), (-3,))
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal(B.out_shape) + 1j * rng.standard_normal(B.out_shape)
+    s = proximal_step(block, Smoothed(block.potential, np.full(block.site_shape, 0.1)), 0.3, v)
+    factor = (s / v).real
+    np.testing.assert_allclose((s / v).imag, 0, atol=1e-15)
+    np.testing.assert_allclose(factor[0], factor[1])
+    assert ((factor > 0) & (factor < 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("unit", "level", "rounding"), [(1e-11, 0.4, 1e-4), (1.0, 2.0, 0.3), (1e-6, 1e-3, 1e-6), (1e14, 300.0, 30.0)]
+)
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_a_rounded_threshold_is_the_same_in_any_unit(unit, level, rounding, precision):
+    modulus = np.exp(3 * np.random.default_rng(0).standard_normal(700))
+    low, high = np.zeros(700), np.ones(700)
+    for _ in range(100):
+        share = (low + high) / 2
+        above = share * modulus * (1 + level / np.sqrt((share * modulus) ** 2 + rounding**2)) > modulus
+        low, high = np.where(above, low, share), np.where(above, share, high)
+    sizes = (np.asarray(value, precision) for value in (unit * level, (unit * rounding) ** 2))
+    found = rounded_threshold(*sizes, ((unit * modulus) ** 2).astype(precision))
+    np.testing.assert_allclose(found, share, rtol=0, atol=100 * np.finfo(precision).eps)
+
+
+def test_what_is_nothing_stays_nothing():
+    powers = np.array([0.0, 1e-38, np.finfo(np.float32).max], np.float32)
+    found = rounded_threshold(np.float32(0.5), np.float32(1e-4), powers)
+    assert np.isfinite(found).all() and (found * np.sqrt(powers))[0] == 0
+    np.testing.assert_allclose(found, [1 / 51, 1 / 51, 1], rtol=1e-5)

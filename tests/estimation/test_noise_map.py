@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from mri_design.estimation import least_squares, least_squares_noise, posterior_noise
+from mri_design import Status, least_squares, zero_filled
+from mri_design.estimation import least_squares_noise, posterior_noise
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
 from mri_design.operators import CartesianLines, CartesianSamples, Identity
 from mri_design.potentials import Laplace
 from mri_design.scan.simulation import simulate_coil_maps
-from mri_design.status import Convergence, Status
+from mri_design.status import Convergence
+from tests.estimation.problems import embedded
 
 GRID, VARIANCE = (24, 16), 0.25
 
@@ -94,3 +96,27 @@ def test_a_posterior_mean_has_less_noise_than_least_squares_and_that_of_dense_al
     assert np.sqrt(np.mean((found.std / exact - 1) ** 2)) < 0.07
     assert abs(np.mean(found.std / exact) - 1) < 0.01
     assert np.mean(found.std) < np.mean(least_squares_noise(model, 1e-3, rng).std)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_equals_the_dense_solution(damping, tiny_model, model_name):
+    """For more unknowns than data: the one of minimum norm."""
+    model = tiny_model(model_name)
+    np.testing.assert_array_equal(zero_filled(model), model.measurement.adjoint(model.data))
+    X, y = model.measurement.to_dense_real(), embedded(model.data, model.measurement.out_complex)
+    n = X.shape[1]
+    dense = np.linalg.lstsq(
+        np.vstack([X, np.sqrt(damping) * np.eye(n)]), np.concatenate([y, np.zeros(n)]), rcond=1e-10
+    )[0]
+    u, convergence = least_squares(model, damping=damping, tolerance=1e-10, max_iterations=500)
+    assert convergence.converged
+    np.testing.assert_allclose(embedded(u, model.measurement.in_complex), dense, atol=1e-7)
+
+
+def test_one_coil_is_zero_filling_and_several_take_iterations(tiny_model):
+    model = tiny_model("moduli")
+    u, convergence = least_squares(model)
+    np.testing.assert_allclose(u, zero_filled(model), atol=1e-12)
+    assert convergence.iterations == 1
+    _, convergence = least_squares(tiny_model("coils"), tolerance=1e-12, max_iterations=2)
+    assert convergence.status is Status.MAX_ITERATIONS

@@ -43,7 +43,6 @@ def test_an_image_so_far_from_its_mean_is_found_so_far(times: float) -> None:
     recipe = load_recipe("local").replacing("simulation", matrix=SIDE)
     one = prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
     held = hold_back(one, sorted({*range(12, 20), *range(1, SIDE, 3)}), recipe.inference.engine(), 0)
-    assert held is not None
     rng, rows = np.random.default_rng(5), list(held.held)
     sd = np.sqrt(one.noise_variance)
     found = []

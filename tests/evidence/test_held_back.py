@@ -175,7 +175,6 @@ def brain() -> MRSlice:
 def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> None:
     one, engine = brain(), LOCAL.inference.engine()
     without = hold_back(one, OF_BRAIN, engine, 3)
-    assert without is not None
     assert sorted([*without.known, *without.held]) == OF_BRAIN and set(without.held).isdisjoint(range(19, 29))
     assert without.signal == one.signal_level(OF_BRAIN)
     expected = engine.cut_short(2).infer(one.model(without.known, without.signal), np.random.default_rng(3))

@@ -6,6 +6,7 @@ import scipy.integrate
 import scipy.optimize
 
 import mri_design as md
+from mri_design import BernoulliResponse, GaussianResponse, PoissonResponse, asymptotic_information
 from mri_design.glm import FeasibleQueries, expected_gain, maximise_in_ball, minimise_in_ball
 from tests.slow_cases import slow_case
 
@@ -193,16 +194,6 @@ def test_nothing_in_the_ball_is_better(signs, slopes, rng):
                 assert sign * quadratic(c, slope, y) >= best - 1e-10 * (1 + abs(best))
 
 
-def test_the_multiplier_conditions_hold(rng):
-    c, w = np.sort(rng.random(8)), rng.standard_normal((20, 8))
-    R = rng.uniform(0.1, 3, 20)
-    y = maximise_in_ball(c, w, R)
-    multipliers = np.sum((2 * c * y + w) * y, axis=1) / (2 * R**2)
-    np.testing.assert_allclose(2 * c * y + w, 2 * multipliers[:, None] * y, atol=1e-9)
-    assert np.all(multipliers >= c.max() - 1e-9)
-    np.testing.assert_allclose(np.linalg.norm(y, axis=1), R, rtol=1e-12)
-
-
 def test_the_hard_case_fills_the_ball_along_the_top_eigenvector():
     c, w = np.array([1.0, 3.0]), np.array([[1.0, 0.0]])
     y = maximise_in_ball(c, w, np.array([2.0]))[0]
@@ -217,3 +208,45 @@ def test_an_interior_minimum_no_room_and_no_dimensions():
     np.testing.assert_allclose(inside, [[-0.5, 0.5]])
     assert not maximise_in_ball(np.ones(2), np.ones((1, 2)), np.zeros(1)).any()
     assert maximise_in_ball(np.ones(0), np.ones((3, 0)), np.ones(3)).shape == (3, 0)
+
+
+def test_known_values():
+    """Poisson counts, n = 20, e = 2, |theta| = 1: one point, and both ways' eigenvalues to all digits known."""
+    theta = np.ones(20) / np.sqrt(20)
+    best = asymptotic_information(PoissonResponse(), theta, 2.0)
+    np.testing.assert_allclose(best.support, [1.3037], atol=1e-4)
+    np.testing.assert_allclose([best.along, best.across], [6.259, 0.4459], rtol=1e-3)
+    sphere = asymptotic_information(PoissonResponse(), theta, 2.0, "sphere")
+    np.testing.assert_allclose([sphere.along, sphere.across], [0.2585, 0.2190], rtol=1e-3)
+    np.testing.assert_allclose(best.variances(4), [1 / (4 * best.along), 1 / (4 * best.across)])
+
+
+@pytest.mark.parametrize("response", [PoissonResponse(0.5), BernoulliResponse()], ids=["counts", "labels"])
+def test_the_sphere_is_what_random_queries_tell(response, rng):
+    theta = np.array([0.0, 1.2, 0.0, 0.5])
+    x = rng.standard_normal((400_000, 4))
+    x *= 1.5 / np.linalg.norm(x, axis=1)[:, None]
+    J = (x * response.fisher(x @ theta)[:, None]).T @ x / len(x)
+    found = asymptotic_information(response, theta, 1.5, "sphere")
+    unit = theta / np.linalg.norm(theta)
+    np.testing.assert_allclose(unit @ J @ unit, found.along, rtol=1e-2)
+    np.testing.assert_allclose((np.trace(J) - unit @ J @ unit) / 3, found.across, rtol=1e-2)
+
+
+@pytest.mark.parametrize("response", [PoissonResponse(), BernoulliResponse(), BernoulliResponse(3.0)])
+@pytest.mark.parametrize("power", [0.5, 2.0, 6.0])
+def test_no_query_is_more_sensitive_than_the_optimal_ones(response, power):
+    found = asymptotic_information(response, np.array([1.0, 0, 0, 0, 0]), power)
+    assert len(found.support) <= 2 and np.isclose(found.weights.sum(), 1)
+    assert -1e-9 < found.excess < 1e-6
+    x = np.linspace(-power, power, 777)
+    D = response.fisher(x)
+    assert np.all(D * (x**2 / found.along + (power**2 - x**2) / found.across) <= 5 * (1 + 1e-6))
+
+
+def test_gaussian_responses_gain_nothing_from_design():
+    best, sphere = (
+        asymptotic_information(GaussianResponse(0.5), np.ones(4), 2.0, how) for how in ("optimal", "sphere")
+    )
+    np.testing.assert_allclose([best.along, best.across], [2.0, 2.0], rtol=1e-4)  # e^2 / (n noise variance)
+    np.testing.assert_allclose([sphere.along, sphere.across], [2.0, 2.0], rtol=1e-6)

@@ -7,7 +7,8 @@ import pytest
 import scipy.stats
 
 import mri_design as md
-from mri_design.glm import CholeskyGaussian
+from mri_design import Dense
+from mri_design.glm import CholeskyGaussian, OpperArchambeau
 from mri_design.inference import Engine
 from mri_design.potentials.base import SMOOTH
 from tests.refusals import refused
@@ -107,34 +108,35 @@ class Smooth(Engine):
         return md.VariationalGaussian(md.Exact()).infer(model, rng, warm_start=warm_start, callback=callback)
 
 
-def test_what_an_engine_needs_is_refused_in_one_form_and_new_engines_are_named() -> None:
-    rng = np.random.default_rng(0)
-    with refused("block 'sites'"):
-        Smooth().infer(regression(md.Laplace(1.0)), rng)
-    with refused("block 'sites'"):
-        Smooth().infer(regression(Waiting(np.ones(6))), rng)
-    with refused("block 'sites'"):
-        md.DoubleLoop().infer(regression(Flatter(1.0)), rng)
-
-
 class Flatter(Rounded):
     offers = Rounded.offers - {"bound"}
 
 
-def test_sites_that_claim_too_much_or_too_little_are_refused() -> None:
-    class Cornered(md.Laplace):
-        offers = md.Laplace.offers | SMOOTH
+class Cornered(md.Laplace):
+    """Says that it has a curvature, and has none."""
 
-    for engine in (md.LaplacePropagation(), md.LaplaceFilter(), Smooth()):
-        with refused("block 'sites'"):
-            engine.infer(regression(Cornered(1.0)), np.random.default_rng(0))
+    offers = md.Laplace.offers | SMOOTH
 
-    class Silent(Rounded):
-        offers = md.SuperGaussian.offers
 
+class Silent(Rounded):
+    """Does not say that it has one."""
+
+    offers = md.SuperGaussian.offers
+
+
+@pytest.mark.parametrize(
+    ("engine", "site"),
+    [
+        (Smooth(), md.Laplace(1.0)),
+        (Smooth(), Waiting(np.ones(6))),
+        (md.DoubleLoop(), Flatter(1.0)),
+        *((engine, Cornered(1.0)) for engine in (md.LaplacePropagation(), md.LaplaceFilter(), Smooth())),
+        (md.LaplaceFilter(), Silent(1.0)),
+    ],
+)
+def test_sites_that_do_not_offer_what_an_engine_needs_are_refused(engine, site) -> None:
     with refused("block 'sites'"):
-        md.LaplaceFilter().infer(regression(Silent(1.0)), np.random.default_rng(0))
-    assert md.DoubleLoop(md.Exact()).infer(regression(Silent(1.0)), np.random.default_rng(0)).criterion
+        engine.infer(regression(site), np.random.default_rng(0))
 
 
 def test_a_new_likelihood_has_an_evidence() -> None:
@@ -155,3 +157,35 @@ def test_a_new_likelihood_has_an_evidence() -> None:
     assert evidence.kind == "lower_bound" and truth - 0.03 < evidence.value < truth
     for engine in (md.LaplacePropagation(), md.LaplaceFilter(), md.DecoupledGaussian(), CholeskyGaussian()):
         np.testing.assert_allclose(engine.infer(model, np.random.default_rng(0)).mean, posterior.mean, atol=0.3)
+
+
+ON_GAUSSIAN_SITES = [
+    md.DoubleLoop(md.Exact(), inner=md.IRLS(tolerance=1e-20), outer_iterations=5, tolerance=1e-8),
+    md.VariationalGaussian(md.Exact(), tolerance=1e-8),
+    md.DecoupledGaussian(),
+    md.LaplacePropagation(chunk_size=2),
+    md.LaplacePropagation(chunk_size=2, exact=("prior",)),
+    md.LaplaceFilter(),
+    CholeskyGaussian(),
+    OpperArchambeau(),
+]
+
+
+@pytest.mark.parametrize("engine", ON_GAUSSIAN_SITES, ids=lambda engine: type(engine).__name__)
+def test_gaussian_sites_make_every_engine_exact(engine) -> None:
+    """Mean, variances and, where there is one, the bound, for two blocks with offsets and a noise variance not one."""
+    rng = np.random.default_rng(11)
+    X, B, y, offset = rng.standard_normal((3, 4)), rng.standard_normal((6, 4)), rng.standard_normal(3), np.ones(6)
+    sites = md.SiteBlock("sites", Dense(B), md.Gaussian(1.7), offset=offset)
+    prior = md.SiteBlock("prior", Dense(np.eye(4)), md.Gaussian(0.3))
+    model = md.GeneralizedLinearModel(Dense(X), y, 0.5, (sites, prior))
+    A = X.T @ X + 1.7 * B.T @ B + 0.3 * np.eye(4)
+    mean = np.linalg.solve(A, X.T @ y + 1.7 * B.T @ offset)
+    found = engine.infer(model, np.random.default_rng(0))
+    assert found.convergence.converged
+    np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.image_variances, 0.5 * np.diag(np.linalg.inv(A)), rtol=1e-10)
+    least = np.sum((y - X @ mean) ** 2) + 1.7 * np.sum((B @ mean - offset) ** 2) + 0.3 * np.sum(mean**2)
+    evidence = 0.5 * (np.log(2 * np.pi * 0.5) - np.linalg.slogdet(A)[1] - least / 0.5)  # of 3 data in 4 unknowns
+    for phi in found.criterion[-1:]:
+        np.testing.assert_allclose(md.evidence_bound(model, phi), evidence, rtol=1e-10)

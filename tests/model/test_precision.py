@@ -4,9 +4,20 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design import CartesianLines, FiniteDifferences, Identity, Laplace, LinearOperator, SiteBlock, Wavelet
 from mri_design.krylov import conjugate_gradients
-from mri_design.model import PosteriorPrecision, Variances, circulant_inverse, phased_preconditioner
-from mri_design.operators import PhasedParts
+from mri_design.model import (
+    PosteriorPrecision,
+    RecentNoise,
+    Variances,
+    add_weighted_grams,
+    circulant_inverse,
+    phased_preconditioner,
+    pooled_products,
+)
+from mri_design.model import precision as module
+from mri_design.operators import GraphDifferences, PhasedParts
+from tests.operators.noise import noise
 from tests.slow_cases import slow_case
 
 Pi = tuple[np.ndarray, ...]
@@ -148,12 +159,6 @@ def test_deviations_reuse_the_draws_of_inference(made, wanted, given, tiny_model
         assert not np.any(deviations[made:] == 7 + 1j)
 
 
-def noise(shape: tuple[int, ...], is_complex: bool) -> np.ndarray:
-    rng = np.random.default_rng(1)
-    values = rng.standard_normal(shape)
-    return values + 1j * rng.standard_normal(shape) if is_complex else values
-
-
 @pytest.mark.parametrize(
     ("shape", "single", "is_complex"), [((6, 6), False, True), ((7, 5), True, True), ((8, 3), False, False)]
 )
@@ -169,7 +174,7 @@ def test_inverts_circulants(shape, single, is_complex):
 
     assert np.abs(kernel.imag).max() < 1e-15
     kernel = kernel.real
-    u = noise((3, *shape), is_complex)
+    u = noise((3, *shape), "D" if is_complex else "d", 1)
     if single:
         u = u.astype(np.complex64 if np.iscomplexobj(u) else np.float32)
     back = circulant_inverse(spectrum)(convolve(u))
@@ -226,3 +231,201 @@ def test_the_parts_have_circulants_of_their_own_where_sites_are_strong() -> None
     strong, weak = precision(1.0), precision(1e-5)
     assert phased_preconditioner(strong.measurement, strong.blocks, strong.site_precisions) is not None
     assert phased_preconditioner(weak.measurement, weak.blocks, weak.site_precisions) is None
+
+
+KEPT_SHAPE = (8, 6)
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Counted(FiniteDifferences):
+    """Counts how often it makes noise."""
+
+    made = 0
+
+    def shared_noise(self, rng, count, real):
+        self.made += 1
+        return super().shared_noise(rng, count, real)
+
+
+@pytest.mark.parametrize("numbers", [np.random.PCG64, np.random.MT19937])
+def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
+    kept, operator = RecentNoise(1 << 20), Counted(KEPT_SHAPE)
+    anew = np.random.Generator(numbers(3))
+    expected, following = operator.shared_noise(anew, 2, SINGLE), anew.standard_normal(4)
+    for _ in range(3):
+        rng = np.random.Generator(numbers(3))
+        np.testing.assert_array_equal(kept(operator, rng, 2, SINGLE), expected)
+        np.testing.assert_array_equal(rng.standard_normal(4), following)
+    assert operator.made == 2
+
+
+def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines_are_not():
+    kept = RecentNoise(1 << 20)
+    asked = [
+        (FiniteDifferences(KEPT_SHAPE), 0, 2, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 1, 2, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 0, 3, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 0, 2, DOUBLE),
+        (Identity(KEPT_SHAPE), 0, 2, SINGLE),
+        (CartesianLines([1, 2], KEPT_SHAPE), 0, 2, SINGLE),
+    ]
+    for _ in range(2):
+        for operator, seed, count, real in asked:
+            found = kept(operator, np.random.default_rng(seed), count, real)
+            expected = operator.shared_noise(np.random.default_rng(seed), count, real)
+            np.testing.assert_array_equal(found, expected)
+    kept = RecentNoise(1 << 20)
+    few, more = CartesianLines([1, 2], KEPT_SHAPE), CartesianLines([1, 2, 5], KEPT_SHAPE)
+    assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
+
+
+N = (9, 13)
+GRAPH = GraphDifferences(np.random.default_rng(0).integers(N[0] * N[1], size=(3, *N)))
+
+
+def images(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return tuple((rng.standard_normal(N) + 1j * rng.standard_normal(N)).astype(dtype) for _ in range(2))
+
+
+def behind(operator: LinearOperator, factors: np.ndarray | float) -> PhasedParts:
+    return PhasedParts(operator, np.exp(1j * np.linspace(0, 3, N[0] * N[1]).reshape(N)), factors)
+
+
+FACTORS = np.random.default_rng(2).uniform(0.5, 2, N)
+CASES = [
+    (operator, factors, axes)
+    for operator, groups in ((Identity(N), [()]), (FiniteDifferences(N), [(), (-3,)]), (GRAPH, [(), (-3,)]))
+    for axes in groups
+    for factors in (None, 1.5, FACTORS)
+]
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize(("operator", "factors", "axes"), CASES)
+def test_products_are_those_of_the_coefficients(operator, factors, axes, dtype):
+    a, b = images(dtype)
+    if factors is None:
+        block = SiteBlock("block", operator, Laplace(1.0), axes)
+    else:
+        block = SiteBlock("block", behind(operator, factors), Laplace(1.0), (-1, *(n - 1 for n in axes)))
+    s, d = block.analysis(a), block.analysis(b)
+    exact = 1e-5 if dtype is np.complex64 else 1e-12
+    for second, of_second in ((b, d), (a, s)):
+        ((cross, power),) = pooled_products([block], a, second)
+        assert cross.shape == power.shape == block.site_shape
+        assert cross.dtype == np.dtype(dtype).type(0).real.dtype
+        wanted = block.pooled(np.real(np.conj(s) * of_second))
+        np.testing.assert_allclose(cross, wanted, atol=exact * np.abs(wanted).max())
+        np.testing.assert_allclose(power, block.site_power(of_second), rtol=10 * exact, atol=exact)
+
+
+def test_blocks_whose_coefficients_have_to_be_made_are_named():
+    a, b = images(np.complex128)
+    apart = SiteBlock("apart", behind(Identity(N), 1.5), Laplace(1.0))
+    wavelet = SiteBlock("wavelet", Wavelet((8, 8), "db2", 1), Laplace(1.0))
+    known = SiteBlock("known", Identity(N), Laplace(1.0))
+    found = pooled_products([apart, wavelet, known], a, b)
+    assert found[0] is None and found[1] is None and found[2] is not None
+    real = SiteBlock("real", Identity(N, is_complex=False), Laplace(1.0))
+    assert pooled_products([real], a.real.copy(), b.real.copy()) == (None,)
+
+
+def test_weights_before_the_adjoint_are_those_of_the_parts():
+    rng = np.random.default_rng(3)
+    for operator in (Identity(N), FiniteDifferences(N), GRAPH):
+        parts = behind(operator, FACTORS)
+        v = rng.standard_normal((2, *parts.out_shape))
+        for weights in (rng.uniform(1, 2, parts.out_shape), rng.uniform(1, 2, (*parts.out_shape[:-1], 1))):
+            np.testing.assert_allclose(parts.weighted_adjoint(weights, v), parts.adjoint(weights * v), atol=1e-12)
+
+
+def numbers(shape, dtype, seed):
+    return noise(shape, "D", seed).astype(dtype)
+
+
+def plain(operators, weights, u):
+    return sum(a.adjoint(w * a(u)) for a, w in zip(operators, weights, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "batch", "chunk"),
+    [
+        ("f", (8, 8), (5,), 3000),
+        ("d", (33, 70), (), 1),
+        ("F", (2, 2), (2, 3), 1 << 19),
+        ("F", (33, 70), (5,), 3000),
+        ("D", (16, 9), (5,), 3000),
+        ("D", (8, 8), (2, 3), 1 << 19),
+    ],
+    ids=str,
+)
+def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chunk, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    complex_ = dtype in "FD"
+    u = numbers((*batch, *shape), np.complex128, 1)
+    u = u if complex_ else u.real
+    options = {"is_complex": complex_}
+    blocks = [FiniteDifferences(shape, **options), Wavelet(shape, "db2", 1, **options), Identity(shape, **options)]
+    weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    weights[0] = weights[0][:1]  # shared by both directions
+    for order in ([0, 1, 2], [2, 0], [2, 1], [0], []):
+        operators, chosen = [blocks[k] for k in order], [weights[k] for k in order]
+        single = np.ascontiguousarray(u).astype(dtype)
+        total, before = np.ones(single.shape, dtype), single.copy()
+        add_weighted_grams(operators, chosen, single, total)
+        expected = 1 + plain(operators, chosen, u)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype in "fF" else 1e-13) * scale)
+        np.testing.assert_array_equal(single, before)
+
+
+def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
+    shape, u = (6, 8), numbers((3, 6, 8), complex, 2)
+    blocks = [Identity(shape), FiniteDifferences(shape)]
+    weights = [np.exp(numbers((3, *a.out_shape), complex, 3).real) for a in blocks]
+    total = np.zeros_like(u)
+    add_weighted_grams(blocks, weights, u, total)
+    np.testing.assert_allclose(total, plain(blocks, weights, u), atol=1e-12)
+    backwards, total = u[:, ::-1], np.zeros_like(u)
+    weights = [w[0] for w in weights]
+    add_weighted_grams(blocks, weights, backwards, total)
+    np.testing.assert_allclose(total, plain(blocks, weights, backwards), atol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "shape", "chunk"), [("F", (16, 10), 1), ("D", (8, 8), 1 << 19)], ids=str)
+def test_parts_apart_in_one_phase_beside_plain_moduli(dtype, shape, chunk, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    u = numbers((3, *shape), dtype, 1)
+    turns = [np.exp(1j * numbers(shape, complex, k).real) for k in (2, 3)]
+    inner = [FiniteDifferences(shape), Wavelet(shape, "db2", 1), Identity(shape)]
+    blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(Identity(shape), turns[1])]
+    weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    weights[0] = weights[0][:1]
+    for order in ([0, 1, 2], [2, 0], [0], [1], [2], [3, 0, 5, 2], [6, 2, 0], [4, 6, 1]):
+        operators, chosen = [blocks[k] for k in order], [weights[k] for k in order]
+        total = np.ones(u.shape, dtype)
+        add_weighted_grams(operators, chosen, u, total)
+        expected = 1 + plain(operators, chosen, u.astype(complex))
+        np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("dtype", "phased"), [("F", False), ("D", True)])
+def test_a_graph_takes_eight_images_together_however_large_they_are(dtype, phased, monkeypatch):
+    """Its kernel walks the edges once for all of them."""
+    shape, monkeyed = (12, 10), GraphDifferences._add
+    neighbours = np.random.default_rng(0).integers(0, 120, (3, *shape))
+    graph = GraphDifferences(np.where(neighbours == np.arange(120).reshape(shape), (neighbours + 1) % 120, neighbours))
+    blocks = [graph, FiniteDifferences(shape)]
+    if phased:
+        turn = np.exp(1j * numbers(shape, complex, 2).real)
+        blocks = [PhasedParts(block, turn) for block in blocks]
+    weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    u, taken = numbers((19, *shape), dtype, 1), []
+    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(GraphDifferences, "_add", lambda self, w, u, t: (taken.append(len(u)), monkeyed(self, w, u, t)))
+    total = np.zeros_like(u)
+    add_weighted_grams(blocks, weights, u, total)
+    assert taken == [8, 8, 3]
+    expected = plain(blocks, weights, u.astype(complex))
+    np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())

@@ -139,26 +139,3 @@ def draw() -> Callable[..., np.ndarray]:
 def coil_lines() -> Callable[..., md.CartesianLines]:
     """(shape, coils) -> lines seen by random coils, in double precision."""
     return lambda shape, coils: md.cartesian(lines_of(shape), shape, maps_of(shape, np.float64, coils))
-
-
-@pytest.fixture(scope="session")
-def random_maps():
-    """(shape) -> three random coil maps."""
-
-    def build(shape: tuple[int, int]) -> np.ndarray:
-        rng = np.random.default_rng(3)
-        return rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
-
-    return build
-
-
-@pytest.fixture(scope="session")
-def spokes():
-    """(count, n) -> spokes over half a turn of an n x n grid, two samples a cycle."""
-
-    def build(count: int, n: int) -> np.ndarray:
-        radius = np.arange(-n, n) / 2
-        angles = np.pi * np.arange(count) / count
-        return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
-
-    return build

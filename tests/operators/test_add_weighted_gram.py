@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
-from mri_design.operators import GraphDifferences, ScalarOperator
+from mri_design.operators import GraphDifferences, PhasedParts, RealAndImaginary, ScalarOperator
 from tests.operators.noise import noise
 
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}
 SHAPES = [(1, 1), (2, 2), (3, 5), (8, 8), (16, 9), (9, 40), (33, 70)]
 
 
+def neighbours(shape: tuple[int, int], count: int = 4) -> np.ndarray:
+    """Any pixels: some chosen often, some never, some by themselves."""
+    return np.random.default_rng(2).integers(0, shape[0] * shape[1], (count, *shape))
+
+
 def graph(shape: tuple[int, int], **more) -> GraphDifferences:
-    """Edges between any pixels: some chosen often, some never, some by themselves."""
-    neighbours = np.random.default_rng(2).integers(0, shape[0] * shape[1], (4, *shape))
-    return GraphDifferences(neighbours, **more)
+    return GraphDifferences(neighbours(shape), **more)
 
 
 KINDS: dict[str, Callable[..., LinearOperator]] = {
@@ -75,3 +78,109 @@ def test_sums_have_the_same_bits_alone_in_a_batch_and_every_time():
             assert all(
                 (operator.weighted_gram(weights, one) == image).all() for one, image in zip(u, together, strict=True)
             )
+
+
+def textbook(shape: tuple[int, int]) -> np.ndarray:
+    size = shape[0] * shape[1]
+    flat = neighbours(shape).reshape(-1, size)
+    return np.concatenate([np.eye(size) - np.eye(size)[row] for row in flat])
+
+
+@pytest.mark.parametrize("shape", SHAPES[:5], ids=str)
+def test_rows_are_those_of_the_textbook(shape):
+    np.testing.assert_array_equal(GraphDifferences(neighbours(shape)).to_dense(), textbook(shape))
+
+
+@pytest.mark.parametrize("dtype", "FD")
+@pytest.mark.parametrize("batch", [(), (1,), (3,), (9,)], ids=str)
+def test_parts_may_have_weights_of_their_own(dtype, batch):
+    u, total = noise((*batch, 9, 8), dtype, 1), np.zeros((*batch, 9, 8), dtype)
+    weights = np.random.default_rng(4).uniform(0.1, 2, (4, 9, 8, 2)).astype(u.real.dtype)
+    GraphDifferences(neighbours((9, 8))).add_weighted_parts(weights, u, total)
+    for part, of_total, of_u in ((0, total.real, u.real), (1, total.imag, u.imag)):
+        real = GraphDifferences(neighbours((9, 8)), is_complex=False)
+        expected = real.weighted_gram(weights[..., part], np.ascontiguousarray(of_u))
+        np.testing.assert_allclose(of_total, expected, atol=ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (8, 5)], ids=str)
+def test_powers_of_rows_under_a_circulant_are_those_of_dense_matrices(shape):
+    """diag(A P A^H), for shifted filters and for edges alike."""
+    spectrum = np.random.default_rng(5).uniform(0.5, 2, shape)
+    fourier = np.kron(*(np.fft.fft(np.eye(n), norm="ortho") for n in shape))
+    P = fourier.conj().T @ (spectrum.reshape(-1, 1) * fourier)
+    for operator in (GraphDifferences(neighbours(shape)), Identity(shape), FiniteDifferences(shape)):
+        A = operator.to_dense()
+        expected = np.einsum("ij,jk,ik->i", A, P, A.conj()).real
+        np.testing.assert_allclose(operator.row_powers(spectrum).ravel(), expected, atol=1e-12)
+    assert (Identity(shape) + Identity(shape)).row_powers(spectrum) is None
+    assert Wavelet((8, 8), "haar", 1).row_powers(np.ones((8, 8))).shape == (8, 8)
+
+
+PHASED_KINDS = {
+    "pixels": Identity,
+    "differences": FiniteDifferences,
+    "wavelet": lambda shape: Wavelet(shape, "db2", 1),
+}
+
+
+def rotation_of(shape, seed=0):
+    return np.exp(1j * np.random.default_rng(seed).uniform(-3, 3, shape))
+
+
+@pytest.mark.parametrize("kind", PHASED_KINDS)
+@pytest.mark.parametrize("shape", [(2, 2), (6, 5), (8, 12)], ids=str)
+def test_it_is_parts_after_analysis_after_turning_back(kind, shape):
+    inner, rotation = PHASED_KINDS[kind](shape), rotation_of(shape)
+    operator = PhasedParts(inner, rotation)
+    u = noise((3, *shape), "D", 1)
+    expected = RealAndImaginary(inner.out_shape)(inner(np.conj(rotation) * u))
+    np.testing.assert_allclose(operator(u), expected, atol=1e-12)
+    v = noise((3, *operator.out_shape), "d", 2)
+    np.testing.assert_allclose(np.sum(operator(u) * v), np.sum(np.conj(u) * operator.adjoint(v)).real, rtol=1e-10)
+    assert not operator.complex_linear and not operator.out_complex
+
+
+@pytest.mark.parametrize("dtype", "FD")
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 5), (8, 8), (9, 40), (33, 70)], ids=str)
+@pytest.mark.parametrize("with_pixels", [False, True])
+def test_compiled_differences_with_weights_of_parts_against_the_general_way(dtype, shape, with_pixels):
+    u, total = noise((2, *shape), dtype, 1), noise((2, *shape), dtype, 2)
+    real = u.real.dtype
+    slopes = np.exp(noise((2, *shape, 2), "d", 3)).astype(real)
+    pixels = np.exp(noise((*shape, 2), "d", 4)).astype(real) if with_pixels else None
+    inner = FiniteDifferences(shape)
+    parts = RealAndImaginary(inner.out_shape)
+    expected = total + inner.adjoint(parts.adjoint(slopes * parts(inner(u))))
+    if pixels is not None:
+        on_pixels = RealAndImaginary(shape)
+        expected = expected + on_pixels.adjoint(pixels * on_pixels(u))
+    before = u.copy()
+    inner.add_weighted_parts(slopes, u, total, pixels)
+    np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())
+    np.testing.assert_array_equal(u, before)
+
+
+def test_spectra():
+    shape, rotation = (8, 6), rotation_of((8, 6))
+    weights = np.exp(noise((*shape, 2), "d", 1))
+    dense = PhasedParts(Identity(shape), rotation)
+    np.testing.assert_allclose(dense.circulant_spectrum(weights), np.full(shape, weights.mean()), rtol=1e-12)
+    np.testing.assert_allclose(dense.gram_spectrum(), np.ones(shape))
+    slopes = PhasedParts(FiniteDifferences(shape), rotation)
+    assert slopes.gram_spectrum() is None  # the phase does not commute with differences
+    assert slopes.circulant_spectrum().shape == shape
+
+
+@pytest.mark.parametrize("kind", PHASED_KINDS)
+@pytest.mark.parametrize("imaginary", [1.0, 3.0, "varied"])
+def test_no_eigenvalue_of_the_gram_matrix_is_below_the_floor(kind, imaginary):
+    shape = (4, 6)
+    inner = PHASED_KINDS[kind](shape)
+    if imaginary == "varied":
+        imaginary = np.random.default_rng(1).uniform(0.5, 2, inner.out_shape)
+    operator = PhasedParts(inner, rotation_of(shape), imaginary)
+    rows = operator.to_dense_real()
+    least = np.linalg.eigvalsh(rows.T @ rows)[0]
+    assert operator.gram_floor() <= least + 1e-9
+    assert (operator.gram_floor() > 0) == (kind != "differences")  # which do not see a constant image

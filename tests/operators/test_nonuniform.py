@@ -16,13 +16,23 @@ def images(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
 
 
+def random_maps(shape: tuple[int, int]) -> np.ndarray:
+    return images((3, *shape), 3)
+
+
+def spokes(count: int, n: int) -> np.ndarray:
+    """Spokes over half a turn of an n x n grid, two samples a cycle."""
+    radius, angles = np.arange(-n, n) / 2, np.pi * np.arange(count) / count
+    return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
+
+
 def points(shape: tuple[int, int], count: int = 40) -> np.ndarray:
     return np.random.default_rng(1).uniform(-0.5, 0.5, (count, 2)) * shape
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("coils", [False, True])
-def test_whole_numbers_are_the_samples_of_the_grid(shape, coils, random_maps):
+def test_whole_numbers_are_the_samples_of_the_grid(shape, coils):
     mask = np.random.default_rng(2).random(shape) < 0.5
     maps = random_maps(shape) if coils else None
     on_grid = NonUniformFourier(np.argwhere(mask) - np.array(shape) // 2, shape, maps)
@@ -34,7 +44,7 @@ def test_whole_numbers_are_the_samples_of_the_grid(shape, coils, random_maps):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_each_sample_is_the_sum_over_pixels(shape, random_maps):
+def test_each_sample_is_the_sum_over_pixels(shape):
     k, maps, u = points(shape), random_maps(shape), images(shape)
     y, x = (np.arange(n) - n // 2 for n in shape)
     waves = [np.exp(-2j * np.pi * (a * y[:, None] / shape[0] + b * x / shape[1])) for a, b in k]
@@ -42,7 +52,7 @@ def test_each_sample_is_the_sum_over_pixels(shape, random_maps):
     np.testing.assert_allclose(NonUniformFourier(k, shape, maps)(u), expected, atol=1e-11)
 
 
-def test_single_precision_is_accurate_to_one_in_ten_thousand(random_maps):
+def test_single_precision_is_accurate_to_one_in_ten_thousand():
     shape, u = (16, 12), images((16, 12))
     maps = random_maps(shape)
     X, Y = (NonUniformFourier(points(shape), shape, maps.astype(kind)) for kind in (np.complex64, np.complex128))
@@ -58,7 +68,7 @@ def test_single_precision_is_accurate_to_one_in_ten_thousand(random_maps):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("coils", [False, True])
-def test_weighted_gram_operators_and_their_circulants(shape, coils, random_maps):
+def test_weighted_gram_operators_and_their_circulants(shape, coils):
     X = NonUniformFourier(points(shape), shape, random_maps(shape) if coils else None)
     full = np.random.default_rng(4).uniform(0.1, 3, X.out_shape)
     u, fourier = images(shape), np.kron(*(np.fft.fft(np.eye(n), norm="ortho") for n in shape))
@@ -80,7 +90,7 @@ def test_samples_keep_their_noise_when_others_are_added():
     assert rngs[0].random() == rngs[1].random()
 
 
-def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram(random_maps):
+def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram():
     X = NonUniformFourier(points((4, 3)), (4, 3), random_maps((4, 3)))
     noise = X.unit_noise(np.random.default_rng(6), 8000, np.dtype(np.float64))
     np.testing.assert_allclose([noise.real.var(), noise.imag.var()], 1, rtol=0.02)
@@ -104,7 +114,7 @@ def test_samples_that_come_twice_share_their_weight():
     np.testing.assert_allclose(weights[:20] + weights[64:], 1, rtol=1e-4)
 
 
-def test_along_spokes_weights_grow_with_the_distance_from_the_centre(spokes):
+def test_along_spokes_weights_grow_with_the_distance_from_the_centre():
     count, n = 48, 24
     k = spokes(count, n)
     weights, radius = density_weights(k, (n, n)), np.linalg.norm(k, axis=1)
@@ -114,7 +124,7 @@ def test_along_spokes_weights_grow_with_the_distance_from_the_centre(spokes):
     assert weights[radius == 0].max() < area.min() / 5
 
 
-def test_the_weighted_adjoint_shows_the_image(spokes):
+def test_the_weighted_adjoint_shows_the_image():
     n = 24
     k = spokes(48, n)
     X = NonUniformFourier(k, (n, n))

@@ -9,7 +9,7 @@ import mri_design as md
 from mri_design.model import PosteriorPrecision, least_memory
 from mri_design.operators import CartesianSamples, GraphDifferences, PhasedParts
 from mri_design.variances import CirculantControl, ColumnControl, PhasedControl
-from tests.variances.running import run, run_on, together
+from tests.variances.running import run, run_on, scan_like, together
 
 
 def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
@@ -29,7 +29,7 @@ def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
 
 
 @pytest.mark.parametrize("prior", ["differences", "db2"])
-def test_few_samples_and_few_products_come_within_two_percent(prior, scan_like):
+def test_few_samples_and_few_products_come_within_two_percent(prior):
     model, pi = scan_like([*range(9, 15), 1, 4, 6, 18, 21], (24, 24), prior)
     exact = together(run_on(md.Exact(), model, pi).values)
     few = [run_on(md.ControlVariate(8, tolerance=0.1), model, pi, seed) for seed in range(3)]

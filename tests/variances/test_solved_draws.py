@@ -10,7 +10,7 @@ import pytest
 import mri_design as md
 from mri_design.model import PosteriorPrecision
 from mri_design.variances import SolvedDraws, VarianceEstimator
-from tests.variances.running import run, together
+from tests.variances.running import run, scan_like, together
 
 SHAPE = (20, 20)
 LINES = [*range(7, 13), 1, 4, 16, 18]
@@ -27,31 +27,20 @@ LOOSE = {name: CASES[name] for name in ("circulant", "circulant, wavelets", "no 
 }
 
 
-@pytest.fixture(scope="module")
-def case_of(scan_like) -> Callable[..., PosteriorPrecision]:
-    """(prior, coils) -> a precision."""
-
-    @cache
-    def build(prior: str, coils: int) -> PosteriorPrecision:
-        model, pi = scan_like(LINES, SHAPE, prior, coils)
-        return PosteriorPrecision(model.measurement, model.blocks, pi)
-
-    return build
+@cache
+def case_of(prior: str, coils: int) -> PosteriorPrecision:
+    model, pi = scan_like(LINES, SHAPE, prior, coils)
+    return PosteriorPrecision(model.measurement, model.blocks, pi)
 
 
-@pytest.fixture(scope="module")
-def exact_of(case_of) -> Callable[[str, int], np.ndarray]:
-    """(prior, coils) -> exact z of all coefficients."""
-
-    @cache
-    def solve(prior: str, coils: int) -> np.ndarray:
-        return together(run(md.Exact(), case_of(prior, coils)).values)
-
-    return solve
+@cache
+def exact_of(prior: str, coils: int) -> np.ndarray:
+    """Exact z of all coefficients."""
+    return together(run(md.Exact(), case_of(prior, coils)).values)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_stated_bias_is_one_to_eight_times_the_true_one(name, case_of):
+def test_the_stated_bias_is_one_to_eight_times_the_true_one(name):
     """In root mean square, and above it for nearly every coefficient, against the same draws solved tightly."""
     estimator, prior, coils = CASES[name]
     estimator = replace(estimator, extrapolated=False)
@@ -68,7 +57,7 @@ def test_the_stated_bias_is_one_to_eight_times_the_true_one(name, case_of):
 
 
 @pytest.mark.parametrize("name", LOOSE)
-def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name, case_of, exact_of):
+def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name):
     estimator, prior, coils = LOOSE[name]
     made = run(replace(estimator, samples=768), case_of(prior, coils))
     error = np.abs(together(made.values) - exact_of(prior, coils))
@@ -76,7 +65,7 @@ def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name, case_of,
     assert np.mean(error <= 3 * together(made.std_error) + together(made.bias)) > 0.97
 
 
-def test_a_warm_start_leaves_a_bias_that_is_stated_as_well(case_of):
+def test_a_warm_start_leaves_a_bias_that_is_stated_as_well():
     """From the draws of a nearby precision few iterations are needed, and some of the bias is that of the start."""
     precision = case_of("db2", 1)
     analyses = [b.analysis for b in precision.blocks]
@@ -93,7 +82,7 @@ def test_a_warm_start_leaves_a_bias_that_is_stated_as_well(case_of):
     assert 1 < np.sqrt(np.mean((stated / tight_z) ** 2) / np.mean((bias / tight_z) ** 2)) < 6
 
 
-def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
+def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else():
     precision = case_of("differences", 1)
     for estimator in (md.ControlVariate(), md.MonteCarlo(), md.ControlVariate(control="none")):
         draws = estimator(precision, (), np.random.default_rng(3), np.zeros(SHAPE, complex))
@@ -111,7 +100,7 @@ def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else(case_of):
     ("name", "tolerance"),
     [("circulant", 0.03), ("circulant, wavelets", 0.1), ("columns, wavelets", 0.3)],
 )
-def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(name, tolerance, case_of):
+def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(name, tolerance):
     """Half for the sum over coefficients, 0.6 for single ones, against the same draws solved tightly."""
     estimator, prior, coils = CASES[name]
     case, estimator = case_of(prior, coils), replace(estimator, samples=64, tolerance=tolerance, with_bias=False)
@@ -124,7 +113,7 @@ def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(na
     assert np.mean((left / tight) ** 2) < 0.6**2 * np.mean((whole / tight) ** 2)
 
 
-def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(case_of, monkeypatch):
+def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(monkeypatch):
     case = case_of("differences", 4)
     columns = run(md.ControlVariate(), case)
     assert columns.kind == "exact" and not together(columns.bias).any()
