@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import isnan
 
@@ -17,13 +16,14 @@ from mri_design.calibration.espirit import espirit
 from mri_design.experiment import load_input
 from mri_design.operators import to_image
 from mri_design.scan import calibration_lines, explained_by_maps
+from tests.calibration.scenes import truth
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 
 @pytest.mark.parametrize(("shape", "coils", "width", "kernel"), [((40, 33), 5, 24, 6), ((25, 32), 3, 12, 4)])
 def test_maps_are_those_of_the_images_of_all_kernels(
-    truth: Callable, shape: tuple[int, int], coils: int, width: int, kernel: int, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, int], coils: int, width: int, kernel: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kspace = truth(*shape, coils).scan(0.01).kspace[0]
     wanted = EspiritCalib(kspace, calib_width=width, kernel_width=kernel, crop=0, show_pbar=False).run()
@@ -47,7 +47,7 @@ def maps_of(data: KSpaceData, **settings: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("ny", "nx", "coils"), [(64, 64, 6), (63, 65, 4)])
-def test_maps_of_smooth_coils(truth: Callable, ny: int, nx: int, coils: int) -> None:
+def test_maps_of_smooth_coils(ny: int, nx: int, coils: int) -> None:
     scene = truth(ny, nx, coils)
     maps = maps_of(scene.scan(0.005))[0]
     np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1, atol=1e-5)
@@ -57,7 +57,7 @@ def test_maps_of_smooth_coils(truth: Callable, ny: int, nx: int, coils: int) -> 
 
 
 @pytest.mark.parametrize("lines", [8, 16])
-def test_few_lines_of_an_undersampled_scan_suffice(truth: Callable, lines: int) -> None:
+def test_few_lines_of_an_undersampled_scan_suffice(lines: int) -> None:
     scene = truth(64, 64, 6)
     data = with_centre(scene.scan(0.005), 32 - lines // 2, 31 + lines // 2)
     assert calibration_lines(data) == lines + 1  # the comb adds the line after an even block
@@ -69,7 +69,7 @@ def test_few_lines_of_an_undersampled_scan_suffice(truth: Callable, lines: int) 
     np.testing.assert_allclose(maps_of(replace(data, kspace=rest), lines=lines), maps_of(data, lines=lines), atol=2e-3)
 
 
-def test_the_phase_conventions(truth: Callable) -> None:
+def test_the_phase_conventions() -> None:
     scene = truth(64, 64, 6)
     data = scene.scan(0.005)
     strong = np.abs(scene.image) > 0.5
@@ -85,7 +85,7 @@ def test_the_phase_conventions(truth: Callable) -> None:
     assert np.linalg.norm(combined.imag[strong]) < 0.1 * np.linalg.norm(combined[strong])
 
 
-def test_maps_are_smooth_and_the_same_in_every_run_and_unit(truth: Callable) -> None:
+def test_maps_are_smooth_and_the_same_in_every_run_and_unit() -> None:
     scene = truth(64, 64, 6)
     data = scene.scan(0.005)
     maps = maps_of(data)
@@ -97,7 +97,7 @@ def test_maps_are_smooth_and_the_same_in_every_run_and_unit(truth: Callable) -> 
         assert np.abs(np.diff(maps[0], axis=axis))[:, both].max() < 0.2
 
 
-def test_a_dead_first_coil_an_empty_slice_and_a_single_coil_have_maps(truth: Callable) -> None:
+def test_a_dead_first_coil_an_empty_slice_and_a_single_coil_have_maps() -> None:
     data = truth(64, 64, 4).scan(0.005)
     kspace = np.concatenate([data.kspace, np.zeros_like(data.kspace)])
     kspace[:, 0] = 0
@@ -111,11 +111,11 @@ def test_a_dead_first_coil_an_empty_slice_and_a_single_coil_have_maps(truth: Cal
 
 
 @pytest.mark.parametrize(("first", "last", "count"), [(29, 35, 9), (29, 34, 6), (30, 60, 5), (0, 63, 64), (40, 50, 1)])
-def test_the_block_around_the_centre_is_counted(truth: Callable, first: int, last: int, count: int) -> None:
+def test_the_block_around_the_centre_is_counted(first: int, last: int, count: int) -> None:
     assert calibration_lines(with_centre(truth(64, 64, 1).scan(0.01), first, last)) == count
 
 
-def test_too_small_a_centre_and_senseless_settings_are_refused(truth: Callable) -> None:
+def test_too_small_a_centre_and_senseless_settings_are_refused() -> None:
     whole = truth(64, 64, 4).scan(0.005)
     few = with_centre(whole, 30, 34)
     for scan, settings, field in (
@@ -127,7 +127,7 @@ def test_too_small_a_centre_and_senseless_settings_are_refused(truth: Callable) 
             estimate_coil_maps(scan, **settings)
 
 
-def test_the_combined_image_is_the_object(truth: Callable) -> None:
+def test_the_combined_image_is_the_object() -> None:
     scene = truth(64, 64, 6)
     data = scene.scan(0.01)
     exact = coil_combined(replace(data, coil_maps=scene.maps[np.newaxis].astype(np.complex64)))[0]
@@ -139,7 +139,7 @@ def test_the_combined_image_is_the_object(truth: Callable) -> None:
     assert np.linalg.norm(difference[scene.inside]) < 0.03 * np.linalg.norm(scene.image)
 
 
-def test_missing_lines_are_refused_but_zero_filled_edges_are_not(truth: Callable) -> None:
+def test_missing_lines_are_refused_but_zero_filled_edges_are_not() -> None:
     data = truth(64, 64, 1).scan(0.01)
     measured = data.measured.copy()
     measured[[0, 1, 63]] = False

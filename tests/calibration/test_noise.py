@@ -15,6 +15,7 @@ from mri_design.calibration.noise import BESIDE, ENDS, IMAGE_AIR, OBJECT_BESIDE,
 from mri_design.experiment import load_scan
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import NOISE_FROM, measure_noise, readout_positions, with_volume_noise
+from tests.calibration.scenes import textured, truth
 from tests.refusals import refused
 
 
@@ -42,21 +43,21 @@ def centre_alone(count: int) -> Callable[[int], np.ndarray]:
         ((128, 128), 6, 0.01, centre_alone(24), 1, 0.1),
     ],
 )
-def test_white_noise_is_measured_without_bias(truth: Callable, shape, coils, noise, lines, seeds, within) -> None:
+def test_white_noise_is_measured_without_bias(shape, coils, noise, lines, seeds, within) -> None:
     scene = truth(*shape, coils)
     found = [estimate_noise_variance(without_lines(scene.scan(noise, seed), lines(seed))) for seed in range(seeds)]
     assert np.mean(found) == pytest.approx(noise**2, rel=within)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
-def test_the_estimate_follows_the_units(truth: Callable, scale: float) -> None:
+def test_the_estimate_follows_the_units(scale: float) -> None:
     data = truth(64, 64, 2).scan(0.05)
     scaled = replace(data, kspace=data.kspace * np.float32(scale))
     expected = estimate_noise_variance(data) * float(np.float32(scale)) ** 2
     assert estimate_noise_variance(scaled) == pytest.approx(expected, rel=1e-4)
 
 
-def test_zero_filled_lines_and_readouts_do_not_count_as_noise(truth: Callable) -> None:
+def test_zero_filled_lines_and_readouts_do_not_count_as_noise() -> None:
     data = truth(128, 128, 1).scan(0.05)
     keep = np.ones(128, dtype=bool)
     keep[:10] = keep[-20:] = False
@@ -66,7 +67,7 @@ def test_zero_filled_lines_and_readouts_do_not_count_as_noise(truth: Callable) -
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_a_filter_along_the_phase_encode_is_seen(truth: Callable, sampled: bool) -> None:
+def test_a_filter_along_the_phase_encode_is_seen(sampled: bool) -> None:
     """Noise three times quieter at high ky: the image's background has the mean variance, not the corners'."""
     profile = np.interp(np.abs(np.arange(128) - 64), [0, 40, 64], [1, 1 / 3, 1 / 3])
     data = truth(128, 128, 1).scan(0.05)
@@ -88,7 +89,7 @@ def quarter(data: KSpaceData, seed: int) -> KSpaceData:
 
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("ends", [(12, 84), (0, 84), (12, 96)])
-def test_signal_in_the_outermost_samples_is_no_noise(textured: Callable, ends: tuple[int, int], sampled: bool) -> None:
+def test_signal_in_the_outermost_samples_is_no_noise(ends: tuple[int, int], sampled: bool) -> None:
     """A scan of low resolution: the corners are four times louder than noise and more, and fall off."""
     data = textured(96, ends, 1.5, 0.01, 0)
     found = measure_noise(quarter(data, 0) if sampled else data)
@@ -97,7 +98,7 @@ def test_signal_in_the_outermost_samples_is_no_noise(textured: Callable, ends: t
 
 
 @pytest.mark.parametrize("noise", [0.001, 0.01])
-def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(textured: Callable, noise: float) -> None:
+def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(noise: float) -> None:
     """Its profiles hold no air: on the outer lines there is less of it than on most."""
     data = textured(96, (0, 96), 2, noise, 0)
     found, profile = measure_noise(data), np.fft.fft(np.fft.ifftshift(data.kspace[0, 0], axes=1), norm="ortho")
@@ -106,7 +107,7 @@ def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(textu
     assert 0.9 * noise**2 < found.variance < 0.5 * on_most
 
 
-def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter(textured: Callable) -> None:
+def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter() -> None:
     """Rows without the object hold noise alone; nothing is doubted then."""
     data = textured(96, (8, 88), 1.5, 0.01, 0)
     found = measure_noise(replace(data, kspace=np.ascontiguousarray(data.kspace.swapaxes(2, 3))))
@@ -121,7 +122,7 @@ def mixing_matrix(coils: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_the_covariance_of_the_coils_is_found(truth: Callable, sampled: bool) -> None:
+def test_the_covariance_of_the_coils_is_found(sampled: bool) -> None:
     mixing = mixing_matrix(6)
     data = truth(128, 128, 6).scan(0.01, mixing=mixing)
     if sampled:
@@ -132,7 +133,7 @@ def test_the_covariance_of_the_coils_is_found(truth: Callable, sampled: bool) ->
     assert np.linalg.norm(found - expected) < (0.25 if sampled else 0.12) * np.linalg.norm(expected)
 
 
-def test_a_coil_that_repeats_another_is_refused_by_name(truth: Callable) -> None:
+def test_a_coil_that_repeats_another_is_refused_by_name() -> None:
     data = truth(64, 64, 3).scan(0.01)
     for factor in (1, -2j):
         kspace = data.kspace.copy()
@@ -143,7 +144,7 @@ def test_a_coil_that_repeats_another_is_refused_by_name(truth: Callable) -> None
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_a_coil_that_measured_nothing_takes_no_part(truth: Callable, sampled: bool) -> None:
+def test_a_coil_that_measured_nothing_takes_no_part(sampled: bool) -> None:
     data = truth(64, 64, 6).scan(0.02)
     if sampled:
         data = without_lines(data, variable_density(64, 0))
@@ -169,7 +170,7 @@ def test_signal_at_the_rim_of_a_mask_with_holes_is_not_taken_for_correlated_nois
     assert covariance[0, 0].real == pytest.approx(estimate_noise_variance(holes))
 
 
-def test_correlations_of_signal_are_not_those_of_noise(truth: Callable) -> None:
+def test_correlations_of_signal_are_not_those_of_noise() -> None:
     """The object fills the readout, so that the air beside it is the object, which neighbouring coils see alike."""
     scene = truth(64, 64, 6)
     rng = np.random.default_rng(3)
@@ -182,7 +183,7 @@ def test_correlations_of_signal_are_not_those_of_noise(truth: Callable) -> None:
     np.testing.assert_array_equal(found.covariance, np.diag(np.diag(found.covariance)))
 
 
-def test_signal_in_a_few_samples_of_the_air_counts_neither_as_noise_nor_as_correlation(truth: Callable) -> None:
+def test_signal_in_a_few_samples_of_the_air_counts_neither_as_noise_nor_as_correlation() -> None:
     """As of a vessel, which two coils see."""
     data = truth(64, 64, 6).scan(0.02)
     profiles = np.fft.fftshift(np.fft.ifft(np.fft.ifftshift(data.kspace, axes=-1), norm="ortho"), axes=-1)
@@ -194,7 +195,7 @@ def test_signal_in_a_few_samples_of_the_air_counts_neither_as_noise_nor_as_corre
     assert abs(found.covariance[2, 3]) < 0.1 * 0.02**2
 
 
-def test_independent_coils_are_shrunk_to_independence_and_correlated_ones_are_not(truth: Callable) -> None:
+def test_independent_coils_are_shrunk_to_independence_and_correlated_ones_are_not() -> None:
     """What one witness shows by chance another does not repeat."""
     rng = np.random.default_rng(0)
     mixing = np.eye(8) + 0.12 * rng.standard_normal((8, 8))
@@ -258,7 +259,7 @@ def some_lines(data: KSpaceData) -> KSpaceData:
 
 
 @pytest.mark.parametrize("coils", [1, 6])
-def test_a_window_on_kspace_misleads_its_ends_alone(truth: Callable, coils: int) -> None:
+def test_a_window_on_kspace_misleads_its_ends_alone(coils: int) -> None:
     data = truth(128, 128, coils).scan(SD)
     distance = (np.arange(128) - 64) / 64
     window = np.exp(-np.log(40) / 2 * (distance[:, np.newaxis] ** 2 + distance**2)).astype(np.float32)
@@ -271,7 +272,7 @@ def test_a_window_on_kspace_misleads_its_ends_alone(truth: Callable, coils: int)
 
 
 @pytest.mark.parametrize("coils", [1, 6])
-def test_a_receivers_filter_misleads_the_air_at_the_ends_of_the_readout_alone(truth: Callable, coils: int) -> None:
+def test_a_receivers_filter_misleads_the_air_at_the_ends_of_the_readout_alone(coils: int) -> None:
     data, left = filtered(truth(128, 128, coils).scan(SD))
     places, found = places_of(data), measure_noise(data)
     assert (found.source.name, found.reason) == (IMAGE_AIR, "")
@@ -282,7 +283,7 @@ def test_a_receivers_filter_misleads_the_air_at_the_ends_of_the_readout_alone(tr
     assert np.sqrt(few.variance) / SD == pytest.approx(left, rel=0.15)
 
 
-def test_coils_keep_their_own_noise_where_one_of_them_rings_over_the_image(truth: Callable) -> None:
+def test_coils_keep_their_own_noise_where_one_of_them_rings_over_the_image() -> None:
     """Its air is louder in the middle of the readout than at its ends, as no filter would make of it alone."""
     data = truth(96, 96, 8).scan(SD, mixing=np.diag(np.linspace(1, 2, 8)))
     image = to_image(data.kspace)
@@ -291,7 +292,7 @@ def test_coils_keep_their_own_noise_where_one_of_them_rings_over_the_image(truth
     np.testing.assert_allclose(np.sqrt(np.diag(found.covariance).real) / SD, np.linspace(1, 2, 8), rtol=0.15)
 
 
-def test_differences_of_repeats_count_wherever_the_object_is(textured: Callable) -> None:
+def test_differences_of_repeats_count_wherever_the_object_is() -> None:
     first, second = (textured(96, (0, 96), 2, 0.0, 0), textured(96, (0, 96), 2, 0.0, 0))
     rng = np.random.default_rng(1)
     noisy = [
@@ -307,7 +308,7 @@ def test_differences_of_repeats_count_wherever_the_object_is(textured: Callable)
     assert REPEATS not in places_of(changed)
 
 
-def test_an_object_that_rings_over_the_whole_image_is_doubted(textured: Callable) -> None:
+def test_an_object_that_rings_over_the_whole_image_is_doubted() -> None:
     """Its k-space is cut where it is still far above the noise: nothing in the image is air."""
     fine = textured(128, (30, 98), 1, 1e-4, 0)
     middle = np.ascontiguousarray(fine.kspace[:, :, 44:84, 44:84])
@@ -316,7 +317,7 @@ def test_an_object_that_rings_over_the_whole_image_is_doubted(textured: Callable
 
 
 @pytest.mark.parametrize("factor", [50.0, 6.0, 2.0, 0.5, 0.2])
-def test_noise_that_is_given_is_contradicted_by_all_places_or_by_none(truth: Callable, factor: float) -> None:
+def test_noise_that_is_given_is_contradicted_by_all_places_or_by_none(factor: float) -> None:
     """Too little is not doubted where signal may be what makes the places loud, as of lines with holes."""
     sound = truth(64, 64, 4).scan(SD)
     holes = replace(sound, kspace=np.where(np.random.default_rng(0).random((64, 64)) < 0.5, sound.kspace, 0))

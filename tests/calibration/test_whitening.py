@@ -12,6 +12,7 @@ import mri_design as md
 from mri_design.calibration import coil_directions, compression
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import COMPRESSED
+from tests.calibration.scenes import truth
 from tests.refusals import refused
 
 MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])
@@ -25,13 +26,13 @@ def noise_covariance(truth: object, mixing: np.ndarray, whiten: Callable) -> np.
     return noise @ noise.conj().T / (2 * noise.shape[1])
 
 
-def test_a_given_covariance_becomes_the_identity(truth: Callable) -> None:
+def test_a_given_covariance_becomes_the_identity() -> None:
     covariance = 0.02**2 * MIXING @ MIXING.conj().T
     found = noise_covariance(truth(coils=3), MIXING, lambda data: md.prewhiten(data, covariance))
     np.testing.assert_allclose(found, np.eye(3), atol=0.04)
 
 
-def test_maps_and_reference_still_explain_the_data(truth: Callable) -> None:
+def test_maps_and_reference_still_explain_the_data() -> None:
     scene = truth(coils=3)
     data = replace(
         scene.scan(0.02, mixing=MIXING),
@@ -45,7 +46,7 @@ def test_maps_and_reference_still_explain_the_data(truth: Callable) -> None:
     np.testing.assert_allclose(model, whitened.kspace, atol=1e-4 * np.abs(whitened.kspace).max())
 
 
-def test_cropped_maps_stay_cropped_and_a_lone_reference_is_dropped(truth: Callable) -> None:
+def test_cropped_maps_stay_cropped_and_a_lone_reference_is_dropped() -> None:
     scene = truth(coils=3)
     maps = (scene.maps * scene.inside)[np.newaxis].astype(np.complex64)
     data = replace(scene.scan(0.02), reference=scene.image[np.newaxis].astype(np.complex64))
@@ -54,7 +55,7 @@ def test_cropped_maps_stay_cropped_and_a_lone_reference_is_dropped(truth: Callab
     assert md.prewhiten(data).reference is None
 
 
-def test_a_single_coil_is_scaled_with_its_reference(truth: Callable) -> None:
+def test_a_single_coil_is_scaled_with_its_reference() -> None:
     scene = truth(coils=1)
     reference = (scene.image * scene.maps[0])[np.newaxis].astype(np.complex64)
     whitened = md.prewhiten(replace(scene.scan(0.01), reference=reference), np.array([[0.01**2]]))
@@ -68,7 +69,7 @@ def test_a_single_coil_is_scaled_with_its_reference(truth: Callable) -> None:
     [np.eye(2), np.ones((3, 3)), -np.eye(3), np.triu(np.ones((3, 3))), np.full((3, 3), np.nan)],
     ids=["size", "singular", "negative", "not-hermitian", "nan"],
 )
-def test_matrices_that_are_no_covariance_are_refused(truth: Callable, covariance: np.ndarray) -> None:
+def test_matrices_that_are_no_covariance_are_refused(covariance: np.ndarray) -> None:
     with refused("covariance"):
         md.prewhiten(truth(coils=3).scan(0.02), covariance)
 

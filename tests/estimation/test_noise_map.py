@@ -52,23 +52,6 @@ def test_every_nth_line_has_the_closed_g_factor_of_sense(step: int) -> None:
     assert found.replicas == 0
 
 
-@pytest.mark.thorough
-def test_images_of_noise_scatter_as_the_map_says() -> None:
-    """Least squares themselves, run on noise alone."""
-    rng, damping = np.random.default_rng(1), 1e-3
-    lines = [0, 3, 5, 8, 11, 12, 13, 17, 20, 22]
-    measurement = CartesianLines(lines, GRID, unit_maps(4))
-    found = least_squares_noise(model_of(measurement), damping, rng)
-    power = np.zeros(GRID)
-    for _ in range(80):
-        noise = rng.normal(scale=np.sqrt(VARIANCE), size=(2, *measurement.out_shape))
-        scan = model_of(measurement, (noise[0] + 1j * noise[1]).astype(np.complex64))
-        power += np.abs(least_squares(scan, damping=damping)[0]) ** 2 / 80
-    ratio = power / found.std**2
-    assert abs(ratio.mean() - 1) < 0.03
-    assert ratio.std() < 0.16  # 1 / sqrt(80) of images alone is .11
-
-
 def test_samples_of_a_plane_get_replicas_near_the_exact_map_of_the_same_lines() -> None:
     lines, maps = list(range(0, GRID[0], 2)), unit_maps(6)
     mask = np.zeros(GRID, dtype=bool)

@@ -1,6 +1,6 @@
 """Posteriors and slices as the tests of line designs have them, engines and quadrature as those of inference."""
 
 from tests.design.conftest import make_posterior, make_slice, rng
-from tests.inference.conftest import accurate, log_evidence
+from tests.inference.conftest import accurate
 
-__all__ = ["accurate", "log_evidence", "make_posterior", "make_slice", "rng"]
+__all__ = ["accurate", "make_posterior", "make_slice", "rng"]

@@ -8,7 +8,6 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
-from mri_design import Dense, Gaussian, Hinge
 from mri_design.glm import CholeskyGaussian, minimise_in_box
 from tests.refusals import refused
 
@@ -22,8 +21,8 @@ def machine(q: int = 80, n: int = 6):
     rows = rng.standard_normal((q, n))
     labels = np.where(rows @ rng.standard_normal(n) + rng.standard_normal(q) > 0, 1.0, -1.0)
     blocks = [
-        md.SiteBlock("labels", Dense(rows), Hinge(labels, C)),
-        md.SiteBlock("weights", Dense(np.eye(n)), Gaussian(1.0)),
+        md.SiteBlock("labels", md.Dense(rows), md.Hinge(labels, C)),
+        md.SiteBlock("weights", md.Dense(np.eye(n)), md.Gaussian(1.0)),
     ]
     return md.GeneralizedLinearModel.of_sites(blocks), rows, labels
 
@@ -91,7 +90,7 @@ def test_the_box_quadratic_meets_its_conditions(rank) -> None:
 def test_engines_take_hinge_sites_right_or_name_those_that_do() -> None:
     rng = np.random.default_rng(0)
     sites = md.SiteBlock(
-        "margins", Dense(rng.standard_normal((9, 3))), Hinge(np.where(rng.random(9) < 0.5, -1, 1), 1.5)
+        "margins", md.Dense(rng.standard_normal((9, 3))), md.Hinge(np.where(rng.random(9) < 0.5, -1, 1), 1.5)
     )
     weights = md.SiteBlock("weights", md.Identity((3,), is_complex=False), md.Gaussian(1.0))
     model = md.GeneralizedLinearModel.of_sites([sites, weights])

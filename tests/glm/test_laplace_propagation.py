@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design import Dense, Gaussian, Logistic, Sech2, Status, WarmStart, cartesian
 from mri_design.glm import (
     DensePrecision,
     LowRankCovariance,
@@ -30,8 +29,8 @@ def logistic_model(q: int = 600, n: int = 20, prior: float = 0.7, seed: int = 0)
     rows = 2 * rng.standard_normal((q, n)) / np.sqrt(n)
     labels = np.where(rng.random(q) < 1 / (1 + np.exp(-rows @ rng.standard_normal(n))), 1.0, -1.0)
     blocks = [
-        md.SiteBlock("labels", Dense(rows), Logistic(labels)),
-        md.SiteBlock("weights", Dense(np.eye(n)), Gaussian(prior)),
+        md.SiteBlock("labels", md.Dense(rows), md.Logistic(labels)),
+        md.SiteBlock("weights", md.Dense(np.eye(n)), md.Gaussian(prior)),
     ]
     return md.GeneralizedLinearModel.of_sites(blocks), rows, labels, prior
 
@@ -93,7 +92,7 @@ def test_serial_sweeps_converge_in_fewer_rounds_than_parallel_ones_and_damped_on
     assert needed[0] < needed[1] <= 6
     slow = errors(damping=0.5, max_sweeps=12)
     np.testing.assert_allclose(slow[6:] / slow[5:-1], 0.5, atol=0.05)
-    assert run(model, chunk_size=60, damping=0.5, max_sweeps=2)[0].convergence.status is Status.MAX_ITERATIONS
+    assert run(model, chunk_size=60, damping=0.5, max_sweeps=2)[0].convergence.status is md.Status.MAX_ITERATIONS
 
 
 def test_one_parallel_sweep_is_the_bayes_committee_machine() -> None:
@@ -122,8 +121,8 @@ def test_chunks_live_on_the_coordinates_that_they_touch(groups, size) -> None:
         part[:] = rng.standard_normal(part.shape)
     labels = np.where(rng.random(len(rows)) < 0.5, 1.0, -1.0)
     blocks = [
-        md.SiteBlock("labels", Dense(rows), Logistic(labels)),
-        md.SiteBlock("weights", Dense(np.eye(4 * groups)), Gaussian(0.4)),
+        md.SiteBlock("labels", md.Dense(rows), md.Logistic(labels)),
+        md.SiteBlock("weights", md.Dense(np.eye(4 * groups)), md.Gaussian(0.4)),
     ]
     model = md.GeneralizedLinearModel.of_sites(blocks)
     posterior, sweeps = run(model, partition="contiguous", chunk_size=size)
@@ -146,7 +145,7 @@ def test_sites_on_moduli_reach_the_joint_map_in_few_sweeps() -> None:
     n, x = 10, rng.standard_normal((14, 10)) + 1j * rng.standard_normal((14, 10))
     b = rng.standard_normal((24, n)) + 1j * rng.standard_normal((24, n))
     data = rng.standard_normal(14) + 1j * rng.standard_normal(14)
-    model = md.GeneralizedLinearModel(Dense(x), data, 0.5, (md.SiteBlock("b", Dense(b), Sech2(0.8)),))
+    model = md.GeneralizedLinearModel(md.Dense(x), data, 0.5, (md.SiteBlock("b", md.Dense(b), md.Sech2(0.8)),))
     found, _ = run(model, chunk_size=5)
     assert found.convergence.iterations <= 6
     np.testing.assert_allclose(gradient(model, found.mean), 0, atol=1e-9)
@@ -163,8 +162,8 @@ def test_a_map_of_zero_is_reached_too(size) -> None:
     rng = np.random.default_rng(8)
     rows = rng.standard_normal((40, 6))
     blocks = [
-        md.SiteBlock("labels", Dense(np.concatenate([rows, rows])), Logistic(np.repeat([1.0, -1.0], 40))),
-        md.SiteBlock("weights", Dense(np.eye(6)), Gaussian(0.5)),
+        md.SiteBlock("labels", md.Dense(np.concatenate([rows, rows])), md.Logistic(np.repeat([1.0, -1.0], 40))),
+        md.SiteBlock("weights", md.Dense(np.eye(6)), md.Gaussian(0.5)),
     ]
     found, _ = run(md.GeneralizedLinearModel.of_sites(blocks), chunk_size=size)
     assert found.convergence.converged
@@ -172,7 +171,7 @@ def test_a_map_of_zero_is_reached_too(size) -> None:
 
 
 def test_a_partition_holds_every_site_once() -> None:
-    labels = md.SiteBlock("labels", Dense(np.ones((101, 2))), Logistic(np.ones(101)))
+    labels = md.SiteBlock("labels", md.Dense(np.ones((101, 2))), md.Logistic(np.ones(101)))
     for partition, sizes in (("random", {50, 51}), ("contiguous", {50, 51}), ("groups", {101})):
         chunks = partition_sites([labels], [0], partition, 60, np.random.default_rng(0))
         assert {len(chunk.sites) for chunk in chunks} == sizes
@@ -180,7 +179,7 @@ def test_a_partition_holds_every_site_once() -> None:
 
 
 def test_groups_share_a_site() -> None:
-    block = md.SiteBlock("tv", md.FiniteDifferences((3, 4)), Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
+    block = md.SiteBlock("tv", md.FiniteDifferences((3, 4)), md.Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
     index = coefficients_of_sites(block, np.array([0, 5]))
     np.testing.assert_array_equal(index, [[0, 12], [5, 17]])
     model = md.GeneralizedLinearModel(md.Identity((3, 4)), np.zeros((3, 4), dtype=complex), 4.0, (block,))
@@ -198,9 +197,9 @@ def test_groups_share_a_site() -> None:
 def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
     rng = np.random.default_rng(4)
     x, data = rng.standard_normal((4, 8)), rng.standard_normal(4)
-    block = md.SiteBlock("b", Dense(rng.standard_normal((16, 8))), Sech2(1.0))
-    model = md.GeneralizedLinearModel(Dense(x), data, 1.0, (block,))
-    start = WarmStart(np.zeros(8), (np.ones(16),))
+    block = md.SiteBlock("b", md.Dense(rng.standard_normal((16, 8))), md.Sech2(1.0))
+    model = md.GeneralizedLinearModel(md.Dense(x), data, 1.0, (block,))
+    start = md.WarmStart(np.zeros(8), (np.ones(16),))
     for size in (3, 2):  # held by the precision, by the covariance
         with refused("a chunk and its cavity"):
             run(model, chunk_size=size)
@@ -215,8 +214,8 @@ def test_both_ways_to_hold_the_product_make_the_same_messages(coordinates) -> No
     rng = np.random.default_rng(5)
     rows = np.zeros((18, 20))
     rows[:, :coordinates] = rng.standard_normal((18, coordinates))
-    block = md.SiteBlock("labels", Dense(rows), Logistic(np.sign(rng.standard_normal(18))))
-    model = md.GeneralizedLinearModel.of_sites([block, md.SiteBlock("weights", Dense(np.eye(20)), md.Gaussian(0.7))])
+    block = md.SiteBlock("labels", md.Dense(rows), md.Logistic(np.sign(rng.standard_normal(18))))
+    model = md.GeneralizedLinearModel.of_sites([block, md.SiteBlock("weights", md.Dense(np.eye(20)), md.Gaussian(0.7))])
     P, h = 0.7 * np.eye(20) + 0.1, rng.standard_normal(20)
     ways, found = (DensePrecision(P.copy(), h.copy()), LowRankCovariance.of(P, h)), []
     for way in ways:
@@ -235,18 +234,18 @@ def test_both_ways_to_hold_the_product_make_the_same_messages(coordinates) -> No
 
 @pytest.mark.parametrize("schedule", ["serial", "parallel"])
 def test_coil_groups_one_after_the_other_make_the_joint_reconstruction(schedule, tiny_model) -> None:
-    joint = tiny_model("coils", Sech2)
+    joint = tiny_model("coils", md.Sech2)
     differences = replace(joint.blocks[1], group_axes=(-3,))
     joint = replace(joint, blocks=(joint.blocks[0], differences))
     X = joint.measurement
     groups = []
     for part in (slice(0, 1), slice(1, 3)):
-        rows = cartesian(X.lines.tolist(), joint.image_shape, X.maps[part])
-        groups.append(md.SiteBlock(f"coils {part}", rows, Gaussian(1.0), offset=joint.data[part]))
+        rows = md.cartesian(X.lines.tolist(), joint.image_shape, X.maps[part])
+        groups.append(md.SiteBlock(f"coils {part}", rows, md.Gaussian(1.0), offset=joint.data[part]))
     split = md.GeneralizedLinearModel.of_sites([*groups, *joint.blocks], joint.noise_variance)
 
     def start(model):
-        return WarmStart(joint.back_projection(), tuple(np.ones(b.site_shape) for b in model.blocks))
+        return md.WarmStart(joint.back_projection(), tuple(np.ones(b.site_shape) for b in model.blocks))
 
     size = joint.measurement.in_size
     one = md.LaplacePropagation(chunk_size=size, tolerance=1e-11).infer(

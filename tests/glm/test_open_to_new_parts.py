@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 
 import mri_design as md
-from mri_design import Dense
 from mri_design.glm import CholeskyGaussian, OpperArchambeau
 from mri_design.inference import Engine
 from mri_design.potentials.base import SMOOTH
@@ -176,9 +175,9 @@ def test_gaussian_sites_make_every_engine_exact(engine) -> None:
     """Mean, variances and, where there is one, the bound, for two blocks with offsets and a noise variance not one."""
     rng = np.random.default_rng(11)
     X, B, y, offset = rng.standard_normal((3, 4)), rng.standard_normal((6, 4)), rng.standard_normal(3), np.ones(6)
-    sites = md.SiteBlock("sites", Dense(B), md.Gaussian(1.7), offset=offset)
-    prior = md.SiteBlock("prior", Dense(np.eye(4)), md.Gaussian(0.3))
-    model = md.GeneralizedLinearModel(Dense(X), y, 0.5, (sites, prior))
+    sites = md.SiteBlock("sites", md.Dense(B), md.Gaussian(1.7), offset=offset)
+    prior = md.SiteBlock("prior", md.Dense(np.eye(4)), md.Gaussian(0.3))
+    model = md.GeneralizedLinearModel(md.Dense(X), y, 0.5, (sites, prior))
     A = X.T @ X + 1.7 * B.T @ B + 0.3 * np.eye(4)
     mean = np.linalg.solve(A, X.T @ y + 1.7 * B.T @ offset)
     found = engine.infer(model, np.random.default_rng(0))

@@ -47,12 +47,6 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-@pytest.fixture
-def sites() -> dict:
-    """Potentials by name, as functions of a scale."""
-    return SITES
-
-
 @pytest.fixture(scope="session")
 def settled(
     tiny_model: Callable[..., md.GeneralizedLinearModel], accurate: md.DoubleLoop
@@ -82,9 +76,3 @@ def integrated(model: md.GeneralizedLinearModel) -> float:
         s = block.coefficients(u) / np.sqrt(sigma2)
         value += (block.potential.g(np.abs(s) ** 2) if np.iscomplexobj(s) else block.potential.log_t(s)).sum(axis=-1)
     return float(value.max() + np.log(volume @ np.exp(value - value.max())))
-
-
-@pytest.fixture(scope="session")
-def log_evidence() -> Callable[[md.GeneralizedLinearModel], float]:
-    """log P(y) of a model with one or two real unknowns, by quadrature."""
-    return integrated

@@ -10,6 +10,7 @@ import mri_design as md
 from mri_design.glm import exact_criterion, minimise_exact_criterion
 from mri_design.inference import cold_start, pooled_variances
 from mri_design.model import Variances
+from tests.inference.conftest import SITES
 from tests.refusals import refused
 
 # Every site and model with one algorithm at least, and every algorithm on models of every kind.
@@ -34,8 +35,8 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize(("site", "name", "algorithm"), ON_CONVEX_MODELS)
-def test_every_algorithm_falls_to_the_same_minimum_on_convex_models(site, name, algorithm, tiny_model, sites, accurate):
-    model = tiny_model(name, sites[site], scale=0.7)
+def test_every_algorithm_falls_to_the_same_minimum_on_convex_models(site, name, algorithm, tiny_model, accurate):
+    model = tiny_model(name, SITES[site], scale=0.7)
     assert model.log_concave
     posterior = replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0))
     trace = posterior.criterion
@@ -52,8 +53,8 @@ def test_every_algorithm_falls_to_the_same_minimum_on_convex_models(site, name, 
 
 
 @pytest.mark.parametrize(("site", "name", "algorithm"), ELSEWHERE)
-def test_every_algorithm_ends_in_a_local_minimum_elsewhere(site, name, algorithm, tiny_model, sites, accurate):
-    model = tiny_model(name, sites[site])
+def test_every_algorithm_ends_in_a_local_minimum_elsewhere(site, name, algorithm, tiny_model, accurate):
+    model = tiny_model(name, SITES[site])
     assert not model.log_concave
     posterior = replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0))
     trace = posterior.criterion
@@ -78,9 +79,9 @@ ESTIMATORS = {
         ("groups", "Student-t", "hybrid", "ControlVariate"),
     ],
 )
-def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator, tiny_model, sites, rng):
+def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator, tiny_model, rng):
     """Near the posterior of exact variances, and flagged as converged."""
-    model = tiny_model(name, sites[site])
+    model = tiny_model(name, SITES[site])
     settings = {"outer_iterations": 60, "tolerance": 3e-3, "algorithm": algorithm}
     exact = md.DoubleLoop(md.Exact(), **settings).infer(model, rng)
     other = md.DoubleLoop(ESTIMATORS[estimator], **settings).infer(model, rng)
@@ -94,10 +95,10 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
     ("site", "algorithm"),
     [("Student-t", "first"), ("tilted", "hybrid"), ("power 0.6", "second")],
 )
-def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, sites, rng):
+def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, rng):
     single, double = (
         md.DoubleLoop(md.Exact(), outer_iterations=8, algorithm=algorithm).infer(
-            tiny_model("parts", sites[site], real=real), rng
+            tiny_model("parts", SITES[site], real=real), rng
         )
         for real in (np.float32, np.float64)
     )

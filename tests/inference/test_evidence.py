@@ -9,10 +9,10 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
-from mri_design import Identity, Laplace, SiteBlock, cartesian, log_evidence
 from mri_design.glm import exact_criterion
 from mri_design.inference import LogDeterminant, prior_log_normaliser, site_groups
 from mri_design.model import PosteriorPrecision
+from tests.inference.conftest import SITES, integrated
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
@@ -30,8 +30,8 @@ def model_of(rows, y, analysis, site, sigma2: float = 0.3) -> md.GeneralizedLine
         *((name, "scalar") for name in ("power 1.5", "own")),
     ],
 )
-def test_the_bound_lies_below_log_p(name, kind, sites, accurate, rng, log_evidence):
-    site = sites[name](1.2)
+def test_the_bound_lies_below_log_p(name, kind, accurate, rng):
+    site = SITES[name](1.2)
     if kind == "scalar":
         model = model_of([[1.2], [0.4]], [0.9, -0.5], [[1.0]], site)
     elif kind == "overcomplete":
@@ -39,7 +39,7 @@ def test_the_bound_lies_below_log_p(name, kind, sites, accurate, rng, log_eviden
     else:
         model = model_of([[0.8 + 0.3j]], [1.1 - 0.4j], [[1.0 + 0j], [0.5 - 1j]], site)
     posterior = accurate.infer(model, rng)
-    gap = log_evidence(model) - md.evidence_bound(model, posterior.criterion[-1])
+    gap = integrated(model) - md.evidence_bound(model, posterior.criterion[-1])
     assert posterior.convergence.converged
     assert 0 < gap < 1.1
 
@@ -50,7 +50,7 @@ PRIORS = {"Laplace": md.Laplace(1.5), "Gaussian": md.Gaussian(0.8), "Student-t":
 @pytest.mark.parametrize(
     ("first", "second"), [("Laplace", "Laplace"), ("Laplace", "Gaussian"), ("Gaussian", "Student-t")]
 )
-def test_factors_between_priors_by_quadrature(first, second, accurate, rng, log_evidence):
+def test_factors_between_priors_by_quadrature(first, second, accurate, rng):
     """Normalised over u = s / 2 by hand."""
     posteriors, truths = [], []
     for name in (first, second):
@@ -59,7 +59,7 @@ def test_factors_between_priors_by_quadrature(first, second, accurate, rng, log_
         z = scipy.integrate.quad(
             lambda u, t=PRIORS[name]: np.exp(float(t.log_t(np.array(2 * u / np.sqrt(0.3))))), -60, 60
         )[0]
-        truths.append(log_evidence(model) - np.log(z))
+        truths.append(integrated(model) - np.log(z))
         assert prior_log_normaliser(model) == pytest.approx(np.log(z), abs=1e-3 if name == "Student-t" else 1e-6)
     found = md.log_bayes_factor(*posteriors)
     assert found.value == pytest.approx(truths[0] - truths[1], abs=0.3)
@@ -74,7 +74,7 @@ def test_gaussian_models_have_their_exact_evidence(accurate, rng):
         posterior = accurate.infer(model_of(X, y, B, md.Gaussian(p), sigma2), rng)
         covariance = sigma2 * (np.eye(2) + X @ np.linalg.inv(p * B.T @ B) @ X.T)
         reference = scipy.stats.multivariate_normal(cov=covariance).logpdf(y)
-        found = log_evidence(posterior)
+        found = md.log_evidence(posterior)
         assert found.value == pytest.approx(reference, abs=1e-8) and found.kind == "lower_bound"
 
 
@@ -110,7 +110,7 @@ def test_robust_and_logistic_likelihoods_are_normalised(accurate, rng):
         return np.exp(log_p) * scipy.stats.norm(0, 0.5 / np.sqrt(0.5)).pdf(u)
 
     truth = np.log(scipy.integrate.quad(laplace_noise, -8, 8, points=[0.7, 0.9, 1.6])[0])
-    found = log_evidence(accurate.infer(model, rng))
+    found = md.log_evidence(accurate.infer(model, rng))
     assert truth - 0.6 < found.value < truth
     labels = md.SiteBlock("labels", md.Dense(x), md.Logistic(np.sign(y)))
     model = md.GeneralizedLinearModel.of_sites([labels, prior])
@@ -120,7 +120,7 @@ def test_robust_and_logistic_likelihoods_are_normalised(accurate, rng):
         return np.exp(log_p) * scipy.stats.norm(0, 1 / np.sqrt(0.5)).pdf(u)
 
     truth = np.log(scipy.integrate.quad(labelled, -12, 12)[0])
-    found = log_evidence(accurate.infer(model, rng))
+    found = md.log_evidence(accurate.infer(model, rng))
     assert truth - 0.1 < found.value < truth
 
 
@@ -159,10 +159,10 @@ def test_other_overcomplete_priors_are_refused_or_estimated(accurate, rng):
     with refused("prior"):
         md.log_bayes_factor(a, b)
     with refused("prior"):
-        log_evidence(a)
+        md.log_evidence(a)
     found = md.log_bayes_factor(a, b, allow_estimates=True)
     assert found.kind == "estimate" and found.normaliser == "variational"
-    values = [log_evidence(p, allow_estimates=True) for p in (a, b)]
+    values = [md.log_evidence(p, allow_estimates=True) for p in (a, b)]
     assert values[0].kind == "estimate"
     assert found.value == pytest.approx(values[0].value - values[1].value, rel=1e-10)
 
@@ -226,7 +226,7 @@ def test_improper_priors_are_refused(rng):
     model = md.GeneralizedLinearModel(X, np.ones(2), 0.3, (md.SiteBlock("difference", B, md.Laplace(1.0)),))
     posterior = md.DoubleLoop(md.Exact()).infer(model, rng)
     with refused("prior"):
-        log_evidence(posterior)
+        md.log_evidence(posterior)
     heavy = md.GeneralizedLinearModel(
         md.Dense(np.eye(1) + 0j),
         np.ones(1) + 0j,
@@ -251,12 +251,12 @@ def test_blocks_say_what_the_evidence_counts_as_data(rng):
     tilted = md.SiteBlock("data", rows, md.Tilted(md.Gaussian(1 / noise), y / noise), role="likelihood")
     engine = md.VariationalGaussian(md.Exact(), tolerance=1e-10)
     models = (factor, md.GeneralizedLinearModel.of_sites((residual, prior)))
-    whole, parts = (log_evidence(engine.infer(model, rng)).value for model in models)
+    whole, parts = (md.log_evidence(engine.infer(model, rng)).value for model in models)
     assert parts == pytest.approx(whole - 0.5 * np.log(noise), abs=1e-8)
-    said = log_evidence(engine.infer(md.GeneralizedLinearModel.of_sites((tilted, prior)), rng)).value
+    said = md.log_evidence(engine.infer(md.GeneralizedLinearModel.of_sites((tilted, prior)), rng)).value
     assert said == pytest.approx(parts, abs=1e-6)
     centred = md.SiteBlock("prior", identity, md.Gaussian(1.4), offset=np.array([0.2, -0.1]), role="prior")
-    moved = log_evidence(engine.infer(md.GeneralizedLinearModel.of_sites((residual, centred)), rng)).value
+    moved = md.log_evidence(engine.infer(md.GeneralizedLinearModel.of_sites((residual, centred)), rng)).value
     variance = noise + rows.matrix @ rows.matrix.T / 1.4
     miss = y - rows.matrix @ centred.offset
     truth = -0.5 * float(np.log(2 * np.pi * variance[0, 0]) + miss[0] ** 2 / variance[0, 0])
@@ -312,11 +312,11 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_the_bound_lies_below_the_evidence_and_the_mean_is_that_of_quadrature(name, accurate, rng, log_evidence):
+def test_the_bound_lies_below_the_evidence_and_the_mean_is_that_of_quadrature(name, accurate, rng):
     model = MODELS[name]()
     posterior = accurate.infer(model, rng)
     assert posterior.convergence.converged and posterior.criterion_kind == "exact"
-    gap = log_evidence(model) - md.evidence_bound(model, posterior.criterion[-1])
+    gap = integrated(model) - md.evidence_bound(model, posterior.criterion[-1])
     assert 0 < gap < 2
     assert posterior.stationarity < 1e-5
     assert posterior.criterion[-1] == pytest.approx(
@@ -341,7 +341,7 @@ def test_learning_the_prior_beside_a_likelihood_of_sites(rng):
 
     def minus_bound(log_precision: float) -> float:
         prior = replace(model.blocks[1], potential=md.Gaussian(np.exp(log_precision)))
-        return -log_evidence(engine.infer(replace(model, blocks=(model.blocks[0], prior)), rng)).value
+        return -md.log_evidence(engine.infer(replace(model, blocks=(model.blocks[0], prior)), rng)).value
 
     best = scipy.optimize.minimize_scalar(minus_bound, bounds=(-6, 4), options={"xatol": 1e-6})
     assert learnt.convergence.converged and learnt.model.blocks[0] is model.blocks[0]
@@ -389,7 +389,7 @@ def test_within_its_standard_error(tiny_model, model_name, real, random_precisio
 def test_the_circulant_alone_is_exact_where_a_is_circulant(tiny_model):
     model = tiny_model("moduli")
     pi = (np.full((1, 1), 0.7), np.full((2, 1, 1), 1.3))
-    precision = PosteriorPrecision(cartesian(range(6), (6, 5)), model.blocks, pi)
+    precision = PosteriorPrecision(md.cartesian(range(6), (6, 5)), model.blocks, pi)
     found = LogDeterminant(2, 3)(precision, np.random.default_rng(0), model.back_projection())
     assert found.value == pytest.approx(dense(precision), rel=1e-10)
     assert found.std_error < 1e-9
@@ -397,9 +397,9 @@ def test_the_circulant_alone_is_exact_where_a_is_circulant(tiny_model):
 
 def test_too_few_steps_are_said_to_be_that():
     shape = (12, 12)
-    block = SiteBlock("pixels", Identity(shape), Laplace(1.0))
+    block = md.SiteBlock("pixels", md.Identity(shape), md.Laplace(1.0))
     pi = np.exp(np.random.default_rng(0).normal(0, 2.5, shape))
-    precision = PosteriorPrecision(cartesian([5, 6], shape), (block,), (pi,))
+    precision = PosteriorPrecision(md.cartesian([5, 6], shape), (block,), (pi,))
     like = np.zeros(shape, complex)
     short, long = (LogDeterminant(40, steps)(precision, np.random.default_rng(0), like) for steps in (4, 60))
     assert not short.convergence.converged and long.convergence.converged

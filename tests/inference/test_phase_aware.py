@@ -4,11 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design import (
-    DoubleLoop,
-    MonteCarlo,
-    MRSlice,
-)
+import mri_design as md
 from mri_design.model import PhaseMap, PhasePrior, phase_refined
 from mri_design.operators import CentredFFT
 
@@ -29,10 +25,10 @@ def image() -> np.ndarray:
     return body * (0.2 + 0.8 * rng.uniform(size=N)) * np.exp(1j * angle())  # texture: nothing piecewise constant
 
 
-def one_slice(phase: PhasePrior | None = None) -> MRSlice:
+def one_slice(phase: PhasePrior | None = None) -> md.MRSlice:
     rng = np.random.default_rng(0)
     noise = SD * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    return MRSlice((CentredFFT(N)(image()) + noise)[None], np.ones(N[0], bool), SD**2, phase=phase)
+    return md.MRSlice((CentredFFT(N)(image()) + noise)[None], np.ones(N[0], bool), SD**2, phase=phase)
 
 
 def error(mean: np.ndarray) -> float:
@@ -43,7 +39,7 @@ KNOWN = PhasePrior(PhaseMap.known(angle()), 3.0)
 
 
 def test_half_of_kspace_is_enough_for_who_knows_the_phase():
-    loop = DoubleLoop(MonteCarlo(16, 1e-2), outer_iterations=2)
+    loop = md.DoubleLoop(md.MonteCarlo(16, 1e-2), outer_iterations=2)
     modulus = loop.infer(one_slice().model(HALF), np.random.default_rng(0))
     for sites in ("shared", "apart"):
         aware = loop.infer(one_slice(replace(KNOWN, sites=sites)).model(HALF), np.random.default_rng(0))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design import CartesianLines, FiniteDifferences, Identity, Laplace, LinearOperator, SiteBlock, Wavelet
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import (
     PosteriorPrecision,
@@ -237,7 +236,7 @@ KEPT_SHAPE = (8, 6)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-class Counted(FiniteDifferences):
+class Counted(md.FiniteDifferences):
     """Counts how often it makes noise."""
 
     made = 0
@@ -262,12 +261,12 @@ def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
 def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines_are_not():
     kept = RecentNoise(1 << 20)
     asked = [
-        (FiniteDifferences(KEPT_SHAPE), 0, 2, SINGLE),
-        (FiniteDifferences(KEPT_SHAPE), 1, 2, SINGLE),
-        (FiniteDifferences(KEPT_SHAPE), 0, 3, SINGLE),
-        (FiniteDifferences(KEPT_SHAPE), 0, 2, DOUBLE),
-        (Identity(KEPT_SHAPE), 0, 2, SINGLE),
-        (CartesianLines([1, 2], KEPT_SHAPE), 0, 2, SINGLE),
+        (md.FiniteDifferences(KEPT_SHAPE), 0, 2, SINGLE),
+        (md.FiniteDifferences(KEPT_SHAPE), 1, 2, SINGLE),
+        (md.FiniteDifferences(KEPT_SHAPE), 0, 3, SINGLE),
+        (md.FiniteDifferences(KEPT_SHAPE), 0, 2, DOUBLE),
+        (md.Identity(KEPT_SHAPE), 0, 2, SINGLE),
+        (md.CartesianLines([1, 2], KEPT_SHAPE), 0, 2, SINGLE),
     ]
     for _ in range(2):
         for operator, seed, count, real in asked:
@@ -275,7 +274,7 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
             expected = operator.shared_noise(np.random.default_rng(seed), count, real)
             np.testing.assert_array_equal(found, expected)
     kept = RecentNoise(1 << 20)
-    few, more = CartesianLines([1, 2], KEPT_SHAPE), CartesianLines([1, 2, 5], KEPT_SHAPE)
+    few, more = md.CartesianLines([1, 2], KEPT_SHAPE), md.CartesianLines([1, 2, 5], KEPT_SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
 
 
@@ -288,14 +287,14 @@ def images(dtype: type) -> tuple[np.ndarray, np.ndarray]:
     return tuple((rng.standard_normal(N) + 1j * rng.standard_normal(N)).astype(dtype) for _ in range(2))
 
 
-def behind(operator: LinearOperator, factors: np.ndarray | float) -> PhasedParts:
+def behind(operator: md.LinearOperator, factors: np.ndarray | float) -> PhasedParts:
     return PhasedParts(operator, np.exp(1j * np.linspace(0, 3, N[0] * N[1]).reshape(N)), factors)
 
 
 FACTORS = np.random.default_rng(2).uniform(0.5, 2, N)
 CASES = [
     (operator, factors, axes)
-    for operator, groups in ((Identity(N), [()]), (FiniteDifferences(N), [(), (-3,)]), (GRAPH, [(), (-3,)]))
+    for operator, groups in ((md.Identity(N), [()]), (md.FiniteDifferences(N), [(), (-3,)]), (GRAPH, [(), (-3,)]))
     for axes in groups
     for factors in (None, 1.5, FACTORS)
 ]
@@ -306,9 +305,9 @@ CASES = [
 def test_products_are_those_of_the_coefficients(operator, factors, axes, dtype):
     a, b = images(dtype)
     if factors is None:
-        block = SiteBlock("block", operator, Laplace(1.0), axes)
+        block = md.SiteBlock("block", operator, md.Laplace(1.0), axes)
     else:
-        block = SiteBlock("block", behind(operator, factors), Laplace(1.0), (-1, *(n - 1 for n in axes)))
+        block = md.SiteBlock("block", behind(operator, factors), md.Laplace(1.0), (-1, *(n - 1 for n in axes)))
     s, d = block.analysis(a), block.analysis(b)
     exact = 1e-5 if dtype is np.complex64 else 1e-12
     for second, of_second in ((b, d), (a, s)):
@@ -322,18 +321,18 @@ def test_products_are_those_of_the_coefficients(operator, factors, axes, dtype):
 
 def test_blocks_whose_coefficients_have_to_be_made_are_named():
     a, b = images(np.complex128)
-    apart = SiteBlock("apart", behind(Identity(N), 1.5), Laplace(1.0))
-    wavelet = SiteBlock("wavelet", Wavelet((8, 8), "db2", 1), Laplace(1.0))
-    known = SiteBlock("known", Identity(N), Laplace(1.0))
+    apart = md.SiteBlock("apart", behind(md.Identity(N), 1.5), md.Laplace(1.0))
+    wavelet = md.SiteBlock("wavelet", md.Wavelet((8, 8), "db2", 1), md.Laplace(1.0))
+    known = md.SiteBlock("known", md.Identity(N), md.Laplace(1.0))
     found = pooled_products([apart, wavelet, known], a, b)
     assert found[0] is None and found[1] is None and found[2] is not None
-    real = SiteBlock("real", Identity(N, is_complex=False), Laplace(1.0))
+    real = md.SiteBlock("real", md.Identity(N, is_complex=False), md.Laplace(1.0))
     assert pooled_products([real], a.real.copy(), b.real.copy()) == (None,)
 
 
 def test_weights_before_the_adjoint_are_those_of_the_parts():
     rng = np.random.default_rng(3)
-    for operator in (Identity(N), FiniteDifferences(N), GRAPH):
+    for operator in (md.Identity(N), md.FiniteDifferences(N), GRAPH):
         parts = behind(operator, FACTORS)
         v = rng.standard_normal((2, *parts.out_shape))
         for weights in (rng.uniform(1, 2, parts.out_shape), rng.uniform(1, 2, (*parts.out_shape[:-1], 1))):
@@ -366,7 +365,11 @@ def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chu
     u = numbers((*batch, *shape), np.complex128, 1)
     u = u if complex_ else u.real
     options = {"is_complex": complex_}
-    blocks = [FiniteDifferences(shape, **options), Wavelet(shape, "db2", 1, **options), Identity(shape, **options)]
+    blocks = [
+        md.FiniteDifferences(shape, **options),
+        md.Wavelet(shape, "db2", 1, **options),
+        md.Identity(shape, **options),
+    ]
     weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
     weights[0] = weights[0][:1]  # shared by both directions
     for order in ([0, 1, 2], [2, 0], [2, 1], [0], []):
@@ -382,7 +385,7 @@ def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chu
 
 def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
     shape, u = (6, 8), numbers((3, 6, 8), complex, 2)
-    blocks = [Identity(shape), FiniteDifferences(shape)]
+    blocks = [md.Identity(shape), md.FiniteDifferences(shape)]
     weights = [np.exp(numbers((3, *a.out_shape), complex, 3).real) for a in blocks]
     total = np.zeros_like(u)
     add_weighted_grams(blocks, weights, u, total)
@@ -398,8 +401,8 @@ def test_parts_apart_in_one_phase_beside_plain_moduli(dtype, shape, chunk, monke
     monkeypatch.setattr(module, "CHUNK", chunk)
     u = numbers((3, *shape), dtype, 1)
     turns = [np.exp(1j * numbers(shape, complex, k).real) for k in (2, 3)]
-    inner = [FiniteDifferences(shape), Wavelet(shape, "db2", 1), Identity(shape)]
-    blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(Identity(shape), turns[1])]
+    inner = [md.FiniteDifferences(shape), md.Wavelet(shape, "db2", 1), md.Identity(shape)]
+    blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(md.Identity(shape), turns[1])]
     weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
     weights[0] = weights[0][:1]
     for order in ([0, 1, 2], [2, 0], [0], [1], [2], [3, 0, 5, 2], [6, 2, 0], [4, 6, 1]):
@@ -416,7 +419,7 @@ def test_a_graph_takes_eight_images_together_however_large_they_are(dtype, phase
     shape, monkeyed = (12, 10), GraphDifferences._add
     neighbours = np.random.default_rng(0).integers(0, 120, (3, *shape))
     graph = GraphDifferences(np.where(neighbours == np.arange(120).reshape(shape), (neighbours + 1) % 120, neighbours))
-    blocks = [graph, FiniteDifferences(shape)]
+    blocks = [graph, md.FiniteDifferences(shape)]
     if phased:
         turn = np.exp(1j * numbers(shape, complex, 2).real)
         blocks = [PhasedParts(block, turn) for block in blocks]

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse
 
 import mri_design as md
-from mri_design import Dense, Wavelet, cartesian
 from mri_design.operators import RealAndImaginary, RowsOnDisk, SparseMatrix, real_rows
 
 
@@ -27,14 +26,14 @@ def sparse(rng):
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
 @pytest.mark.parametrize("batch", [(), (1,), (4,), (2, 3)])
 def test_sparse_is_dense(form, batch, sparse, rng):
-    ours, plain = SparseMatrix(sparse.asformat(form)), Dense(sparse.toarray())
+    ours, plain = SparseMatrix(sparse.asformat(form)), md.Dense(sparse.toarray())
     u, v = rng.standard_normal((*batch, 5)), rng.standard_normal((*batch, 9))
     np.testing.assert_allclose(ours(u), plain(u), atol=1e-14)
     np.testing.assert_allclose(ours.adjoint(v), plain.adjoint(v), atol=1e-14)
     np.testing.assert_allclose(ours.to_dense_real(), sparse.toarray(), atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", [SparseMatrix, lambda m: Dense(m.toarray())])
+@pytest.mark.parametrize("kind", [SparseMatrix, lambda m: md.Dense(m.toarray())])
 def test_gram_and_spread_by_hand(kind, sparse, rng):
     operator, B = kind(sparse), sparse.toarray()
     weights, root = rng.uniform(0.1, 2, 9), rng.standard_normal((6, 5))
@@ -44,7 +43,7 @@ def test_gram_and_spread_by_hand(kind, sparse, rng):
 
 def test_rows_beyond_one_chunk_and_single_precision(rng, sparse):
     matrix = rng.standard_normal((9001, 2))
-    for operator in (Dense(matrix), SparseMatrix(scipy.sparse.csr_array(matrix))):
+    for operator in (md.Dense(matrix), SparseMatrix(scipy.sparse.csr_array(matrix))):
         np.testing.assert_allclose(operator.spread(np.eye(2)), (matrix**2).sum(axis=1))
     u = rng.standard_normal(5).astype(np.float32)
     assert SparseMatrix(sparse)(u).dtype == np.float32
@@ -60,13 +59,13 @@ def test_duplicates_add_up_and_the_given_matrix_is_left_alone():
 def test_rows_are_those_of_the_dense_matrix() -> None:
     rng = np.random.default_rng(0)
     operators = [
-        Dense(rng.standard_normal((7, 5))),
-        Dense(rng.standard_normal((7, 5)) + 1j * rng.standard_normal((7, 5))),
+        md.Dense(rng.standard_normal((7, 5))),
+        md.Dense(rng.standard_normal((7, 5)) + 1j * rng.standard_normal((7, 5))),
         SparseMatrix(scipy.sparse.random_array((7, 5), density=0.4, rng=rng)),
         md.FiniteDifferences((4, 3)),
-        Wavelet((8, 8), "db2", 1),
+        md.Wavelet((8, 8), "db2", 1),
         RealAndImaginary((3, 3)),
-        cartesian([0, 2, 3], (4, 4)),
+        md.cartesian([0, 2, 3], (4, 4)),
     ]
     for operator in operators:
         count = int(np.prod(operator.out_shape))
@@ -80,7 +79,7 @@ def test_a_matrix_on_disk_is_a_dense_one(tmp_path) -> None:
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((23, 4))
     np.save(tmp_path / "rows.npy", matrix)
-    operator, dense = RowsOnDisk(tmp_path / "rows.npy", slab_rows=5), Dense(matrix)
+    operator, dense = RowsOnDisk(tmp_path / "rows.npy", slab_rows=5), md.Dense(matrix)
     u, v = rng.standard_normal((3, 4)), rng.standard_normal((2, 23))
     np.testing.assert_allclose(operator(u), dense(u))
     np.testing.assert_allclose(operator.adjoint(v), dense.adjoint(v))

@@ -14,38 +14,38 @@ SHOTS = ShotReadouts(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)
 needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
 
 
-def kspace_of(images: np.ndarray) -> np.ndarray:
-    """The centred orthonormal FFT of (..., ky, kx), written out."""
-    rows, columns = (np.arange(n) - n // 2 for n in GRID)
-    along = [np.exp(-2j * np.pi * np.outer(k, k) / len(k)) / np.sqrt(len(k)) for k in (rows, columns)]
-    return np.einsum("ay,bx,...yx->...ab", *along, images)
-
-
 def random_complex(*shape: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
 
 
+def waves(points: np.ndarray) -> np.ndarray:
+    """Rows of the Fourier transform at any points of k-space, (point, ky, kx), written out."""
+    rows, columns = ((np.arange(n) - n // 2) / n for n in GRID)
+    phases = points[:, 0, None, None] * rows[:, None] + points[:, 1, None, None] * columns
+    return np.exp(-2j * np.pi * phases) / np.sqrt(np.prod(GRID))
+
+
+KINDS = [LineReadouts(GRID), PlaneReadouts(GRID), pytest.param(SHOTS, marks=needs_finufft)]
+
+
 @pytest.mark.parametrize("coils", [1, 3])
-@pytest.mark.parametrize("encoding", [LineReadouts(GRID), PlaneReadouts(GRID)], ids=["lines", "plane"])
-def test_rows_measure_what_data_takes_from_full_kspace(encoding: Readouts, coils: int) -> None:
+@pytest.mark.parametrize("encoding", KINDS, ids=["lines", "plane", "shots"])
+def test_rows_measure_what_data_takes_from_full_kspace_and_values_have_their_energy(encoding: Readouts, coils) -> None:
     image, maps = random_complex(*GRID), None if coils == 1 else random_complex(coils, *GRID, seed=1)
-    full = kspace_of(image[None] if maps is None else maps * image)
-    ids = [4, 0, 3]
+    shots = isinstance(encoding, ShotReadouts)
+    points = SHOTS.shots if shots else np.moveaxis(np.indices(GRID), 0, -1) - np.array(GRID) // 2
+    full = np.einsum("syx,cyx->cs", waves(points.reshape(-1, 2)), image[None] if maps is None else maps * image)
+    full, ids = full.reshape(coils, *points.shape[:2]), [4, 0, 3]
     data = encoding.rows(ids, maps)(image)
     np.testing.assert_allclose(data, encoding.data(full, ids), atol=1e-12)
-    power = np.abs(full.reshape(coils, encoding.size, -1)) ** 2
-    np.testing.assert_allclose(encoding.energies(data, ids), power.sum(axis=(0, 2))[ids], rtol=1e-12)
-
-
-@pytest.mark.parametrize("encoding", [LineReadouts(GRID), PlaneReadouts(GRID)], ids=["lines", "plane"])
-def test_values_have_the_energy_of_the_rows(encoding: Readouts) -> None:
-    images, maps = random_complex(2, *GRID), random_complex(3, *GRID, seed=1)
-    values = encoding.values(images, maps)
-    assert values.shape[:3] == (2, 3, encoding.size)
-    for ids in ([1], [3]):
-        found = np.sum(np.abs(encoding.rows(ids, maps)(images)) ** 2)
-        np.testing.assert_allclose(np.sum(np.abs(values[:, :, ids]) ** 2), found, rtol=1e-12)
+    power = np.sum(np.abs(full.reshape(coils, encoding.size, -1)) ** 2, axis=(0, 2))
+    np.testing.assert_allclose(encoding.energies(data, ids), power[ids], rtol=1e-12)
+    values = encoding.values(image[None], maps)
+    assert values.shape[:3] == (1, coils, encoding.size)
+    np.testing.assert_allclose(np.sum(np.abs(values) ** 2, axis=(0, 1, 3)), power, rtol=1e-12)
+    if shots:
+        np.testing.assert_allclose(values[0], full, atol=1e-12)
 
 
 def test_noise_of_a_sample_is_the_same_whichever_others_are_measured() -> None:
@@ -75,31 +75,10 @@ def test_the_central_run_is_the_largest_ellipse_without_a_gap() -> None:
     assert plane.nearest_to_centre([*beyond, *inner], 3) == plane.outwards[:3].tolist()
 
 
-def waves(points: np.ndarray) -> np.ndarray:
-    """Rows of the Fourier transform at any points of k-space, (point, ky, kx), written out."""
-    rows, columns = ((np.arange(n) - n // 2) / n for n in GRID)
-    phases = points[:, 0, None, None] * rows[:, None] + points[:, 1, None, None] * columns
-    return np.exp(-2j * np.pi * phases) / np.sqrt(np.prod(GRID))
-
-
-@needs_finufft
-@pytest.mark.parametrize("coils", [1, 3])
-def test_shots_are_candidates_of_the_same_kind(coils: int) -> None:
-    image, maps = random_complex(*GRID), None if coils == 1 else random_complex(coils, *GRID, seed=1)
-    coil_images = image[None] if maps is None else maps * image
-    every = np.einsum("syx,cyx->cs", waves(SHOTS.shots.reshape(-1, 2)), coil_images).reshape(coils, 7, 5)
+def test_shots_are_candidates_by_number() -> None:
     ids = [4, 0, 6]
-    data = SHOTS.rows(ids, maps)(image)
-    np.testing.assert_allclose(data, SHOTS.data(every, ids), atol=1e-12)
-    np.testing.assert_allclose(SHOTS.values(image[None], maps)[0], every, atol=1e-12)
-    power = np.sum(np.abs(every) ** 2, axis=(0, 2))
-    np.testing.assert_allclose(SHOTS.energies(data, ids), power[ids], rtol=1e-12)
-    assert isinstance(SHOTS, Readouts) and SHOTS.size == 7 and SHOTS.shape == (7,) and SHOTS.unit == "spoke"
-    assert (
-        SHOTS.density(ids).shape == (15,)
-        and SHOTS.central_run(ids) == ids
-        and SHOTS.nearest_to_centre(ids, 2) == [4, 0]
-    )
+    assert SHOTS.size == 7 and SHOTS.shape == (7,) and SHOTS.unit == "spoke" and SHOTS.density(ids).shape == (15,)
+    assert SHOTS.central_run(ids) == ids and SHOTS.nearest_to_centre(ids, 2) == [4, 0]
 
 
 @needs_finufft
