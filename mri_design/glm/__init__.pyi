@@ -26,6 +26,5 @@ from .messages import load_chunk as load_chunk
 from .messages import minimise_in_box as minimise_in_box
 from .messages import partition_sites as partition_sites
 from .references import CholeskyGaussian as CholeskyGaussian
-from .references import OpperArchambeau as OpperArchambeau
 from .references import exact_criterion as exact_criterion
 from .references import minimise_exact_criterion as minimise_exact_criterion

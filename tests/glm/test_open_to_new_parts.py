@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 import mri_design as md
-from mri_design.glm import CholeskyGaussian, OpperArchambeau
+from mri_design.glm import CholeskyGaussian
 from mri_design.inference import Engine
 from mri_design.potentials.base import SMOOTH
 from tests.refusals import refused
@@ -166,7 +166,6 @@ ON_GAUSSIAN_SITES = [
     md.LaplacePropagation(chunk_size=2, exact=("prior",)),
     md.LaplaceFilter(),
     CholeskyGaussian(),
-    OpperArchambeau(),
 ]
 
 
