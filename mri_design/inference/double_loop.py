@@ -331,10 +331,11 @@ class MovingBounds:
             u, solved = solver(problem, u)
             matvecs += solved.matvecs
             residual = bounded.data - bounded.measurement(u)
-            touching = -2 * sum(float(np.sum(self._log_t(j, u))) for j in self.moving)
-            forms = 2 * sum(
-                float(np.sum(bounded.blocks[j].potential.log_t(self._coefficients(j, u)))) for j in self.moving
-            )
+            forms = touching = 0.0
+            for j, site in self.moving.items():
+                s = self._coefficients(j, u)
+                touching -= 2 * float(np.sum(site.smoothed_log_t(s, self.z[j])))
+                forms += 2 * float(np.sum(bounded.blocks[j].potential.log_t(s)))
             new_value = problem.value(residual, bounded.analysis_coefficients(u)) + forms + touching
             decrease, value = (value - new_value) / self.model.measurement.in_size, new_value
             if solved.status is Status.BREAKDOWN:
@@ -349,9 +350,6 @@ class MovingBounds:
         """s of block j in units of sigma."""
         s = self.model.blocks[j].coefficients(u)
         return np.asarray(s / np.sqrt(self.model.noise_variance)).astype(s.dtype, copy=False)
-
-    def _log_t(self, j: int, u: Array) -> Array:
-        return self.moving[j].smoothed_log_t(self._coefficients(j, u), self.z[j])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -580,7 +578,9 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
     def finish(self, state: DoubleLoopState, convergence: Convergence) -> GaussianPosterior:
         model, u, z = state.model, state.u, state.z
         assert state.marginals is not None and state.precision is not None  # outer_iterations >= 1
-        wanted = _precisions_for(MovingBounds(model, z).at(u), u, z)
+        bounded = MovingBounds(model, z).at(u)
+        pairs = zip(bounded.blocks, dual_arguments(bounded, u, z), strict=True)
+        wanted = tuple(np.asarray(block.represented.site_precision(t)) for block, t in pairs)  # -2 g'(x + z)
         return GaussianPosterior(
             model=model,
             mean=u,
@@ -602,12 +602,6 @@ def _refuse_undefined(model: GeneralizedLinearModel, site_precisions: tuple[Arra
                 "-2 g'(x) finite for every x > 0",
                 "Look at the site's dg, or scale data and rates to ordinary numbers.",
             )
-
-
-def _precisions_for(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
-    """-2 g'(x + z) per block."""
-    pairs = zip(model.blocks, dual_arguments(model, u, z), strict=True)
-    return tuple(np.asarray(block.represented.site_precision(t)) for block, t in pairs)
 
 
 def _relative_change(old: tuple[Array, ...], new: tuple[Array, ...]) -> float:

@@ -26,7 +26,6 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.sparsity import Wavelet
-from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.requirements import represented
 
 
@@ -179,24 +178,24 @@ class PriorEvidence:
     def _minimum(self, blocks: Sequence[SiteBlock], basis: Basis, rounds: int) -> tuple[float, Array]:
         components = 2 if self.model.measurement.in_complex else 1
         counts = np.array([group.count for group in self.groups])
-        sites = [_one_site(blocks[group.block], group) for group in self.groups]
+        sites = []
+        for group in self.groups:  # whose sites have equal scales: one of them stands for all
+            block, place = blocks[group.block], tuple(int(i[0]) for i in np.nonzero(group.members))
+            sites.append(represented(block.potential.at(place, block.site_shape), f"block {block.name!r}"))
+
+        def precisions(z: Array) -> Array:
+            return np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
+
         z = np.array([float(np.asarray(site.start_variance)) for site in sites])
         for _ in range(rounds):
-            pi = np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
-            renewed = components * basis.traces(pi) / counts
+            renewed = components * basis.traces(precisions(z)) / counts
             done = bool(np.all(np.abs(renewed - z) <= 1e-9 * z))
             z = renewed
             if done:
                 break
         dual = [float(site.h_at_optimum(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)]
-        pi = np.array([float(site.site_precision(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)])
+        pi = precisions(z)
         return components * basis.log_determinant(pi) + float(counts @ dual), 2 * counts * pi * z
-
-
-def _one_site(block: SiteBlock, group: SiteGroup) -> SuperGaussian:
-    """The potential of one site of a group, whose scales are equal."""
-    place = tuple(int(i[0]) for i in np.nonzero(group.members))
-    return represented(block.potential.at(place, block.site_shape), f"block {block.name!r}")
 
 
 def _is_basis(model: GeneralizedLinearModel, number: int) -> bool:

@@ -103,12 +103,10 @@ class SiteBlock:
             object.__setattr__(self, "role", _DerivedRole("likelihood" if likelihood else "prior"))
         elif self.role not in get_args(Role):
             raise InputError(f"block {self.name!r}: role", described(self.role), "prior or likelihood")
-        slopes = np.shape(self.potential.shift)
-        if not _broadcasts_to(slopes, self.site_shape):
-            raise InputError(f"block {self.name!r}: odd part of the sites", f"shape {slopes}", f"{self.site_shape}")
-        scales = np.shape(self.potential.start_variance)
-        if not _broadcasts_to(scales, self.site_shape):
-            raise InputError(f"block {self.name!r}: scale of the sites", f"shape {scales}", f"{self.site_shape}")
+        for part, of_sites in (("odd part", self.potential.shift), ("scale", self.potential.start_variance)):
+            shape = np.shape(of_sites)
+            if not _broadcasts_to(shape, self.site_shape):
+                raise InputError(f"block {self.name!r}: {part} of the sites", f"shape {shape}", f"{self.site_shape}")
 
     def _refuse_other_axes(self) -> None:
         axes = self.group_axes

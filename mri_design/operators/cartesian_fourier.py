@@ -232,18 +232,14 @@ class _CartesianEncoding(LinearOperator):
         return self._spectrum_of(np.asarray(1.0))
 
     def _spectrum_of(self, weights: Array) -> Array:
-        mask = self._chosen._adjoint(np.broadcast_to(weights, self._weight_shape(weights)))
+        coils = weights.shape[0] if weights.ndim == len(self.out_shape) else 1  # 1: the same for all coils
+        mask = self._chosen._adjoint(np.broadcast_to(weights, (coils, *self.out_shape[1:])))
         mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
         if self.maps is None:
             return np.asarray(mask[0])
         # Sample k' picks up frequency k through its coil's power at k' - k.
         spectrum = scipy.fft.irfft2((scipy.fft.rfft2(mask) * self._coil_spread).sum(axis=0), s=self.grid)
         return np.maximum(spectrum, 0)
-
-    def _weight_shape(self, weights: Array) -> Shape:
-        """Shape of the weights of all samples, with one coil where they are the same for all coils."""
-        full = self.out_shape
-        return (weights.shape[0] if weights.ndim == len(full) else 1, *full[1:])
 
     def gram_spectrum(self) -> Array | None:
         return self.circulant_spectrum() if self.maps is None else None
