@@ -1,4 +1,4 @@
-"""Every solver of the inner problem: the minimum of a general optimiser, single precision, honest status and counts."""
+"""Solvers of the inner problem: the minimum of a general optimiser, scalar problems on a fine grid, how they end."""
 
 from dataclasses import replace
 

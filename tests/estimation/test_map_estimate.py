@@ -1,4 +1,4 @@
-"""MAP: closed-form soft thresholding, optimality conditions, and the smoothing that leads there."""
+"""MAP: closed-form soft thresholding, optimality conditions, smoothing, and the certificate of the duality gap."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Noise by pixel and g-factors: against folded pixels, dense algebra, and images of noise."""
+"""Least squares, their noise by pixel and g-factors: against folded pixels and dense algebra."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The proposed query: against random feasible ones, within its power, and in a closed loop."""
+"""The proposed query against random feasible ones, the queries that are feasible, and information in the long run."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Laplace propagation ends in the MAP estimate with its inverse Hessian, whatever the partition, schedule and space."""
+"""Laplace propagation ends in the MAP estimate with its inverse Hessian, whatever partition, schedule and space."""
 
 from __future__ import annotations
 

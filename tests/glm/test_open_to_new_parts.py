@@ -1,4 +1,4 @@
-"""New sites and engines, written here in a few lines, work with all the others as these are (docs/add-your-own.md)."""
+"""New sites and engines, written here in a few lines, work with all the others; Gaussian sites are exact in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Active learning over a pool: rank-one updates against dense algebra, choices against inference anew, resumption."""
+"""Active learning over a pool: updates against dense algebra, scores against quadrature, choices against inference."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""First class, second class and hybrid: monotone, the same minimum on convex models, a local one on others."""
+"""The double loop and its three algorithms: monotone, at the criterion's minimum, exact on Gaussian sites."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The penalties of the three algorithms against scalar minimisation over gamma that uses h alone (TR-175 A.3)."""
+"""Penalties of the three algorithms by scalar minimisation that uses h alone (TR-175 A.3), and moving positions."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The bound lies below log P(y) for every site, and Bayes factors are those of quadrature where they can be."""
+"""The bound lies below log P(y) for every site and model, Bayes factors are those of quadrature, and log|A|."""
 
 from dataclasses import replace
 

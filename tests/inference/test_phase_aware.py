@@ -1,4 +1,4 @@
-"""Inference that knows the phase: solvers agree, variances against dense ones, half of k-space tells the other half."""
+"""Inference that knows the phase: half of k-space tells the other half."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Companions: which pixels they say belong together, and the block of sites that they make."""
+"""Similar patches, those of companions, and the block of sites that they make."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Models: site arithmetic, and what a model refuses."""
+"""Models: site arithmetic, common null spaces, and noise with a covariance against the dense factor."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""MR slices: the signal level, acquisition, prior blocks, and what they refuse."""
+"""MR slices: the signal level, acquisition, prior blocks and their limits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Phase-aware blocks: fast products against dense matrices, the modulus model as a limit, preconditioner, variants."""
+"""The phase of an image, and phase-aware blocks: products against dense matrices, preconditioner, variants."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A = X^H X + B^H diag(pi) B: products, dense form, determinants, perturbations and the circulant nearby."""
+"""A = X^H X + B^H diag(pi) B: products, draws, perturbations and their noise, circulants and preconditioners."""
 
 import numpy as np
 import pytest

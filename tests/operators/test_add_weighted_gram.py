@@ -1,4 +1,4 @@
-"""Sums of weighted Gram products in place: compiled and general ways agree, arguments stay what they were."""
+"""Sums of weighted Gram products in place, edges of a graph, and parts turned by a phase, against dense matrices."""
 
 from collections.abc import Callable
 

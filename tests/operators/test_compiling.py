@@ -1,4 +1,4 @@
-"""Compiled loops stay out of the way: imported late, and at work where no cache can be written."""
+"""Compiled loops are kept, renewed where a file changes, and at work where no cache can be written."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Matrices as operators: sparse ones do what dense ones do, and keep what they were given."""
+"""Matrices as operators, sparse and on disk: they do what dense ones do, row by row too."""
 
 from __future__ import annotations
 

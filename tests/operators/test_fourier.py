@@ -1,4 +1,4 @@
-"""The centred unitary FFT against its defining sum, and the two libraries against each other."""
+"""The centred unitary FFT and samples anywhere against their defining sums, and the two libraries."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Compiled loops over arrays in one pass, against NumPy, in every precision and on lengths that fill no register."""
+"""Compiled loops against NumPy, PyWavelets and plain transforms, in every precision, on sizes that fill no register."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Samples at any points of k-space: what they are, their Gram operators and circulants, and what is refused."""
+"""Samples at any points of k-space: what they are, Gram operators, circulants, density compensation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Lines and samples of a plane are candidates of one kind: rows, data, values and energies by number."""
+"""Lines, samples of a plane and shots are candidates of one kind: rows, data, values and energies by number."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""What all estimators of variances share: their precision, no bias beyond the standard error, draws as a start."""
+"""Exact, Lanczos and sampled variances: against dense matrices, no bias beyond the standard error, draws as a start."""
 
 import numpy as np
 import pytest
