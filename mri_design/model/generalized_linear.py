@@ -103,10 +103,10 @@ class SiteBlock:
             object.__setattr__(self, "role", _DerivedRole("likelihood" if likelihood else "prior"))
         elif self.role not in get_args(Role):
             raise InputError(f"block {self.name!r}: role", described(self.role), "prior or likelihood")
-        for part, of_sites in (("odd part", self.potential.shift), ("scale", self.potential.start_variance)):
+        for named, of_sites in (("odd part", self.potential.shift), ("scale", self.potential.start_variance)):
             shape = np.shape(of_sites)
             if not _broadcasts_to(shape, self.site_shape):
-                raise InputError(f"block {self.name!r}: {part} of the sites", f"shape {shape}", f"{self.site_shape}")
+                raise InputError(f"block {self.name!r}: {named} of the sites", f"shape {shape}", f"{self.site_shape}")
 
     def _refuse_other_axes(self) -> None:
         axes = self.group_axes

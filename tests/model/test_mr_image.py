@@ -87,6 +87,13 @@ def test_prior_blocks_and_their_scales():
     assert md.SparsityBlock("differences", 1.0).sites(N, 1.0, 1.0).group_axes == ()
 
 
+def test_kinds_of_blocks_and_sites_that_a_script_registers_are_known_by_name():
+    md.register_site("cauchy", lambda tau: md.StudentT(1.0, tau**2))
+    md.register_block("steps", lambda block, image: md.Coefficients(md.FiniteDifferences(image.shape)))
+    (block,) = one_slice(prior=(md.SparsityBlock("steps", 1.0, site="cauchy"),)).model([8], signal=2.0).blocks
+    assert isinstance(block.analysis, md.FiniteDifferences) and isinstance(block.potential, md.StudentT)
+
+
 def test_rates_stop_at_a_share_of_the_noise() -> None:
     """tau = scale sigma / signal, 0.4 at most: 100 x 0.002 = 0.2 below it, 100 x 0.1 = 10 above."""
     block = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
