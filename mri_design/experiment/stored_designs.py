@@ -321,13 +321,12 @@ def load_trained(path: Path) -> TrainedDesign:
         raise _damaged(path, "a file that was changed after it was written")
     try:
         text = json.loads(arrays.pop("text").tobytes())
-        known = text["format"] == TRAINED_FORMAT
+        if text["format"] != TRAINED_FORMAT:
+            raise ValueError(f"format {text['format']!r}")
         training = tuple(str(name) for name in text["training"])
         rule, settings = str(text["rule"]), dict(text["settings"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path, f"an unreadable text ({error})") from error
-    if not known:
-        raise _damaged(path, f"format {text['format']!r}")
     fields: dict[str, Any] = {
         name: array.item() if array.ndim == 0 else tuple(array.tolist()) if array.dtype == np.int64 else array
         for name, array in arrays.items()

@@ -122,8 +122,7 @@ def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recip
     assert (known.data.noise_variance, known.noise_source) == (0.04, "from the noise readouts")
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
     given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
-    assert given.data.noise_variance == 0.25
-    assert given.noise_source.startswith(f"{GIVEN_NOISE}, though no place in the scan shows more than")
+    assert given.data.noise_variance == 0.25 and given.noise_source.startswith(GIVEN_NOISE) and given.noise_doubt
     assert prepare(data, small).noise_source.startswith("estimated from the data")
     assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
 
@@ -135,8 +134,7 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     middle = fine.kspace[:, :, 44:84, 44:84]
     data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
     found = prepare(data, small)
-    assert found.noise_doubt
-    assert found.noise_source == f"estimated from the data by air in the image, though {found.noise_doubt}"
+    assert found.noise_doubt and found.noise_doubt in found.noise_source
     assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
 
 
@@ -157,9 +155,6 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
     own = prepare(replace(every, calibration=scanned), small)
     assert own.calibration_lines == 24
-    assert own.maps_source.startswith(
-        "estimated by ESPIRiT from 24 gapless centre lines; coils held back as a check are"
-    )
 
 
 def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recipe) -> None:
@@ -188,7 +183,6 @@ def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(
     assert prepare(data, small).maps_doubt == ""
     found = prepare(replace(data, kspace=swapped), small)
     assert found.maps_doubt == found.maps_source
-    assert found.maps_source.startswith("estimated by ESPIRiT from 24") and found.maps_source.endswith("which is bad")
     (cause,) = causes_of_bad_maps(found.data)  # nothing else is open
     assert "odd lines" in cause
 
@@ -204,8 +198,6 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
     assert own is not None and maps is not None
     image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
     assert np.average(np.abs(np.sum(maps[0].conj() * own[0], axis=0)), weights=image**2) > 0.995
-    expected = "those of prescan.npz, there estimated by ESPIRiT from 24 gapless centre lines"
-    assert found.header["coil_maps_file"].startswith(expected)
     with refused("turned.npz"):
         with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
     with refused("prescan.npz"):
@@ -220,7 +212,6 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
     np.save(tmp_path / "maps.npy", 2 * data.coil_maps[0])
     found = load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
-    assert found.header["coil_maps_file"] == "maps.npy, scaled from a root-sum-of-squares of 2 to 2"
     assert float(found.header["coil_maps_explain"].partition("%")[0]) > 95
     scan = prepare(found, recipe)
     assert (scan.calibration_lines, scan.maps_source[:15]) == (0, "given (maps.npy")

@@ -117,11 +117,10 @@ class TrainingResidual(ChoosesByScore):
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The candidates with the largest residuals; in a plane with several coils see above."""
-        if not (view.readouts.thinned and self.needs_posterior):
-            return super().choose_block(view, rng, count)
-        if not view.posteriors:
+        of_plane = view.readouts.thinned and self.needs_posterior
+        if of_plane and not view.posteriors:
             return first_disc(view.candidates, rng, count)
-        if fewest_coils(view.posteriors) == 1:
+        if not of_plane or fewest_coils(view.posteriors) == 1:
             return super().choose_block(view, rng, count)
         return block_by_gains(self.scored(view, rng).values, view, count)
 
