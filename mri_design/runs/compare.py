@@ -14,7 +14,6 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, measure, noise_caption
 from mri_design.evaluation.page import (
     Block,
-    FirstPicture,
     FirstScreen,
     KeyNumbers,
     Paragraph,
@@ -440,6 +439,7 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
     """
     study, test = result.study, result.study.tests[0]
     masks = [next(mask for mask in result.shown if strategy_label(mask.strategy) == name) for name in pair]
+    wrong = [np.abs(np.abs(mask.reconstruction.image) - np.abs(test.shown)) for mask in masks]  # on one scale
     own, count = masks[0], shown_count(study)
     frame = Frame(layout_of(own.readouts, result.orientation), test.pixel)
     acceleration = next(
@@ -452,7 +452,18 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
         [
             mask_picture(frame, own.readouts, own.mask, pair[0]),
             image_picture(frame, own.reconstruction.image),
-            *_error_pictures(masks, test, frame),
+            *(
+                doubt_picture(
+                    frame,
+                    error,
+                    scale_top(wrong),
+                    object_top([np.abs(test.shown)]),
+                    f"Error: {strategy_label(mask.strategy)}",
+                    "Actual error of the magnitude, in per cent of what is white in the true image; its norm is "
+                    f"{percent(mask.errors.relative_l2, 3)} of the image's.",
+                )
+                for mask, error in zip(masks, wrong, strict=True)
+            ),
         ],
         [
             *facts_of(own.readouts, test.pixel, test.slice_model.n_coils, acceleration, test.name),
@@ -468,24 +479,6 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
             ACCELERATION,
         ),
     )
-
-
-def _error_pictures(masks: Sequence[ShownMask], test: ReferenceSlice, frame: Frame) -> list[FirstPicture]:
-    """Actual errors of some strategies' images on one scale."""
-    wrong = [np.abs(np.abs(mask.reconstruction.image) - np.abs(test.shown)) for mask in masks]
-    top, white = scale_top(wrong), object_top([np.abs(test.shown)])
-    return [
-        doubt_picture(
-            frame,
-            error,
-            top,
-            white,
-            f"Error: {strategy_label(mask.strategy)}",
-            "Actual error of the magnitude, in per cent of what is white in the true image; its norm is "
-            f"{percent(mask.errors.relative_l2, 3)} of the image's.",
-        )
-        for mask, error in zip(masks, wrong, strict=True)
-    ]
 
 
 def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:

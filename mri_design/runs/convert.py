@@ -261,8 +261,14 @@ def convert_file(
         data = _as_plane(data, source)
     made = _made(data, source, out, ending, field_of_view)
     if not phantom:
-        _refuse_changes_of(Path(source), made)
-    _refuse_foreign_header(out, made)
+        given = Path(source)
+        inputs = {path.resolve() for path in (*(pair_of(given) if is_bart(given) else (given,)), _header(given))}
+        for path in made.files:
+            if path.resolve() in inputs:
+                raise UsageError(f"{path} belongs to the input, which stays as it is; take another name")
+    header = _header(out)
+    if out.suffix in _WITH_HEADER and header.exists() and header not in made.files:  # it is about something else
+        raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
     refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
     centre = data.header.get(CENTRE, "") and f"its centre of k-space is {data.header[CENTRE]}"
     warnings = [left_out_text(data.header, asked=recipe.input.counters), centre, refused and f"samples {refused}"]
@@ -291,21 +297,6 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
     if data.n_slices > 1:
         raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slices")
     return replace(data, header={**data.header, "volume": volume_note(1, data.grid_shape)})
-
-
-def _refuse_changes_of(source: Path, made: MadeFiles) -> None:
-    """Refuse to write over the input, or the header beside it."""
-    inputs = {path.resolve() for path in (*(pair_of(source) if is_bart(source) else (source,)), _header(source))}
-    changed = [path for path in made.files if path.resolve() in inputs]
-    if changed:
-        raise UsageError(f"{changed[0]} belongs to the input, which stays as it is; take another name")
-
-
-def _refuse_foreign_header(out: Path, made: MadeFiles) -> None:
-    """Refuse a name beside which a header stands that is about something else."""
-    header = _header(out)
-    if out.suffix in _WITH_HEADER and header.exists() and header not in made.files:
-        raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
 
 
 def _header(path: Path) -> Path:

@@ -211,7 +211,9 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
         order = list(range(len(run.numbers)))
         if run.geometry is not None and len(run.numbers) > 1:
             known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
-        said = [_in_order(run, order)]
+        turned = "" if order == sorted(order) else ", in the order in which they lie"
+        numbers = _listed([run.numbers[place] for place in order])
+        said = [f"{len(order)} slices along the third axis{turned}: {numbers}."]
     if run.frames:
         said.append(f"{len(run.frames)} {run.axis}s along the fourth axis: {_listed(run.frames)}.")
     geometry = sized(known, request.field_of_view, images[0][2].shape[-2:])
@@ -234,12 +236,6 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
         of_first = f" of {run.axis} {run.frames[0]}" if run.frames else ""
         said.append(f"coil maps{of_first}, complex, coil after coil along the fourth axis: {path}")
     return MadeFiles(files, tuple(said))
-
-
-def _in_order(run: StoredRun, order: Sequence[int]) -> str:
-    numbers = [run.numbers[place] for place in order]
-    turned = "" if list(order) == sorted(order) else ", in the order in which they lie"
-    return f"{len(numbers)} slices along the third axis{turned}: {_listed(numbers)}."
 
 
 def _listed(numbers: Sequence[int]) -> str:
