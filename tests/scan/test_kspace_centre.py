@@ -108,7 +108,6 @@ def test_what_lies_beside_the_samples_and_the_origin_of_the_image_move_too(ny: i
     reference = to_image(np.fft.ifftshift(to_kspace(u)))[np.newaxis].astype(np.complex64)
     scan = md.KSpaceData(stored, np.ones(ny, dtype=bool), calibration=stored, repeat=stored, reference=reference)
     moved = with_its_centre(scan)
-    assert moved.calibration is not None and moved.repeat is not None and moved.reference is not None
     for array in (moved.kspace, moved.calibration, moved.repeat):
         np.testing.assert_array_equal(array[0], true)
     np.testing.assert_allclose(moved.reference[0], u, atol=1e-5)

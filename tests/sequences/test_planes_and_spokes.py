@@ -71,12 +71,6 @@ def test_random_orders_and_geometries_come_back(seed: int) -> None:
     assert pulseq_file(spokes, replace(settings, field_of_view=(extent, extent)), scanner).verified.largest_error < 3e-4
 
 
-def test_spokes_of_a_large_grid_keep_to_the_tolerance() -> None:
-    settings = replace(ROUND, samples=256, field_of_view=(0.24, 0.24), echo_time=0.01, repetition_time=0.03)
-    order = SpokeOrder(tuple(golden_angles(8).tolist()))
-    assert pulseq_file(order, settings, load_scanner("generic")).verified.largest_error < 1e-3
-
-
 def test_another_order_than_the_file_s_is_refused_with_the_block(
     case: tuple[Order, SequenceSettings], written: Written, generic: Scanner
 ) -> None:

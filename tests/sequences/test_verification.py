@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -54,21 +55,6 @@ def test_a_changed_gradient_is_found(
     assert caught.value.block is not None
 
 
-def test_a_changed_label_is_found(asked: SequenceSettings, written: Written, generic: Scanner) -> None:
-    path = written(asked, lambda text: text.replace(" 8 LIN", " 9 LIN"))
-    with pytest.raises(SequenceError) as caught:
-        verify(path, ORDER, asked, generic)
-    assert caught.value.block == FIRST_READOUT[asked.kind]
-
-
-def test_another_order_is_found(asked: SequenceSettings, written: Written, generic: Scanner) -> None:
-    other = LineOrder(((3, 8, 12), (9, 0), (15, 7, 1)), 16)
-    with pytest.raises(SequenceError):
-        verify(written(asked), other, asked, generic)
-    with pytest.raises(SequenceError):
-        verify(written(asked), LineOrder(ORDER.trains[:2], 16), asked, generic)
-
-
 @pytest.mark.parametrize(("limit", "name"), [("max_gradient", "gradient"), ("max_slew", "slew"), ("max_b1", "b1")])
 def test_limits_are_held_on_the_waveform(
     limit: str, name: str, asked: SequenceSettings, written: Written, generic: Scanner
@@ -106,39 +92,40 @@ def test_changed_events_are_found(
         verify(path, ORDER, asked, generic)
 
 
-def test_missing_and_additional_readouts_are_found(written: Written, generic: Scanner) -> None:
-    def without_last(text: str) -> str:
-        blocks = text[text.index("[BLOCKS]\n") :].split("\n\n")[0].split("\n")
-        return text.replace("\n".join(blocks[-4:]), "\n".join(blocks[-4:-2]))
-
-    with pytest.raises(SequenceError):
-        verify(written(GRE, without_last), ORDER, GRE, generic)
+def _without_last_readout(text: str) -> str:
+    blocks = text[text.index("[BLOCKS]\n") :].split("\n\n")[0].split("\n")
+    return text.replace("\n".join(blocks[-4:]), "\n".join(blocks[-4:-2]))
 
 
-def test_times_other_than_those_designed_are_found(asked: SequenceSettings, written: Written, generic: Scanner) -> None:
-    path = written(asked)
-    with pytest.raises(SequenceError) as caught:
-        verify(path, ORDER, replace(asked, repetition_time=asked.repetition_time + 1e-4), generic)
-    assert caught.value.block == FIRST_READOUT[asked.kind]
-    with pytest.raises(SequenceError):
-        verify(path, ORDER, replace(asked, echo_time=asked.echo_time + 1e-4), generic)
-
-
-def test_other_spoiling_is_found(written: Written, generic: Scanner) -> None:
-    with pytest.raises(SequenceError):
-        verify(written(GRE), ORDER, replace(GRE, rf_spoiling=50.0), generic)
-
-
-def test_other_pulses_are_found(written: Written, generic: Scanner) -> None:
-    with pytest.raises(SequenceError):
-        verify(written(TSE, lambda text: re.sub(r" e\n", " r\n", text, count=1)), ORDER, TSE, generic)
-
-
-@pytest.mark.parametrize("kept", [0, 300, 900])
-def test_half_a_file_is_none(kept: int, written: Written, generic: Scanner) -> None:
-    with warnings.catch_warnings(), pytest.raises(SequenceError):
+@pytest.mark.parametrize(
+    ("settings", "change", "others", "first"),
+    [
+        *((one, lambda text: text.replace(" 8 LIN", " 9 LIN"), {}, True) for one in (GRE, TSE)),
+        *((one, str, {"order": LineOrder(((3, 8, 12), (9, 0), (15, 7, 1)), 16)}, True) for one in (GRE, TSE)),
+        *((one, str, {"order": LineOrder(ORDER.trains[:2], 16)}, False) for one in (GRE, TSE)),
+        *((one, str, {"repetition_time": one.repetition_time + 1e-4}, True) for one in (GRE, TSE)),
+        *((one, str, {"echo_time": one.echo_time + 1e-4}, False) for one in (GRE, TSE)),
+        (GRE, str, {"rf_spoiling": 50.0}, False),
+        (GRE, _without_last_readout, {}, False),
+        (TSE, lambda text: re.sub(r" e\n", " r\n", text, count=1), {}, False),  # another use of a pulse
+        *((GRE, lambda text, kept=kept: text[:kept], {}, False) for kept in (0, 300, 900)),
+    ],
+)
+def test_a_file_that_plays_something_else_is_refused(
+    settings: SequenceSettings,
+    change: Callable[[str], str],
+    others: dict[str, Any],
+    first: bool,
+    written: Written,
+    generic: Scanner,
+) -> None:
+    """With the block of the first readout, where that is wrong."""
+    path, order = written(settings, change), others.get("order", ORDER)
+    wanted = replace(settings, **{name: value for name, value in others.items() if name != "order"})
+    with warnings.catch_warnings(), pytest.raises(SequenceError) as caught:
         warnings.simplefilter("ignore")  # pypulseq's, about rasters that are not there
-        verify(written(GRE, lambda text: text[:kept]), ORDER, GRE, generic)
+        verify(path, order, wanted, generic)
+    assert not first or caught.value.block == FIRST_READOUT[settings.kind]
 
 
 @pytest.mark.parametrize("dummies", [0, 2])

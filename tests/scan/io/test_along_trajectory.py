@@ -31,19 +31,13 @@ def saved(folder: Path, header: dict[str, Any] | None = None, **changes: object)
     return folder / "scan.npz"
 
 
-def scan_of(path: Path) -> TrajectoryData:
-    scan = read(path)
-    assert isinstance(scan, TrajectoryData)
-    return scan
-
-
 @pytest.mark.parametrize("lead", [(), (4,), (2, 4)], ids=str)
 @pytest.mark.parametrize("flat", [False, True])
 def test_slices_coils_and_readouts_may_be_missing(tmp_path: Path, lead: tuple[int, ...], flat: bool) -> None:
     axes = (15,) if flat else (3, 5)
     kspace, density = SAMPLES[(0,) * (2 - len(lead))].reshape(*lead, *axes), RNG.uniform(0, 3, axes)
     trajectory = SPATIAL.reshape(*axes, 3)[..., : 3 if lead else 2]  # with kz of the plane, and without
-    scan = scan_of(saved(tmp_path, kspace=kspace, trajectory=trajectory, density=density))
+    scan = read(saved(tmp_path, kspace=kspace, trajectory=trajectory, density=density))
     slices, coils = (1, 1, *lead)[-2:]
     np.testing.assert_array_equal(scan.kspace, kspace.reshape(slices, coils, 15))
     np.testing.assert_array_equal(scan.trajectory, POINTS.reshape(15, 2))
@@ -55,9 +49,8 @@ def test_slices_coils_and_readouts_may_be_missing(tmp_path: Path, lead: tuple[in
 
 def test_what_stands_beside_the_samples_is_read_too(tmp_path: Path) -> None:
     maps = RNG.standard_normal((4, 16, 12)) + 0j
-    scan = scan_of(saved(tmp_path, noise_variance=0.5, coil_maps=maps, reference=np.ones((2, 16, 12))))
+    scan = read(saved(tmp_path, noise_variance=0.5, coil_maps=maps, reference=np.ones((2, 16, 12))))
     assert scan.noise_variance == 0.5 and scan.header["file"] == "scan.npz"
-    assert scan.coil_maps is not None and scan.reference is not None
     np.testing.assert_allclose(scan.coil_maps[1], maps, rtol=1e-6)
     assert scan.reference.shape == (2, 16, 12)
     np.save(tmp_path / "maps.npy", maps)  # in the place of its own
@@ -70,9 +63,9 @@ def test_what_stands_beside_the_samples_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("reach", "side"), [((8, 7.8), 16), ((7.96, 7.96), 16), ((7.00005, 7), 14)])
 def test_a_square_matrix_follows_from_the_trajectory(tmp_path: Path, reach: tuple[float, float], side: int) -> None:
     points = POINTS / np.abs(POINTS).max(axis=(0, 1)) * reach
-    assert scan_of(saved(tmp_path, trajectory=points, matrix=None)).grid_shape == (side, side)
-    assert scan_of(saved(tmp_path, trajectory=points, matrix=20)).grid_shape == (20, 20)
-    assert scan_of(saved(tmp_path, {"matrix": [18, 20]}, trajectory=points, matrix=None)).grid_shape == (18, 20)
+    assert read(saved(tmp_path, trajectory=points, matrix=None)).grid_shape == (side, side)
+    assert read(saved(tmp_path, trajectory=points, matrix=20)).grid_shape == (20, 20)
+    assert read(saved(tmp_path, {"matrix": [18, 20]}, trajectory=points, matrix=None)).grid_shape == (18, 20)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +89,7 @@ def test_a_square_matrix_follows_from_the_trajectory(tmp_path: Path, reach: tupl
 def test_a_header_may_name_another_unit_and_other_columns(
     tmp_path: Path, header: dict[str, Any], trajectory: np.ndarray
 ) -> None:
-    scan = scan_of(saved(tmp_path, header, trajectory=trajectory))
+    scan = read(saved(tmp_path, header, trajectory=trajectory))
     np.testing.assert_allclose(scan.trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
 
 

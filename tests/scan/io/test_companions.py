@@ -47,7 +47,6 @@ def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(
     maps[1, :, 3, 4] = 0
     np.save(tmp_path / "maps.npy", maps.swapaxes(-1, -2) if turned else maps)  # as the scan lies in its file
     found = with_maps(replace(data, orientation="ky-columns" if turned else "ky-rows"), tmp_path / "maps.npy")
-    assert found.coil_maps is not None
     np.testing.assert_allclose(found.coil_maps, maps, atol=1e-6)
     assert not found.coil_maps[1, :, 3, 4].any()
     assert found.header["coil_maps_file"] == "maps.npy"

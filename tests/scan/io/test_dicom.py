@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, ReadLimits
+from mri_design import ReadLimits
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read
 from mri_design.scan.writing import DicomLabels, dicom_bytes
@@ -38,18 +38,12 @@ def changed(path: Path, image: np.ndarray = IMAGE, place: SliceGeometry = PLACE,
     return path
 
 
-def stack_of(path: Path) -> ImageStack:
-    stack = read(path)
-    assert isinstance(stack, ImageStack)
-    return stack
-
-
 PATIENT = {"PatientName": "Somebody^Else", "PatientID": "77", "StudyDate": "20200304"}
 
 
 def test_pixels_are_rescaled_and_the_patient_comes_along_apart(tmp_path: Path) -> None:
     maker = {"Manufacturer": "Maker", "ManufacturerModelName": "One", "MagneticFieldStrength": 1.5}
-    stack = stack_of(changed(tmp_path / "slice.dcm", **PATIENT, **maker, RepetitionTime="0.002", EchoTime="4"))
+    stack = read(changed(tmp_path / "slice.dcm", **PATIENT, **maker, RepetitionTime="0.002", EchoTime="4"))
     assert stack.header["scanner"] == "Maker One, 1.5 T" and "RepetitionTime" in stack.header["identifiers_left_out"]
     np.testing.assert_allclose(stack.images, IMAGE[None], atol=1e-4)
     assert stack.geometry is not None and stack.geometry.pixel == (1.5, 2.0)
@@ -62,7 +56,7 @@ def test_frames_are_slices(tmp_path: Path) -> None:
     counts = np.arange(48, dtype=np.uint16).reshape(2, 6, 4)
     scaled = {"RescaleSlope": 2, "RescaleIntercept": -1}
     path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
-    stack = stack_of(path)
+    stack = read(path)
     np.testing.assert_array_equal(stack.images, 2.0 * counts - 1)
     assert "values" in stack.header  # negative ones are no magnitudes
 
@@ -189,7 +183,7 @@ def test_the_program_that_is_named_for_run_lengths_makes_a_file_that_is_read(tmp
     file.compress(pydicom.uid.RLELossless)
     file.save_as(tmp_path / "packed.dcm")
     subprocess.run([tool, tmp_path / "packed.dcm", tmp_path / "again.dcm"], check=True)
-    np.testing.assert_array_equal(stack_of(tmp_path / "again.dcm").images, stack_of(path).images)
+    np.testing.assert_array_equal(read(tmp_path / "again.dcm").images, read(path).images)
 
 
 def test_cut_files_and_elements_longer_than_memory_are_refused(
@@ -208,11 +202,11 @@ def test_cut_files_and_elements_longer_than_memory_are_refused(
 
 def test_the_scaling_of_a_frame_goes_before_the_shared_one_and_that_before_the_file_s(tmp_path: Path) -> None:
     frames, shared = [group(), group(RescaleSlope=10)], group(RescaleSlope=2, RescaleIntercept=1)
-    stack = stack_of(enhanced(tmp_path / "x.dcm", frames, shared, RescaleSlope=7))
+    stack = read(enhanced(tmp_path / "x.dcm", frames, shared, RescaleSlope=7))
     assert stack.images[:, 0, 0].tolist() == [201.0, 1001.0]
     # groups too long to be read with the header
     many = [group(RescaleSlope=1 + number, ImagePositionPatient=[0, 0, number]) for number in range(800)]
-    stack = stack_of(enhanced(tmp_path / "x.dcm", many, counts=np.full((800, 6, 4), 3, dtype=np.uint16)))
+    stack = read(enhanced(tmp_path / "x.dcm", many, counts=np.full((800, 6, 4), 3, dtype=np.uint16)))
     np.testing.assert_array_equal(stack.images[:, 2, 2], 3.0 * (1 + np.arange(800)))
 
 
@@ -228,7 +222,7 @@ def test_places_come_from_the_groups_and_none_is_made_up(
         group(ImagePositionPatient=[-3.0, -6.0, 20 + step * number], ImageOrientationPatient=directions)
         for number, directions in enumerate((AXIAL, orientation))
     ]
-    stack = stack_of(enhanced(tmp_path / "x.dcm", frames, group(PixelSpacing=[1.5, 2.0], SliceThickness=5.0)))
+    stack = read(enhanced(tmp_path / "x.dcm", frames, group(PixelSpacing=[1.5, 2.0], SliceThickness=5.0)))
     second = stack.select_slice(1).geometry
     assert stack.geometry is not None and stack.geometry.centre == (1.0, -1.5, 20.0)
     assert ("frames" in stack.header) != follows
@@ -244,10 +238,10 @@ def test_places_come_from_the_groups_and_none_is_made_up(
 
 def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None:
     frames = [group(PixelSpacing=[1.0, 1.0]), group(PixelSpacing=[2.0, 2.0])]
-    stack = stack_of(enhanced(tmp_path / "x.dcm", frames))
+    stack = read(enhanced(tmp_path / "x.dcm", frames))
     assert stack.geometry is None and "frames" in stack.header
     for elements, known in (({"PixelSpacing": [0.001, 0.001]}, False), ({"SliceThickness": "5000"}, True)):
-        stack = stack_of(changed(tmp_path / "slice.dcm", **elements))
+        stack = read(changed(tmp_path / "slice.dcm", **elements))
         assert "impossible_sizes" in stack.header and (stack.geometry is not None) == known
         assert stack.geometry is None or stack.geometry.thickness is None
 
@@ -260,7 +254,7 @@ def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None
 def test_mosaics_are_taken_apart(tmp_path: Path, count: int | None, elements: dict[str, Any], thickness: float) -> None:
     tiles = np.random.default_rng(2).random((9, 8, 8)) * (np.arange(9) < 7)[:, None, None]
     path = mosaic(tmp_path / "mosaic.dcm", tiles, count, **elements)
-    stack = stack_of(path)
+    stack = read(path)
     assert stack.images.shape == (7, 8, 8)
     np.testing.assert_allclose(stack.images, tiles[:7], atol=1e-3)
     assert stack.geometry is not None and stack.geometry.pixel == (4, 4) and stack.geometry.thickness == thickness

@@ -39,7 +39,6 @@ def coils(slices: np.ndarray) -> np.ndarray:
 def of(path: Path, array: np.ndarray, **options: Any) -> KSpaceData:
     np.save(path / "scan.npy", array)
     scan = read(path / "scan.npy", **options)
-    assert isinstance(scan, KSpaceData)
     return scan
 
 
@@ -157,7 +156,7 @@ def test_noise_and_given_maps_show_nothing(tmp_path: Path, scan: np.ndarray, sli
     assert of(tmp_path, scan[0]).n_coils == 3
     np.savez(tmp_path / "scan.npz", kspace=slices[:, 0], coil_maps=np.ones((3, 48, 40), np.complex64))
     known = read(tmp_path / "scan.npz")
-    assert isinstance(known, KSpaceData) and known.n_coils == 3
+    assert known.n_coils == 3
 
 
 @pytest.mark.parametrize("dims", ["ky,kx", "coil,ky,ky", "coil,ky,what", "coil,slice,rep", "coil,ky,real/imag"])
@@ -217,13 +216,6 @@ def test_hdf5_without_fastmris_marks_is_read_by_its_samples(
     assert_kspace(read_here(hdf5(tmp_path, np.moveaxis(coils, 0, -1), dims=np.arange(3))), coils)
     assert_kspace(read_here(hdf5(tmp_path, coils)), coils)
     assert read_here(hdf5(tmp_path, coils), dims=("slice", "ky", "kx")).n_slices == 4
-
-
-def test_a_child_process_reads_axes_as_they_are_named(tmp_path: Path, coils: np.ndarray) -> None:
-    path = hdf5(tmp_path, np.stack([coils, 2 * coils]))
-    scan = read(path, dims=["echo", "coil", "ky", "kx"], counters={"contrast": 1})
-    assert isinstance(scan, KSpaceData)
-    np.testing.assert_array_equal(scan.kspace[0], 2 * coils)
 
 
 def test_files_that_name_their_axes_take_no_others(mrd: Callable[[], Any], scan: np.ndarray) -> None:

@@ -101,7 +101,6 @@ def test_lengths_that_the_header_marks_are_not_known(name: str, value: str, know
 def test_the_echo_time_is_that_of_the_contrast(times: tuple[str, ...], contrast: int, wanted: str | None) -> None:
     echoes = "".join(f"<TE>{time}</TE>" for time in times)
     got = header(behind=f"<sequenceParameters><TR>10</TR>{echoes}</sequenceParameters>").source_of(contrast)
-    assert got is not None
     assert got.identifiers == {"RepetitionTime": "10"} | ({"EchoTime": wanted} if wanted else {})
 
 

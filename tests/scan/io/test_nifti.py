@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, ReadLimits
+from mri_design import ReadLimits
 from mri_design.errors import MissingPackageError
 from mri_design.scan import SliceGeometry
 from mri_design.scan.geometry import THICKNESS_UNKNOWN
@@ -39,12 +39,6 @@ def changed(path: Path, place: int, values: bytes) -> Path:
     return path
 
 
-def stack_of(path: Path) -> ImageStack:
-    stack = read(path)
-    assert isinstance(stack, ImageStack)
-    return stack
-
-
 @pytest.mark.parametrize("second", [False, True])
 @pytest.mark.parametrize("name", ["head.nii", "head.nii.gz"])
 @pytest.mark.parametrize("kind", [np.float32, np.int16, np.complex64])
@@ -54,7 +48,7 @@ def test_slices_lie_along_z_and_rows_along_y(tmp_path: Path, name: str, kind: ty
     if name.endswith("gz"):  # members one after the other, and the zeros that some programs add
         whole = gzip.decompress(path.read_bytes())
         path.write_bytes(gzip.compress(whole[:500]) + gzip.compress(b"") + gzip.compress(whole[500:]) + bytes(1000))
-    stack = stack_of(path)
+    stack = read(path)
     np.testing.assert_array_equal(stack.images, volume.transpose(2, 1, 0))
     assert stack.name == "head" and stack.geometry is not None and stack.geometry.pixel == (1.5, 2.0)
 
@@ -64,14 +58,14 @@ def test_slices_lie_along_z_and_rows_along_y(tmp_path: Path, name: str, kind: ty
 def test_what_export_writes_is_read_as_it_was(tmp_path: Path, thickness: float | None, description: str) -> None:
     image, geometry, path = VOLUME[..., 0], SliceGeometry((1.5, 2.0), thickness), tmp_path / "x.nii.gz"
     path.write_bytes(nifti_bytes(image, geometry, description))
-    stack = stack_of(path)
+    stack = read(path)
     np.testing.assert_array_equal(stack.images[0], image)
     assert stack.geometry == geometry
     header = nibabel.load(path).header
     assert header.get_zooms() == (2.0, 1.5, thickness or 1.0)  # a volume has to have some
     assert (THICKNESS_UNKNOWN in bytes(header["descrip"]).decode()) == (thickness is None)
     path.write_bytes(nifti_bytes(image, None, description))
-    assert stack_of(path).geometry is None
+    assert read(path).geometry is None
 
 
 @pytest.mark.parametrize(
@@ -88,7 +82,7 @@ def test_what_export_writes_is_read_as_it_was(tmp_path: Path, thickness: float |
 def test_sizes_are_known_where_the_file_has_them(
     tmp_path: Path, affine: np.ndarray, unit: str, pixel: tuple[float, float] | None
 ) -> None:
-    stack = stack_of(saved(tmp_path / "x.nii", VOLUME, affine, unit))
+    stack = read(saved(tmp_path / "x.nii", VOLUME, affine, unit))
     assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.header)
     assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
 
@@ -97,7 +91,7 @@ def test_sizes_are_known_where_the_file_has_them(
 def test_a_size_of_zero_is_not_known_and_nibabel_does_not_talk_about_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, axis: int, known: object
 ) -> None:
-    stack = stack_of(changed(saved(tmp_path / "x.nii", VOLUME), SIZES_AT + 4 * axis, struct.pack("<f", 0)))
+    stack = read(changed(saved(tmp_path / "x.nii", VOLUME), SIZES_AT + 4 * axis, struct.pack("<f", 0)))
     assert (None if stack.geometry is None else (stack.geometry.pixel, stack.geometry.thickness)) == known
     assert caplog.records == []
 
@@ -107,7 +101,7 @@ def test_places_come_in_the_unit_of_the_sizes(tmp_path: Path) -> None:
     affine[:3, 3] = 10, -20, 30
     for unit, factor in (("mm", 1.0), ("meter", 1e-3)):
         scaled = np.diag([factor, factor, factor, 1.0]) @ affine
-        places.append(stack_of(saved(tmp_path / "x.nii", VOLUME, scaled, unit)).geometry)
+        places.append(read(saved(tmp_path / "x.nii", VOLUME, scaled, unit)).geometry)
     first, second = places
     assert first is not None and second is not None and first.placed and second.placed
     np.testing.assert_allclose(second.vectors, first.vectors, atol=1e-4)
@@ -117,8 +111,8 @@ def test_places_come_in_the_unit_of_the_sizes(tmp_path: Path) -> None:
 def test_values_are_scaled_and_the_first_of_several_volumes_is_read(tmp_path: Path) -> None:
     counts = np.arange(24, dtype=np.int16).reshape(4, 6)
     path = changed(saved(tmp_path / "counts.nii", counts), SLOPE_AT, struct.pack("<2f", 0.5, 3.0))
-    np.testing.assert_allclose(stack_of(path).images[0], 0.5 * counts.T + 3)
-    stack = stack_of(saved(tmp_path / "x.nii", np.stack([VOLUME, 2 * VOLUME], axis=-1)))
+    np.testing.assert_allclose(read(path).images[0], 0.5 * counts.T + 3)
+    stack = read(saved(tmp_path / "x.nii", np.stack([VOLUME, 2 * VOLUME], axis=-1)))
     np.testing.assert_array_equal(stack.images, VOLUME.transpose(2, 1, 0))
     assert "first of 2" in stack.header["volumes"]
 
@@ -142,9 +136,9 @@ def test_a_sidecar_may_say_how_the_images_were_measured(
     tmp_path: Path, text: str, known: dict[str, str] | None
 ) -> None:
     path = saved(tmp_path / "head.nii.gz", np.ones((5, 4, 3), np.float32))
-    assert "sidecar" not in stack_of(path).header
+    assert "sidecar" not in read(path).header
     (tmp_path / "head.json").write_text(text)
-    found = stack_of(path)
+    found = read(path)
     assert found.header["sidecar"].startswith("head.json")
     assert (None if found.source is None else found.source.identifiers) == known
 

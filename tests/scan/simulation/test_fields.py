@@ -46,14 +46,6 @@ def test_smooth_phase_is_a_polynomial_of_its_degree():
     assert np.abs(np.diff(phase, n=2, axis=0)).max() > 1e-6
 
 
-def test_rough_phase_adds_local_exceptions_only():
-    smooth = smooth_phase(128, np.random.default_rng(2))
-    rough = rough_phase(128, np.random.default_rng(2))
-    added = np.abs(rough - smooth)
-    assert added.max() > 0.2
-    assert (added < 0.01).mean() > 0.5
-
-
 def test_product_of_series_is_product_of_values():
     first, second = random_series((3, 5), 1), random_series((7, 1), 2)
     np.testing.assert_allclose((first * second).values(Y, X), first.values(Y, X) * second.values(Y, X), rtol=1e-10)

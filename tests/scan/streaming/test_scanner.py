@@ -267,7 +267,6 @@ def test_noise_readouts_give_the_covariance_scaled_to_the_dwell_time(kspace: np.
     arrivals.take(NoiseReadout(np.array([[2.0], [3.0]], np.float32) * noise, 5.0))
     arrivals.take(LineReadout(6, kspace[:, 6], 10.0))
     covariance = arrivals.data("scan").noise_covariance
-    assert covariance is not None
     np.testing.assert_allclose(covariance, np.diag([4.0, 9.0]) * 5 / 10, atol=0.1)
 
 
