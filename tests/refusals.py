@@ -9,9 +9,12 @@ from mri_design import InputError
 
 
 @contextmanager
-def refused(field: str, kind: type[InputError] = InputError) -> Iterator[pytest.ExceptionInfo[InputError]]:
-    """What is done in the context raises ``kind`` about ``field``, which a file's path may precede."""
+def refused(
+    field: str, cure: str = "", kind: type[InputError] = InputError
+) -> Iterator[pytest.ExceptionInfo[InputError]]:
+    """What is done in the context raises ``kind`` about ``field``, which a file's path may precede, with this cure."""
     with pytest.raises(kind) as caught:
         yield caught
     found = caught.value.field
-    assert found == field or found.endswith(tuple(mark + field for mark in (": ", "/", "."))), found
+    assert found == field or found.endswith(tuple(mark + field for mark in (": ", "/", "."))), caught.value
+    assert cure in caught.value.cure, caught.value

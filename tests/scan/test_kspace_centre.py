@@ -19,8 +19,9 @@ from mri_design.operators import to_image, to_kspace
 from mri_design.scan import CENTRE, GIVEN_CENTRE, find_centre, with_its_centre
 from mri_design.scan.io import opened
 from mri_design.scan.kspace_centre import LINES_OF_NOISE
+from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
-from tests.scan.io.reading import read_here, refused, summary_here
+from tests.scan.io.reading import read_here, summary_here
 
 N = 64
 

@@ -1,27 +1,15 @@
 """Reading in this process, and what a summary has to say: what reading everything finds."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
-import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData, TrajectoryData
+from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan import ScanSummary
 from mri_design.scan.io import read, summary
 
 read_here = partial(read, isolated=False)
 summary_here = partial(summary, isolated=False)
-
-
-@contextmanager
-def refused(field: str, cure: str = "") -> Iterator[None]:
-    """An `InputError` whose field, behind the path of the file, ends so, and whose cure holds this command."""
-    with pytest.raises(InputError) as caught:
-        yield
-    assert caught.value.field.endswith(field), caught.value
-    assert cure in caught.value.cure, caught.value
 
 
 def assert_told(

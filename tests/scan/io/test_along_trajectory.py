@@ -11,7 +11,7 @@ import pytest
 
 from mri_design import TrajectoryData
 from mri_design.scan.io import read, with_maps
-from tests.scan.io.reading import refused
+from tests.refusals import refused
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-0.5, 0.5, (3, 5, 2)) * (16, 12)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mri_design.scan.io import atomic
-from tests.scan.io.reading import refused
+from tests.refusals import refused
 
 _LIMITED = """
 import resource, sys

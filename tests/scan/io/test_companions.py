@@ -11,7 +11,7 @@ import pytest
 
 from mri_design import KSpaceData
 from mri_design.scan.io import read_mask, with_maps
-from tests.scan.io.reading import refused
+from tests.refusals import refused
 from tests.scan.io.test_bart import complex_numbers, write_pair
 
 

@@ -16,7 +16,7 @@ from mri_design import ReadLimits
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read
 from mri_design.scan.writing import DicomLabels, dicom_bytes
-from tests.scan.io.reading import refused
+from tests.refusals import refused
 
 pydicom = pytest.importorskip("pydicom")
 IMAGE = np.random.default_rng(0).random((6, 5))

@@ -16,7 +16,8 @@ import mri_design as md
 from mri_design.scan import Sampling, measured_lines
 from mri_design.scan.io import SlicedSource, check_declared_shape, opened, read, source, summary
 from tests.command_line import called
-from tests.scan.io.reading import read_here, refused
+from tests.refusals import refused
+from tests.scan.io.reading import read_here
 
 
 def test_every_format_is_recognised_under_any_name(

@@ -17,7 +17,8 @@ from mri_design import InputError, ReadLimits
 from mri_design.scan import only_coils, working_coils
 from mri_design.scan.io import read
 from mri_design.scan.simulation import load_phantom
-from tests.scan.io.reading import assert_told, read_here, refused, summary_here
+from tests.refusals import refused
+from tests.scan.io.reading import assert_told, read_here, summary_here
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
 <subjectInformation><patientID>1234</patientID><patientGender>none</patientGender></subjectInformation><encoding>

@@ -14,7 +14,8 @@ import pytest
 from mri_design import ImageStack, KSpaceData
 from mri_design.scan.io import read
 from mri_design.scan.simulation import load_phantom
-from tests.scan.io.reading import read_here, refused
+from tests.refusals import refused
+from tests.scan.io.reading import read_here
 
 TURNED = [(2, 3, 1, 0), (3, 2, 1, 0), (2, 3, 0, 1), (1, 0, 2, 3)]
 """Of (slice, coil, ky, kx): coils before slices at the end, MATLAB's order, slices before coils, coils first."""

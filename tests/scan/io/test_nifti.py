@@ -14,7 +14,7 @@ from mri_design.scan import SliceGeometry
 from mri_design.scan.geometry import THICKNESS_UNKNOWN
 from mri_design.scan.io import read
 from mri_design.scan.writing import nifti_bytes
-from tests.scan.io.reading import refused
+from tests.refusals import refused
 
 nibabel = pytest.importorskip("nibabel")
 VOLUME = np.random.default_rng(0).random((6, 5, 3)).astype(np.float32)

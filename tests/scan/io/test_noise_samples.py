@@ -9,7 +9,7 @@ import pytest
 from mri_design.errors import InputError
 from mri_design.scan.io import IsolatedSource, ReadOptions, read_noise
 from mri_design.scan.writing import pair_files
-from tests.scan.io.reading import refused
+from tests.refusals import refused
 
 COILS = 3
 MIXING = 0.1 * (np.eye(COILS) + 0.3j * np.eye(COILS, k=1))

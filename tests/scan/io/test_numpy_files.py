@@ -20,7 +20,8 @@ import pytest
 
 from mri_design import ImageStack, InputError, ReadLimits
 from mri_design.scan.io import DEFAULT_LIMITS, read, summary
-from tests.scan.io.reading import assert_told, refused
+from tests.refusals import refused
+from tests.scan.io.reading import assert_told
 
 GOOD = np.ones((8, 8), np.complex64)
 ALONG = ["slice", "coil", "k0", "k1"]

@@ -11,7 +11,8 @@ import pytest
 
 from mri_design import TrajectoryData
 from mri_design.scan.io import read
-from tests.scan.io.reading import read_here, refused
+from tests.refusals import refused
+from tests.scan.io.reading import read_here
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
 
