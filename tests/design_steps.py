@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from mri_design import Choice
-from mri_design.design import DesignStep, Forecast
+from mri_design import Choice, MRSlice
+from mri_design.design import DesignStep, Evaluate, Forecast, Outcome, ReferenceSlice, Trial
+from mri_design.operators import Array
 
 Part = TypeVar("Part", DesignStep, Forecast)
 
@@ -40,3 +42,12 @@ def _changed(record: Any, left: dict[str, Any]) -> Any:
         elif is_dataclass(value):
             parts[each.name] = _changed(value, left)
     return replace(record, **parts)
+
+
+def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[ReferenceSlice]) -> Evaluate:
+    """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
+
+    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
+        return [scans[i].outcome(reconstruct(scans[i].slice_model, lines)) for i, lines in trials]
+
+    return evaluate

@@ -118,5 +118,4 @@ from .trials import Outcome as Outcome
 from .trials import ReferenceSlice as ReferenceSlice
 from .trials import Trial as Trial
 from .trials import line_residual as line_residual
-from .trials import replayed as replayed
 from .trials import shared_lines as shared_lines

@@ -250,7 +250,7 @@ class OrderTraining:
     target : int
         Lines in the end.
     evaluate : callable
-        Reconstructs and judges trials, see `replayed`.
+        Reconstructs and judges trials.
     seed : int
         Each step has a generator of its own made from it.
     constraints : Constraints
@@ -492,7 +492,7 @@ def refine(
     attempts : int
         Exchanges to try in all.
     evaluate : callable
-        Reconstructs and judges trials, see `replayed`.
+        Reconstructs and judges trials.
     rules : ExchangeRules
         Which lines may be exchanged.
     callback : callable, optional

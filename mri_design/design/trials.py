@@ -153,15 +153,6 @@ def line_residual(mr_slice: MRSlice, image: Array, truth: Array) -> NDArray[np.f
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
 
 
-def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[ReferenceSlice]) -> Evaluate:
-    """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
-
-    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
-        return [scans[i].outcome(reconstruct(scans[i].slice_model, lines)) for i, lines in trials]
-
-    return evaluate
-
-
 def require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:
     """Refuse to run an oracle that was not given the truth of each of ``wanted`` slices.
 

@@ -40,7 +40,6 @@ from .extent import expected_total as expected_total
 from .extent import how_it_ended as how_it_ended
 from .extent import in_acquisition_order as in_acquisition_order
 from .extent import lines_expected as lines_expected
-from .extent import most_lines as most_lines
 from .extent import mostly_calibration as mostly_calibration
 from .extent import readouts_wanted as readouts_wanted
 from .extent import refuse_shots as refuse_shots

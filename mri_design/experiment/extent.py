@@ -342,11 +342,6 @@ def require_number_only(recipe: Recipe, why: str) -> None:
         raise UsageError(f"{why}; take until_error and until_gain out of the recipe")
 
 
-def most_lines(measurable: NDArray[np.bool_], start: Sequence[int], recipe: Recipe, readouts: Readouts) -> int:
-    """Candidates that a design on these can have which begins with ``start``."""
-    return recipe.constraints.rules(readouts).most_lines(measurable, start)
-
-
 def lines_expected(trace: DesignTrace, rule: NamedRule | None, most: int) -> int:
     """How many lines a design will have, by how what its rule looks at has fallen so far; ``most`` at the utmost."""
     counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))

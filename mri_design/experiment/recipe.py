@@ -207,11 +207,6 @@ class PhaseRecipe(Settings):
         expert=True,
     )
 
-    @property
-    def name(self) -> str:
-        """Name of the model that designs use."""
-        return f"phase-aware {self.imaginary_ratios[0]:g}" if self.model == "aware" else "modulus"
-
     def chosen_by_what_is_held_back(self, encoding: str) -> bool:
         """True where the measured lines (samples, readouts) themselves choose the model of their image."""
         return self.model == "held-back-anywhere" or (self.model == "held-back" and encoding == "lines")

@@ -26,7 +26,6 @@ from mri_design.experiment.extent import (
     calibration_for,
     centre_for_maps,
     lines_expected,
-    most_lines,
     require_lines,
     start_lines,
 )
@@ -412,7 +411,7 @@ class _Live:
         """Lines in the end, as far as they can be measured."""
         state = self._state()
         acquired = self._first if state is None else state.trace.lines
-        most = most_lines(self._measurable, acquired, self.recipe, self._encoding)
+        most = self.recipe.constraints.rules(self._encoding).most_lines(self._measurable, acquired)
         return most if self._lines is None else min(self._lines, most)
 
     def _start(self) -> tuple[int, ...]:

@@ -24,7 +24,6 @@ from mri_design.experiment import (
     how_it_ended,
     in_acquisition_order,
     lines_expected,
-    most_lines,
     start_count,
     start_lines,
     stop_rule,
@@ -163,7 +162,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     jumps = Recipe().replacing("constraints", max_jump=5)
     assert start_count(GAIN, 64, 32, jumps) == 4
     first = start_lines(everything, GAIN, None, jumps)
-    assert (len(first), most_lines(everything, first, jumps, LineReadouts((64, 64)))) == (4, 64)
+    assert (len(first), jumps.constraints.rules().most_lines(everything, first)) == (4, 64)
     asked = jumps.replacing("design", start=8)
     assert start_count(GAIN, 64, 32, asked) == 8
     hole = Recipe().replacing("constraints", forbid="31")
@@ -172,7 +171,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
         with refused("forced centre"):
             start_lines(everything, GAIN, 32, forced, calibration)
     half = Recipe().replacing("constraints", partial_fourier=0.5)
-    assert most_lines(everything, (32,), half, LineReadouts((64, 64))) == 32
+    assert half.constraints.rules().most_lines(everything, (32,)) == 32
 
 
 def known(line: int, error: float, pending: int = 0) -> DesignStep:

@@ -49,7 +49,6 @@ def test_designs_know_the_phase_where_the_recipe_says_so():
     assert aware is not None
     refined = aware(replace(one, phase=PhasePrior(None, 3.0)), one.central_image(range(8, 16)))
     assert refined.phase is not None and refined.phase.phase is not None
-    assert recipe(model="aware", imaginary_ratios=(3.0,)).phase.name == "phase-aware 3"
 
 
 def test_slices_are_given_what_the_recipe_names(tmp_path):

@@ -42,7 +42,6 @@ from mri_design.experiment.extent import (
     how_it_ended,
     in_acquisition_order,
     lines_expected,
-    most_lines,
     readouts_wanted,
     require_lines,
     require_one_amount,
@@ -416,7 +415,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
     calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
     first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, readouts)
-    most = lines or most_lines(measurable, first, recipe, readouts)
+    most = lines or recipe.constraints.rules(readouts).most_lines(measurable, first)
     if isinstance(readouts, PlaneReadouts) and scan.calibration_lines:
         side = recipe.constraints.calibration or 0
         run.progress.say(
@@ -615,7 +614,9 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         known=known,
         trace=trace,
         ended=ended,
-        model=recipe.phase.name if recipe.phase.model == "aware" and warm is not None else "",
+        model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}"
+        if recipe.phase.model == "aware" and warm is not None
+        else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
         account=DesignAccount(trace, designed.checks),
         acquisition=designed.acquisition,

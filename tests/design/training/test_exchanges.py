@@ -15,11 +15,10 @@ from mri_design.design import (
     Refinement,
     begin_refinement,
     refine,
-    replayed,
     with_exchanges,
 )
 from mri_design.operators import Array
-from tests.design_steps import design_step
+from tests.design_steps import design_step, replayed
 from tests.slow_cases import slow_case
 
 POOR = (8, 7, 9, 0, 1, 15, 14)

@@ -18,7 +18,6 @@ from mri_design.design import (
     begin_training,
     covering,
     removed_share,
-    replayed,
     thinned,
     train,
 )
@@ -26,6 +25,7 @@ from mri_design.experiment import load_trained, save_trained
 from mri_design.operators import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design.plane.conftest import plane_slice
+from tests.design_steps import replayed
 from tests.refusals import refused
 
 PLANE = PlaneReadouts((16, 16))

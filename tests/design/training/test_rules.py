@@ -16,10 +16,10 @@ from mri_design.design import (
     TrainingRule,
     Trial,
     begin_training,
-    replayed,
     train,
 )
 from mri_design.operators import Array
+from tests.design_steps import replayed
 from tests.refusals import refused
 
 SliceMaker = Callable[..., MRSlice]
