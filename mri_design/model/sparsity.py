@@ -279,17 +279,11 @@ class GivenBlock:
         """Name of the block; none of `SparsityBlock.kind`."""
         return f"given {self.block.name}"
 
-    def beside_non_local(self) -> GivenBlock:
-        """As it is."""
+    def as_given(self, *_: object) -> GivenBlock:
+        """The block itself: nothing that becomes known of the image changes it."""
         return self
 
-    def where_determined(self, variance: float, image: Array) -> GivenBlock:
-        """As it is."""
-        return self
-
-    def less_where_bright(self, image: Array) -> GivenBlock:
-        """As it is."""
-        return self
+    beside_non_local = where_determined = less_where_bright = as_given
 
     def sites(self, shape: tuple[int, int], *further: object) -> SiteBlock:
         """The block.

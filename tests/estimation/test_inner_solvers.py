@@ -372,17 +372,6 @@ def test_admm_started_at_the_minimum_has_converged():
     assert estimate.gap is not None and estimate.gap.absolute == 0
 
 
-@pytest.mark.parametrize("smoothing", [1e-2, 0.0])
-def test_the_certificate_is_counted(smoothing):
-    model = square(md.Laplace(1.0))
-    method = md.MapEstimate(smoothing)
-    _, convergence = method(model)
-    estimate = method.estimate(model)
-    assert estimate.gap is not None and estimate.gap.matvecs > 0
-    extra = estimate.gap.matvecs if smoothing else 0  # without smoothing it is what ends the call as well
-    assert estimate.convergence.matvecs == convergence.matvecs + extra
-
-
 SIGMA2 = 0.04
 N = 7
 
@@ -425,18 +414,6 @@ def test_both_ways_to_a_rounded_threshold_agree(z, precision):
     own = modulus * rounded_threshold(level, epsilon, modulus**2)
     assert own.dtype == general.dtype == precision
     np.testing.assert_allclose(own, general, rtol=0, atol=50 * np.finfo(precision).eps)
-
-
-def test_groups_share_one_factor_and_phases_stay():
-    B = md.FiniteDifferences((4, 3))
-    block = md.SiteBlock("differences", B, md.Laplace(1.0), (-3,))
-    rng = np.random.default_rng(0)
-    v = rng.standard_normal(B.out_shape) + 1j * rng.standard_normal(B.out_shape)
-    s = proximal_step(block, Smoothed(block.potential, np.full(block.site_shape, 0.1)), 0.3, v)
-    factor = (s / v).real
-    np.testing.assert_allclose((s / v).imag, 0, atol=1e-15)
-    np.testing.assert_allclose(factor[0], factor[1])
-    assert ((factor > 0) & (factor < 1)).all()
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,6 @@ def test_mean_and_variances_are_those_of_dense_matrices(model):
     np.testing.assert_allclose(precision(unit).reshape(N * N, -1).T, A, atol=1e-9 * np.abs(A).max())
 
 
-def test_the_automatic_solver_takes_one_that_needs_no_exact_step(model):
-    smooth, sharp = (md.MapEstimate().smoothed_problem(model, factor) for factor in (1e4, 1e-5))
-    assert isinstance(md.Automatic().chosen(smooth, model.back_projection()), md.LBFGS)
-    assert isinstance(md.Automatic().chosen(sharp, model.back_projection()), md.IRLS)
-
-
 def test_single_precision_does_where_samples_crowd_around_the_centre():
     """An adjoint that is not exact to rounding leaves objectives without a minimum."""
     rng, n = np.random.default_rng(3), 16

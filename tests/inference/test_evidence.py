@@ -10,7 +10,7 @@ import scipy.stats
 
 import mri_design as md
 from mri_design.glm import exact_criterion
-from mri_design.inference import LogDeterminant, prior_log_normaliser, site_groups
+from mri_design.inference import LogDeterminant, prior_log_normaliser
 from mri_design.model import PosteriorPrecision
 from tests.inference.conftest import SITES, integrated
 from tests.refusals import refused
@@ -261,16 +261,6 @@ def test_blocks_say_what_the_evidence_counts_as_data(rng):
     miss = y - rows.matrix @ centred.offset
     truth = -0.5 * float(np.log(2 * np.pi * variance[0, 0]) + miss[0] ** 2 / variance[0, 0])
     assert moved == pytest.approx(truth, abs=1e-8)
-
-
-def test_a_likelihood_has_no_scale_to_learn():
-    blocks = (
-        md.SiteBlock("weights", md.Identity((2,), is_complex=False), md.Laplace(1.0)),
-        md.SiteBlock("counts", md.Dense(np.eye(2)), md.Poisson([1, 2])),
-        md.SiteBlock("labels", md.Dense(np.eye(2)), md.Hinge([1, -1])),
-    )
-    groups = site_groups(md.GeneralizedLinearModel.of_sites(blocks))
-    assert [group.name for group in groups] == ["weights"]
 
 
 def test_units_of_the_data_shift_the_bound_by_their_jacobian(accurate, rng, settled):

@@ -1,5 +1,7 @@
 """A = X^H X + B^H diag(pi) B: products, draws, perturbations and their noise, circulants and preconditioners."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,18 @@ def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisio
     z = (flat.T @ flat / count - covariance) / np.sqrt((np.outer(variances, variances) + covariance**2) / count)
     assert np.abs(z).max() < 5
     assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
+
+
+@pytest.mark.parametrize("estimator", [md.Exact(), md.Lanczos(60), md.ControlVariate(), md.MonteCarlo(20)], ids=str)
+def test_variances_of_pixels_are_those_of_what_the_estimator_left(estimator, tiny_model, random_precisions):
+    model = tiny_model("coils")
+    posterior = posterior_of(model, random_precisions(model, 1))
+    made = estimator(posterior.precision, (), np.random.default_rng(0), model.back_projection())
+    found = replace(posterior, marginals=made).image_variances
+    covariance = np.diag(np.linalg.inv(posterior.precision.dense_real())).reshape(2, *model.image_shape).sum(axis=0)
+    drawn = made.image is None and made.samples is not None
+    expected = np.mean(np.abs(made.samples) ** 2, axis=0) if drawn else covariance
+    np.testing.assert_allclose(found, model.noise_variance * expected, rtol=1e-6)
 
 
 def test_draws_keep_their_precision_repeat_with_the_seed_and_say_if_they_stopped_short(tiny_model, random_precisions):
@@ -276,6 +290,18 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
     kept = RecentNoise(1 << 20)
     few, more = md.CartesianLines([1, 2], KEPT_SHAPE), md.CartesianLines([1, 2, 5], KEPT_SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
+
+
+def test_what_was_not_used_for_longest_is_given_up_at_the_limit():
+    operator = Counted(KEPT_SHAPE)
+    size = operator.shared_noise(np.random.default_rng(0), 1, SINGLE).nbytes
+    kept, operator.made = RecentNoise(2 * size), 0
+    for seed in (0, 1, 0, 2, 0, 1):  # the noise of 1 gives way to that of 2
+        kept(operator, np.random.default_rng(seed), 1, SINGLE)
+    assert operator.made == 4
+    kept(operator, np.random.default_rng(5), 3, SINGLE)
+    kept(operator, np.random.default_rng(5), 3, SINGLE)  # never fits
+    assert operator.made == 6
 
 
 N = (9, 13)

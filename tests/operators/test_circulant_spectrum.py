@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mri_design import Dense, FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
-from mri_design.operators import CentredFFT, Coils, Diagonal, GraphDifferences, RealImage, ScalarOperator
+from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
+from mri_design.operators import CentredFFT, Diagonal, GraphDifferences, ScalarOperator
 
 SHAPES = [(8, 8), (9, 7), (6, 4)]
 
@@ -66,17 +66,3 @@ def test_close_for_wavelets_on_other_grids(shape):
     exact = dense_spectrum(operator, weights)
     error = np.linalg.norm(operator.circulant_spectrum(weights) - exact)
     assert error < 0.5 * np.linalg.norm(exact.mean() - exact)
-
-
-@pytest.mark.parametrize(
-    "operator",
-    [
-        Coils(np.ones((2, 4, 4))),
-        Dense(np.ones((3, 4))),
-        RealImage((4, 4)),
-        cartesian([0], (4, 4)) @ RealImage((4, 4)),
-    ],
-    ids=lambda operator: type(operator).__name__,
-)
-def test_operators_that_do_not_know_say_so(operator):
-    assert operator.circulant_spectrum() is None
