@@ -246,7 +246,9 @@ def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_ma
 def test_fewer_lines_ask_less_of_other_images_and_careful_takes_no_repeats():
     assert CAREFUL.limit(0.125) == pytest.approx(CAREFUL.limit(0.25) / 4)
     assert CAREFUL.limit(0.25) == pytest.approx(CAREFUL.limit(0.5) / 2)
-    assert Recipe().companion.made() == CAREFUL and CAREFUL.limit(1) < CompanionPrior("strong").limit(1)
+    assert Recipe().companion.companion_strength == CAREFUL.strength and CAREFUL.limit(1) < CompanionPrior(
+        "strong"
+    ).limit(1)
     assert CAREFUL.doubt(0.5) is None
     assert MODERATE.doubt(0.19) is None
     assert MODERATE.doubt(0.2) is not None
