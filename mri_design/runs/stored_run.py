@@ -96,13 +96,13 @@ class StoredRun:
     mask: NDArray[np.bool_]
     chosen: tuple[int, ...]
     counted: str
-    image: NDArray[np.complex64] | None
-    std: NDArray[np.float32] | None
-    maps: NDArray[np.complex64] | None
-    geometry: SliceGeometry | None
-    source: SourceImage | None
-    identity: str
-    part_of_scan: str
+    image: NDArray[np.complex64] | None = None
+    std: NDArray[np.float32] | None = None
+    maps: NDArray[np.complex64] | None = None
+    geometry: SliceGeometry | None = None
+    source: SourceImage | None = None
+    identity: str = ""
+    part_of_scan: str = ""
     numbers: tuple[int, ...] = ()
     places: tuple[SliceGeometry, ...] = ()
     sources: tuple[SourceImage, ...] = ()

@@ -154,7 +154,15 @@ def steering_image(
         if agrees >= AGREEMENT and (best is None or agrees > best[0]):
             further = places[1:] if recipe.design.encoding == "plane" else []  # of lines the first one has the say
             best = agrees, [first, *(_image(scan, place, file.name, recipe, seed) for place in further)], file.name
-    return None if best is None else (informed(best[1], slices, start, recipe, seed), best[2])
+    if best is None:
+        return None
+    rng, engine = np.random.default_rng([seed, 4]), recipe.inference.engine(extrapolated=False)
+    scans: list[EarlierScan] = []
+    for image, slice_model in zip(best[1], slices, strict=False):
+        made, truth = image.seen_by(slice_model, start, rng)
+        scans.append(EarlierScan(scan=made, image=truth, unknown=image.unknown, inference=engine, seed=seed))
+    plane = recipe.design.encoding == "plane"
+    return CalibratedSamples(earlier=tuple(scans)) if plane else Calibrated(side_information=scans[0]), best[2]
 
 
 def agreement(earlier: EarlierImage, slice_model: MRSlice, start: Sequence[int]) -> float:
@@ -174,47 +182,6 @@ def _image(scan: KSpaceData, place: int, name: str, recipe: Recipe, seed: int) -
     recipe = recipe.of_another_file()
     ready = prepare(scan.select_slice(place), recipe, ordinary=True)
     return EarlierImage.of(name, ready.slice_model(0, recipe), recipe, np.random.default_rng([seed, 3]))
-
-
-def informed(
-    earlier: Sequence[EarlierImage], slices: Sequence[MRSlice], start: Sequence[int], recipe: Recipe, seed: int
-) -> Strategy:
-    """The strategy ``calibrated``, informed by an earlier scan.
-
-    Parameters
-    ----------
-    earlier : sequence of EarlierImage
-        Images of the earlier scan: of a plane one for every slice, of lines that of the first.
-    slices : sequence of MRSlice
-        Those to be measured, which share the mask.
-    start : sequence of int
-        Lines or samples that the design begins with.
-    recipe : Recipe
-        Inference of both scans.
-    seed : int
-        Of noise and variances.
-
-    Raises
-    ------
-    InputError
-        Where the scans are on different grids.
-    """
-    scans: list[EarlierScan] = []
-    rng = np.random.default_rng([seed, 4])
-    for image, slice_model in zip(earlier, slices, strict=False):
-        scan, truth = image.seen_by(slice_model, start, rng)
-        scans.append(
-            EarlierScan(
-                scan=scan,
-                image=truth,
-                unknown=image.unknown,
-                inference=recipe.inference.engine(extrapolated=False),
-                seed=seed,
-            )
-        )
-    if recipe.design.encoding == "plane":
-        return CalibratedSamples(earlier=tuple(scans))
-    return Calibrated(side_information=scans[0])
 
 
 def final_weight(trace: DesignTrace) -> float:

@@ -72,12 +72,19 @@ def report_design(
     known_beside = dict(beside or {})
     ended = {"ended": result.ended} if result.ended else {}
     account = result.images[0].reconstruction.account()
-    side_information = _side_information(result)
+    weight, unit = final_weight(trace), candidates.unit
+    words, side_information = weight_in_words(weight, unit), dict[str, str]()
+    if result.steered_by:
+        side_information = {"earlier scan": f"{result.steered_by}, {contradicted(trace, unit) or words}"}
+    elif np.isfinite(weight):
+        side_information = {"training scans": words}
+    many = len(result.numbers) > 1
+    shared = f"one mask for {slices_text(result.numbers)}; the image is of slice {result.numbers[0]}" if many else ""
     calibrating = mostly_calibration(known.scan.calibration_lines, len(trace.lines), candidates)
     facts = {
         "start": start,
-        **({"slices_of_mask": sorted(result.numbers)} if len(result.numbers) > 1 else {}),
-        **{f"weight_of_{whose.replace(' ', '_')}": final_weight(trace) for whose in side_information},
+        **({"slices_of_mask": sorted(result.numbers)} if many else {}),
+        **{f"weight_of_{whose.replace(' ', '_')}": weight for whose in side_information},
         **ended,
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
@@ -91,7 +98,7 @@ def report_design(
         **({"calibration": calibrating} if calibrating else {}),
         "strategy": strategy_label(name) + (ORACLE_NOTE if name in ORACLES else ""),
         **side_information,
-        **_of_slices(result),
+        **({"slices": shared} if shared else {}),
         **ended,
         **simulation_summary([simulated_from(known.data)]),
         **({"model of the image": result.model} if result.model else {}),
@@ -114,10 +121,16 @@ def _first_screen(result: DesignResult) -> FirstScreen:
     """What came out, where it is from, and how large it is."""
     known, image, trace, name = result.known, result.images[0], result.trace, result.request.recipe.design.strategy
     readouts, frame = known.slice_model.candidates, frame_of(known)
+    stop = result.request.stop
+    target: Target = ""
+    if stop is not None:  # how the design stands to the rule that could end it
+        reached = trace.declined is not None or (trace.closing is not None and stop(trace.closing))
+        missed = not reached or what_was_missed(trace, stop, readouts.unit)
+        target = "missed" if missed else "met" if trace.steps else "met at the start"
     verdict = design_verdict(
         measured_text(readouts, len(trace.lines)),
         image.error,
-        target=_target(result),
+        target=target,
         ended=result.ended,
         unit=readouts.unit,
         oracle=name in ORACLES,
@@ -131,33 +144,3 @@ def _first_screen(result: DesignResult) -> FirstScreen:
         {strategy_label(name): f"{readouts.unit}s {meaning}"} if meaning else {},
         reading_of(frame.layout),
     )
-
-
-def _target(result: DesignResult) -> Target:
-    """How the design stands to the rule that could end it."""
-    trace = result.trace
-    if result.request.stop is None:
-        return ""
-    stop, unit = result.request.stop, result.known.slice_model.candidates.unit
-    reached = trace.declined is not None or (trace.closing is not None and stop(trace.closing))
-    if not reached or what_was_missed(trace, stop, unit):
-        return "missed"
-    return "met" if trace.steps else "met at the start"
-
-
-def _side_information(result: DesignResult) -> dict[str, str]:
-    """Side information that counted beside the scan's own posterior, and its weight in words."""
-    weight = final_weight(result.trace)
-    unit = result.known.slice_model.candidates.unit
-    words = weight_in_words(weight, unit)
-    if result.steered_by:
-        return {"earlier scan": f"{result.steered_by}, {contradicted(result.trace, unit) or words}"}
-    return {"training scans": words} if np.isfinite(weight) else {}
-
-
-def _of_slices(result: DesignResult) -> dict[str, str]:
-    """For which slices the mask is, where it is for several, and whose image is shown."""
-    numbers = result.numbers
-    if len(numbers) < 2:
-        return {}
-    return {"slices": f"one mask for {slices_text(numbers)}; the image is of slice {numbers[0]}"}
