@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from itertools import count, islice
 from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
+from queue import SimpleQueue
 from threading import RLock, Thread, current_thread, main_thread
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
@@ -45,44 +44,6 @@ _SHOWN = 3
 
 class LostPieceError(MriDesignError):
     """A piece whose process was killed before it was done, several times."""
-
-
-class Executor(Protocol):
-    """Other processes: any free one computes ``function(material, item)``, a chosen one something of its own."""
-
-    @property
-    def places(self) -> int:
-        """How many processes keep things, numbered from 0."""
-        ...
-
-    def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """``function(material, item)``, to come. The material travels to a process with the first piece it gets."""
-        ...
-
-    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """``function(*arguments)`` at a place, to come: the process that had the last one, unless it was lost.
-
-        What is computed there must not rely on what an earlier call left there.
-        """
-        ...
-
-    def outcome(self, future: Future[Any]) -> Any:
-        """Wait for a result.
-
-        Raises
-        ------
-        LostPieceError
-            Where those who computed it died, as often as that is put up with; of what was asked of a place, once.
-        BrokenExecutor
-            Where nothing more is computed, this piece or another being the reason: a new executor may do it.
-        Exception
-            What the function raised.
-        """
-        ...
-
-    def close(self) -> None:
-        """End all work."""
-        ...
 
 
 def require_executor(text: str) -> None:
@@ -182,16 +143,6 @@ def load_ahead(jobs: int, executor: str = LOCAL) -> None:
         forkserver.ensure_running()
 
 
-@dataclass
-class _Waiting:
-    """A piece that has no result yet."""
-
-    function: Piece
-    item: Any
-    future: Future[Any] = field(default_factory=Future)
-    lost: int = 0
-
-
 class _Process:
     """One process, which begins with the first thing that it is given to do, and does one thing after another."""
 
@@ -199,16 +150,18 @@ class _Process:
         self.pool = ProcessPoolExecutor(1, context, initializer=_begin_process)
         self._held: Future[Any] | None = None
 
-    def piece(self, material: Any, piece: _Waiting) -> Future[Any]:
+    def piece(self, material: Any, function: Piece, item: Any) -> Future[Any]:
         """A piece that needs the material, which is sent before the first."""
         if self._held is None:
             self._held = self.pool.submit(_hold, material)
-        return self.pool.submit(_interruptible, _call, piece.function, piece.item)
+        return self.pool.submit(_interruptible, _call, function, item)
 
-    def error(self, done: Future[Any]) -> BaseException | None:
-        """Why a piece has no result: the material did not arrive, or what the piece raised."""
-        held = self._held.exception() if self._held is not None and self._held.done() else None
-        return held or done.exception()
+    def outcome(self, piece: Future[Any]) -> Any:
+        """Wait for a piece, and for the material, which may not have arrived."""
+        wait([piece])
+        if self._held is not None:
+            self._held.result()
+        return piece.result()
 
 
 class Processes:
@@ -216,38 +169,64 @@ class Processes:
 
     def __init__(self, material: Any, jobs: int) -> None:
         self._material, self.places = material, jobs
-        self._context = _context()
-        self._lock = RLock()
-        self._told = ThreadPoolExecutor(1)
+        self._context, self._lock, self._ended = _context(), RLock(), False
+        self._pieces = ThreadPoolExecutor(jobs)  # each waits for one process
         self._processes: dict[int, _Process] = {}
         self._dead: list[_Process] = []
-        self._idle = deque(range(jobs))
-        self._queue: deque[_Waiting] = deque()
+        self._idle: SimpleQueue[int] = SimpleQueue()
+        for place in range(jobs):
+            self._idle.put(place)
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """See `Executor`."""
-        piece = _Waiting(function, item)
-        with self._lock:
-            self._queue.append(piece)
-            self._begin_pieces()
-        return piece.future
+        """``function(material, item)``, to come. The material travels to a process with the first piece it gets."""
+        return self._pieces.submit(self._computed, function, item)
+
+    def _computed(self, function: Piece, item: Any) -> Any:
+        """A piece in the next free process; in another one where that dies, a few times."""
+        place, lost = self._idle.get(), 0
+        try:
+            while True:
+                process, piece = self._given(place, lambda process: process.piece(self._material, function, item))
+                try:
+                    return process.outcome(piece)
+                except BrokenExecutor:
+                    self._bury(place, process)
+                    lost += 1
+                    if lost == PUT_UP_WITH:
+                        raise
+        finally:
+            self._idle.put(place)
 
     def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """See `Executor`."""
+        """``function(*arguments)`` at a place, to come: the process that had the last one, unless it was lost.
+
+        What is computed there must not rely on what an earlier call left there.
+        """
         _, future = self._given(place, lambda process: process.pool.submit(_interruptible, function, *arguments))
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
-        """See `Executor`."""
+        """Wait for a result.
+
+        Raises
+        ------
+        LostPieceError
+            Where those who computed it died, as often as that is put up with; of what was asked of a place, once.
+        BrokenExecutor
+            Where nothing more is computed, this piece or another being the reason: a new executor may do it.
+        Exception
+            What the function raised.
+        """
         try:
             return future.result()
         except BrokenExecutor as error:
             raise LostPieceError(str(error)) from error
 
     def close(self) -> None:
-        """See `Executor`."""
+        """End all work."""
+        self._pieces.shutdown(wait=False, cancel_futures=True)
         with self._lock:
-            self._queue.clear()
+            self._ended = True
             processes = [*self._processes.values(), *self._dead]
         if processes:
             # Side by side, and once each: a pool that was shut down without waiting is not waited for later, and its
@@ -255,7 +234,7 @@ class Processes:
             with ThreadPoolExecutor(len(processes)) as waiting:
                 for process in processes:
                     waiting.submit(process.pool.shutdown, cancel_futures=True)
-        self._told.shutdown()
+        self._pieces.shutdown()
 
     def _given(self, place: int, give: Callable[[_Process], Future[Any]]) -> tuple[_Process, Future[Any]]:
         """Give the process at a place something to do, another one if it is found dead."""
@@ -269,49 +248,17 @@ class Processes:
                 return process, give(process)
 
     def _living(self, place: int) -> _Process:
+        if self._ended:
+            raise BrokenExecutor("all work has been ended")
         if place not in self._processes:
             self._processes[place] = _Process(self._context)
         return self._processes[place]
 
     def _bury(self, place: int, process: _Process) -> None:
         """Have another process do what comes next at the place. The pool is shut down in the end: it tells us now."""
-        if self._processes.get(place) is process:
-            self._dead.append(self._processes.pop(place))
-
-    def _begin_pieces(self) -> None:
-        while self._queue and self._idle:
-            place, piece = self._idle.popleft(), self._queue.popleft()
-            try:
-                process, future = self._given(place, partial(_Process.piece, material=self._material, piece=piece))
-            except Exception as error:
-                self._idle.append(place)
-                piece.future.set_exception(error)
-            else:
-                # Not at once: whoever tells us holds locks of the pool.
-                future.add_done_callback(partial(self._tell, place, process, piece))
-
-    def _tell(self, place: int, process: _Process, piece: _Waiting, done: Future[Any]) -> None:
-        with suppress(RuntimeError):  # all work has been ended
-            self._told.submit(self._ended, place, process, piece, done)
-
-    def _ended(self, place: int, process: _Process, piece: _Waiting, done: Future[Any]) -> None:
-        """Hand a result on, or begin a piece again whose process was lost; then begin the next one."""
-        if done.cancelled():  # all work has been ended
-            return
         with self._lock:
-            error = process.error(done)
-            lost = isinstance(error, BrokenExecutor)
-            if lost:
-                self._bury(place, process)
-                piece.lost += 1
-            if lost and piece.lost < PUT_UP_WITH:
-                self._queue.appendleft(piece)
-            elif error is None:
-                piece.future.set_result(done.result())
-            else:
-                piece.future.set_exception(error)
-            self._idle.append(place)
-            self._begin_pieces()
+            if self._processes.get(place) is process:
+                self._dead.append(self._processes.pop(place))
 
 
 @dataclass(frozen=True)
@@ -415,7 +362,7 @@ class DaskCluster:
             ) from error
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """See `Executor`."""
+        """See `Processes`."""
         if not self._handed_out:
             self._client.register_plugin(_handing_out(self._distributed, self._known, self._material))
             self._handed_out = True
@@ -424,11 +371,11 @@ class DaskCluster:
 
     @property
     def places(self) -> int:
-        """See `Executor`."""
+        """See `Processes`."""
         return len(self._addresses)
 
     def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """See `Executor`. Where the worker is gone another one takes its place."""
+        """See `Processes`. Where the worker is gone another one takes its place."""
         try:
             alive = sorted(self._client.nthreads())
         except (OSError, TimeoutError) as error:
@@ -444,7 +391,7 @@ class DaskCluster:
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
-        """See `Executor`."""
+        """See `Processes`."""
         try:
             return future.result()
         except self._distributed.KilledWorker as error:
@@ -454,13 +401,17 @@ class DaskCluster:
             raise BrokenExecutor("the dask cluster lost its workers or its scheduler") from error
 
     def close(self) -> None:
-        """See `Executor`."""
+        """See `Processes`."""
         with suppress(OSError, TimeoutError):  # the scheduler is gone
             if self._handed_out:
                 self._client.unregister_worker_plugin(self._known.name)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+
+Executor = Processes | DaskCluster
+"""Other processes: any free one computes ``function(material, item)``, a chosen one something of its own."""
 
 
 class Workers(Generic[Material]):
@@ -553,15 +504,15 @@ class Workers(Generic[Material]):
 
     @property
     def places(self) -> int:
-        """How many other processes keep what they are given, see `Executor.submit_at`; 0 where there are none."""
+        """How many other processes keep what they are given, see `Processes.submit_at`; 0 where there are none."""
         return 0 if self._executor is None else self._executor.places
 
     def submit_at(self, place: int, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """See `Executor`; there must be other processes."""
+        """See `Processes`; there must be other processes."""
         return self._working.submit_at(place, function, *arguments)
 
     def outcome(self, future: Future[Result]) -> Result:
-        """See `Executor`."""
+        """See `Processes`."""
         found: Result = self._working.outcome(future)
         return found
 
