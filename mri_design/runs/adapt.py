@@ -212,7 +212,10 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
     data, scan, slice_model = live.measured(state)
     warn_of_noise(scan, run.progress)
     warn_of_maps(scan, run.progress)
-    _save_kspace(run, scan, slice_model.calibrated(state.trace.lines))
+    known = slice_model.calibrated(state.trace.lines)
+    measured = {"measured": scan.data.measured}  # and the noise and the maps that the design knew, for the other verbs
+    noise = float(known.noise_variance)
+    write_npz(run.folder.output_path("kspace.npz"), {**measured, **scan.as_read(known.kspace, known.maps, noise)})
     frames = _frames_that_came(request, path, live.centre)
     within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, live.recipe, run)
     designed = Designed(
@@ -257,15 +260,6 @@ def _frames_that_came(request: AdaptRequest, journal: Path, centre: Centre | Non
 def _as_given(data: KSpaceData, design: DesignRequest) -> KSpaceData:
     data, maps = with_recipe_noise(data, design.recipe), design.maps
     return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, design.recipe)
-
-
-def _save_kspace(run: Run, scan: PreparedScan, slice_model: MRSlice) -> None:
-    """Everything measured as a file that the other verbs read, with the noise and the maps that the design knew."""
-    arrays: dict[str, NDArray[np.generic] | float] = {
-        "measured": scan.data.measured,
-        **scan.as_read(slice_model.kspace, slice_model.maps, float(slice_model.noise_variance)),
-    }
-    write_npz(run.folder.output_path("kspace.npz"), arrays)
 
 
 class _Told:

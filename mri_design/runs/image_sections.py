@@ -415,12 +415,9 @@ def mask_sentence(mask: NDArray[np.bool_]) -> str:
     if not len(lines) or not mask[dc]:
         return f"{said}, the one through the centre not among them."
     low, high = gapless_run(mask, dc)
-    around = f"{said}, without a gap from ky = {low - dc} to {high - dc}"
-    below, above = int(np.sum(lines < low)), int(np.sum(lines > high))
     gap = int((np.diff(lines) - 1).max()) if len(lines) > 1 else 0
-    return (
-        f"{around}; {below} below and {above} above it, with gaps of at most {gap}." if below + above else f"{around}."
-    )
+    further = f", the others with gaps of at most {gap}" if len(lines) > high - low + 1 else ""
+    return f"{said}, without a gap from ky = {low - dc} to {high - dc}{further}."
 
 
 ERROR = (

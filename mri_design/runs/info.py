@@ -6,6 +6,7 @@ import hashlib
 import re
 import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,15 +53,19 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     count, rows, columns = held.images.shape
     settings = recipe.simulation
     matrix = f"{rows} x {columns}" if settings.matrix is None else f"{settings.matrix} x {settings.matrix}"
+    if np.iscomplexobj(held.images):
+        values, phase = f"complex, modulus up to {np.abs(held.images).max():.4g}", "that of the images"
+    else:
+        low, high = held.images.min(), held.images.max()
+        values = f"real, {low:.4g} to {high:.4g}" + (": negative ones are no magnitudes" if low < 0 else "")
+        phase = "none: the images are real, as magnitudes are"
     return {
         "name": held.name,
         "images": f"{count} of {rows} x {columns} pixels (rows x columns)",
         **_place(held),
         **measured_how(held.source),
-        "values": _values(held),
-        "phase": "that of the images"
-        if np.iscomplexobj(held.images)
-        else "none: the images are real, as magnitudes are",
+        "values": values,
+        "phase": phase,
         "k-space": "none, and so no coils, no measured lines and no noise of a scanner",
         "use": "simulation only: design, recon and compare measure such images with a simulated scanner, by the "
         f"recipe with a matrix of {matrix}, {settings.coils} coil{'s' * (settings.coils > 1)} and noise of sd "
@@ -89,13 +94,6 @@ def _way(direction: tuple[float, float, float]) -> str:
     axis = int(np.argmax(np.abs(direction)))
     begin, end = _SIDES[axis]
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
-
-
-def _values(held: ImageStack) -> str:
-    if np.iscomplexobj(held.images):
-        return f"complex, modulus up to {np.abs(held.images).max():.4g}"
-    low, high = held.images.min(), held.images.max()
-    return f"real, {low:.4g} to {high:.4g}" + (": negative ones are no magnitudes" if low < 0 else "")
 
 
 _MANIFEST, _MOST_LINES = "manifest.json", 24
@@ -144,10 +142,8 @@ def describe_folder(folder: Path) -> dict[str, str]:
         states = [run.state for run in inside]
         rows["runs"] = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         rows |= {str(run.path.relative_to(folder)): _state(run) for run in inside}
-    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() and not unfinished else ""
-    uses = f"mri-design info {inside[0].path} tells of one run" if inside else ""
-    following = "; ".join(filter(None, (report, uses)))
-    return rows | {"holds": _files(folder)} | ({"next": following} if following else {})
+    uses = [f"mri-design info {inside[0].path} tells of one run"] if inside else []
+    return rows | _holds(folder, uses, reported=not unfinished)
 
 
 def _state(run: RunStatus) -> str:
@@ -189,25 +185,21 @@ def _stages(progress: RunProgress, now: float, running: bool) -> str:
 
 
 def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
-    command = [str(word) for word in manifest["command"]]
     lines = manifest["lines"]
     inputs = ", ".join(str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict))
     rows = {
         "name": folder.resolve().name,
-        "run": f"mri-design {' '.join(command)}",
+        "run": f"mri-design {' '.join(map(str, manifest['command']))}",
         "ended": str(manifest["status"]),
         "inputs": inputs or "none but what is built in",
     }
     what = counted(folder, manifest.get("settings", {}), _mask_axes(folder / "mask.npy"))
     if lines:
-        listed = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
-        rows[what] = f"{len(lines)}: {listed}"
+        rows[what] = f"{len(lines)}: {_listed(lines)}"
     settings = manifest.get("settings")
     if isinstance(settings, dict) and isinstance(covered := settings.get("coverage"), dict):
         rows["coverage"] = str(covered.get("said"))
-    rows["holds"] = _files(folder)
-    report = f"open {folder / 'report.html'}" if (folder / "report.html").is_file() else ""
-    return rows | {"next": "; ".join(filter(None, (report, *_uses(folder, what))))}
+    return rows | _holds(folder, _uses(folder, what))
 
 
 def _mask_axes(path: Path) -> int | None:
@@ -242,9 +234,16 @@ def _uses(folder: Path, what: str) -> list[str]:
     return uses
 
 
-def _files(folder: Path) -> str:
+def _holds(folder: Path, uses: list[str], *, reported: bool = True) -> dict[str, str]:
+    """The files of a folder, and commands that take them, its page first."""
     names = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir() if not path.name.startswith("."))
-    return ", ".join(names)
+    page = folder / "report.html"
+    uses = [f"open {page}", *uses] if reported and page.is_file() else uses
+    return {"holds": ", ".join(names), **({"next": "; ".join(uses)} if uses else {})}
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:_MOST_LINES])) + (", ..." if len(numbers) > _MOST_LINES else "")
 
 
 _START = b"# Pulseq sequence file"
@@ -284,7 +283,12 @@ def describe_sequence(path: Path) -> dict[str, str]:
     if size > _MOST:
         raise InputError(field=str(path), got=f"{size} bytes", wanted=f"a sequence of at most {_MOST} bytes")
     content = path.read_bytes()
-    sections = _sections(content.decode("utf-8", errors="replace"))
+    sections, name = dict[str, list[str]](), ""
+    for line in content.decode("utf-8", errors="replace").splitlines():
+        if line.startswith("["):
+            name = line.strip("[] ")
+        elif line.strip() and not line.startswith("#"):
+            sections.setdefault(name, []).append(line.strip())
     if not sections.get("BLOCKS"):
         raise InputError(
             field=str(path), got="no list of blocks", wanted="a whole Pulseq file", cure="Copy or export it again."
@@ -324,18 +328,6 @@ def _signature(path: Path, content: bytes, lines: list[str]) -> str:
             cure="Copy or export it again.",
         )
     return "matches: the file is as it was written"
-
-
-def _sections(text: str) -> dict[str, list[str]]:
-    """Lines of every section that are no comments."""
-    sections: dict[str, list[str]] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith("["):
-            name = line.strip("[] ")
-        elif line.strip() and not line.startswith("#"):
-            sections.setdefault(name, []).append(line.strip())
-    return sections
 
 
 _OF_RUNS = {
@@ -427,12 +419,11 @@ def _order(path: Path) -> dict[str, str] | None:
 
     order = load_trained(path)
     what = "samples" if order.counts else "lines"
-    listed = ", ".join(map(str, order.lines[:_MOST_LINES])) + (", ..." if len(order.lines) > _MOST_LINES else "")
     return {
         "name": path.stem,
         "order": f"{len(order.lines)} {what} of {' x '.join(map(str, order.grid))}, learnt by {order.rule}, the first "
         f"{order.n_start} at the start",
-        what: listed,
+        what: _listed(order.lines),
         "training": ", ".join(order.training),
         "error": f"{order.errors[-1]:.3g} relative, mean over the training images, at the end",
         "samples": "none: an order says what to measure next, and is no scan",

@@ -166,10 +166,10 @@ def coverage_of(
     def items() -> Iterator[_Item]:
         for number, path in enumerate(group.files):
             try:
-                data = _middle(path, recipe, run.seed + 1 + number)
+                data = _middle(path, recipe, run.seed + 1 + number, like, mask)
                 if any(same_readouts(readout_energies(data)[0], one) for one in own):
                     raise _UnfitError("it is the scan itself: the same samples")
-                yield number, path.name, _fit(data, like, mask)
+                yield number, path.name, data
             except MriDesignError as error:
                 refused.append(f"{path.name} is left out: {error}")
 
@@ -203,29 +203,28 @@ class _UnfitError(MriDesignError):
     """Why a scan cannot serve."""
 
 
-def _middle(path: Path, recipe: Recipe, seed: int) -> KSpaceData:
-    """The middle slice of a file, of its first frame where the recipe asks for all."""
+def _middle(path: Path, recipe: Recipe, seed: int, like: KSpaceData, mask: NDArray[np.bool_]) -> KSpaceData:
+    """The middle slice of a file, of its first frame where the recipe asks for all; complete, and as large as the scan.
+
+    Raises
+    ------
+    _UnfitError
+        Where it is not.
+    """
     recipe = recipe_of_frame(recipe, None) if recipe.input.axis else recipe
     with opened_slices(str(path), recipe, seed) as slices:
         data = slices.read(slices.count // 2)
     if not isinstance(data, KSpaceData):
         raise _UnfitError("samples along a trajectory have no complete image of their own")
-    return data
-
-
-def _fit(data: KSpaceData, like: KSpaceData, mask: NDArray[np.bool_]) -> KSpaceData:
-    """The slice, if it is complete and as large as the scan."""
-    sizes = [f"{one.grid_shape[0]} x {one.grid_shape[1]} pixels" for one in (data, like)]
-    if sizes[0] != sizes[1]:
-        raise _UnfitError(f"it has {sizes[0]}, and this scan {sizes[1]}")
-    if data.n_coils != like.n_coils:
-        raise _UnfitError(f"it has coils: {data.n_coils}, and this scan {like.n_coils}")
+    for text in ("{0.grid_shape[0]} x {0.grid_shape[1]} pixels", "coils: {0.n_coils}"):
+        if text.format(data) != text.format(like):
+            raise _UnfitError(f"it has {text.format(data)}, and this scan {text.format(like)}")
     if data.reference is None and not data.fully_sampled:
         raise _UnfitError(f"it is not complete ({data.missing})")
-    held = data.samplings[0]
-    if (mask & ~(held.samples if mask.ndim == 2 else held.lines)).any():
+    held = data.samplings[0].samples if mask.ndim == 2 else data.samplings[0].lines
+    if (mask & ~held).any():
         raise _UnfitError("it holds no data in some of the lines that are used")
-    if data.reference is None and mask.sum() >= (held.samples if mask.ndim == 2 else held.lines).sum():
+    if data.reference is None and mask.sum() >= held.sum():
         raise _UnfitError(f"its complete image is of the very lines that are used; give fewer with {option('mask')}")
     return data
 

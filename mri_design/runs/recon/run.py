@@ -146,7 +146,12 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | VolumeRes
     references = None if request.reference is None else GivenReferences.read(request.reference)
     files, around = [one for one in request.companions if not is_around(one)], Around.named(request.companions)
     companions = [CompanionImages.read(source, request.recipe, run.seed) for source in files]
-    with _opened(request, run) as slices:
+    opened: AbstractContextManager[Slices]
+    if request.loaded is not None:
+        opened = nullcontext(Slices.of(request.loaded))
+    else:
+        opened = opened_slices(request.source, request.recipe, run.seed, request.maps)
+    with opened as slices:
         numbers = slices.numbering.images(request.slices.indices(slices.count))
         if len(numbers) == 1 and slices.frames is None:
             data = slices.read(numbers[0])
@@ -181,12 +186,6 @@ def _neighbours(request: ReconRequest, slices: Slices, number: int, around: Arou
         return ReadySlice.of(data, mask, recipe_for(mask, data, request.recipe), of_volume=True).modulus(run.seed)
 
     return neighbours(near, modulus)
-
-
-def _opened(request: ReconRequest, run: Run) -> AbstractContextManager[Slices]:
-    if request.loaded is not None:
-        return nullcontext(Slices.of(request.loaded))
-    return opened_slices(request.source, request.recipe, run.seed, request.maps)
 
 
 def _one_slice(

@@ -519,8 +519,8 @@ def reconstruct_volume(
         return number, data, looked.masks[number], given.get(own), (*known, *others)
 
     with Workers(work, max(1, min(run.jobs, max(len(left), len(untold)))), run.executor) as workers:
-        for done, told in enumerate(workers.map(neighbour_image, map(item, untold), ahead=_AHEAD * run.jobs), 1):
-            kept.tell(*told)
+        for done, modulus in enumerate(workers.map(neighbour_image, map(item, untold), ahead=_AHEAD * run.jobs), 1):
+            kept.tell(*modulus)
             run.progress.show(NEIGHBOURS, len(asked) - len(untold) + done, len(asked))
         run.progress.show(SLICES, len(numbers) - len(left), len(numbers))
         items = (item(number, near[number]) for number in left)
@@ -528,8 +528,13 @@ def reconstruct_volume(
             kept.add(made)
             run.progress.show(SLICES, len(kept.facts), len(numbers))
     run.progress.show(REPORT, 0, 1)
-    if said := _which_companions({number: kept.facts[number] for number in numbers}, numbering):
-        run.progress.say(f"other images: {said}")
+    used: dict[str, list[int]] = {}
+    for number in numbers:
+        if (others := kept.facts[number].rows[0].get(OTHER_IMAGES)) is not None:
+            used.setdefault(str(others), []).append(number)
+    if used:
+        told = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
+        run.progress.say(f"other images: {told}")
     noise_only = [number for number in numbers if kept.facts[number].noise_only]
     if noise_only:
         words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
@@ -566,15 +571,6 @@ def reconstruct_volume(
     )
 
 
-def _which_companions(facts: Mapping[int, SliceFacts], numbering: Frames) -> str:
-    """Which other images are used in which slices; empty where none was offered."""
-    used: dict[str, list[int]] = {}
-    for number, one in facts.items():
-        if OTHER_IMAGES in one.rows[0]:
-            used.setdefault(str(one.rows[0][OTHER_IMAGES]), []).append(number)
-    return "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
-
-
 def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[int], run: Run) -> _Looked:
     """Read all slices once."""
     shape, numbering = None, slices.numbering
@@ -590,7 +586,7 @@ def _look(recipe: Recipe, mask: Path | None, slices: Slices, numbers: Sequence[i
         except InputError as error:
             raise _of_slice(numbering, number, error) from error
         if not done:
-            warn_of_left_out(_without_slice(data), recipe, run.progress)
+            warn_of_left_out(replace(data, header=without_part(data.header)), recipe, run.progress)
             if simulated_from(data):
                 run.progress.say(f"simulated k-space {simulated_from(data)}")
         size = (data.n_coils, *data.grid_shape, masks[number].ndim)
@@ -614,11 +610,6 @@ def _of_slice(numbering: Frames, number: int, error: InputError) -> InputError:
     for name, counter in reversed(numbering.place(number).items()):
         field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
     return InputError(field, error.got, error.wanted, error.cure or f"Leave the slice out with {option('slices')}.")
-
-
-def _without_slice(data: AnySlice) -> AnySlice:
-    """The slice as if it were all that its file holds."""
-    return replace(data, header=without_part(data.header))
 
 
 def _read_back(
