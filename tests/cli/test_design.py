@@ -1,3 +1,5 @@
+"""`design`: what it leaves, how it ends, goes on, and is extended; constraints; one mask for several slices."""
+
 import hashlib
 from pathlib import Path
 from shutil import copytree
@@ -5,11 +7,13 @@ from shutil import copytree
 import numpy as np
 import pytest
 
+import mri_design as md
 from mri_design import load_phantom
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import shipped_recipes
-from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows
-from tests.interruptions import interrupted
+from mri_design.runs.design import run as design_run
+from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows, settings
+from tests.interruptions import interrupted, stopping
 
 OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
 
@@ -17,27 +21,9 @@ OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
 def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) -> None:
     out, _ = designed
     names = {path.name for path in out.iterdir()}
-    assert names == {
-        ".mri-design.json",
-        "figures",
-        "lines.csv",
-        "manifest.json",
-        "mask.npy",
-        "metrics.csv",
-        "prediction-lines.csv",
-        "prediction.csv",
-        "recon.npy",
-        "report.html",
-        "scores.csv",
-        "state.npz",
-        "std.npy",
-        "steps.csv",
-    }
-    assert names - {"figures", ".mri-design.json"} <= OUTPUTS.keys()
-    figures = {path.name for path in (out / "figures").iterdir()}
-    for shown in ("mask", "mask-growth", "order", "scores", "information", "predicted-error", "innovations", "images"):
-        assert f"{shown}.svg" in figures
-    assert {"errors.svg", "std.svg", "calibration.svg", "prediction-lines.svg"} <= figures
+    arrays, tables = "mask.npy recon.npy std.npy state.npz", "lines metrics prediction-lines prediction scores steps"
+    written = {*arrays.split(), *(f"{name}.csv" for name in tables.split()), "manifest.json", "report.html"}
+    assert names == written | {"figures", ".mri-design.json"} and written <= OUTPUTS.keys()
 
 
 def test_metrics_are_those_of_the_saved_image(designed: Designed, work: Path) -> None:
@@ -153,3 +139,158 @@ def test_a_design_with_a_shipped_recipe_converges(tmp_path: Path, run: Run, name
     assert (
         manifest(tmp_path / "o")["status"] == "converged" and np.isfinite(np.load(tmp_path / "o" / "recon.npy")).all()
     )
+
+
+LOCAL = ("--recipe", "quick-local.toml", "--no-report")
+SAME = ("lines.csv", "mask.npy", "recon.npy", "std.npy", "prediction.csv", "scores.csv", "metrics.csv")
+
+
+@pytest.fixture(scope="module")
+def coils(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two slices of two coils, whose maps are estimated."""
+    scan = md.load_phantom("brain", shape=(24, 20), n_coils=2, rng=np.random.default_rng(0))
+    path = tmp_path_factory.mktemp("coils") / "coils.npz"
+    np.savez(
+        path, kspace=np.concatenate([scan.kspace, 1j * scan.kspace[..., ::-1]]), noise_variance=scan.noise_variance
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("source", "counts", "options"),
+    [
+        ("scan.npz", (9, 11, 13), ("--start", 6)),
+        ("scan.npz", (12, 13, 17), ("--start", 6, "--block", 4)),  # the last blocks of the shorter ones are cut off
+        ("coils", (9, 12), ("--start", 4)),
+        ("coils", (9, 12), ("--start", 4, "--slices", "all", "--jobs", 2)),
+        ("scan.npz", (9, 12), ("--start", 6, "--until-error", 1e-4)),
+        ("scan.npz", (60, 90), ("--encoding", "plane", "--block", 20, "--strategy", "information-gain")),
+    ],
+    ids=["lines", "blocks", "coils", "slices", "rule", "plane"],
+)
+def test_a_finished_design_is_extended_to_that_of_more_lines(
+    run: Run, coils: Path, tmp_path: Path, source: str, counts: tuple[int, ...], options: tuple[object, ...]
+) -> None:
+    scan = coils if source == "coils" else source
+    for count in counts:
+        words = ("design", scan, *LOCAL, *options, "--lines", count, "--resume", "--out", tmp_path / "a")
+        run(*words, code=(0, 4))
+        assert (tmp_path / "a" / "state.npz").exists() and not (tmp_path / "a" / "checkpoint.npz").exists()
+    run("design", scan, *LOCAL, *options, "--lines", counts[-1], "--out", tmp_path / "b", code=(0, 4))
+    for name in SAME if "plane" not in options else SAME[1:5]:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    found = [manifest(tmp_path / name) for name in "ab"]
+    assert found[0]["settings"] == found[1]["settings"] and found[0]["lines"] == found[1]["lines"]
+
+
+@pytest.fixture(scope="module")
+def short(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished design of 9 lines."""
+    out = tmp_path_factory.mktemp("short") / "run"
+    run("design", "scan.npz", *LOCAL, "--start", 6, "--lines", 9, "--out", out, code=0)
+    return out
+
+
+@pytest.mark.parametrize(
+    "words", [("--lines", 12), ("--lines", 8, "--resume"), ("--lines", 12, "--resume", "--seed", 1)]
+)
+def test_what_is_no_extension_is_refused_and_changes_nothing(run: Run, short: Path, words: tuple[object, ...]) -> None:
+    before = {path.name: path.read_bytes() for path in short.iterdir()}
+    run("design", "scan.npz", *LOCAL, "--start", 6, *words, "--out", short, code=2)
+    assert {path.name: path.read_bytes() for path in short.iterdir()} == before
+
+
+QUICK = ("--recipe", "quick.toml")
+
+
+def column(path: Path, name: str) -> list[int]:
+    return [int(row[name]) for row in rows(path)]
+
+
+@pytest.fixture(scope="module")
+def ended_early(run: Run, work: Path) -> Designed:
+    """A design that ended at a generous predicted error."""
+    out = work / "stopped-early"
+    return out, run("design", "scan.npz", *QUICK, "--start", 4, "--until-error", 0.065, "--out", out)
+
+
+def test_a_small_predicted_error_ends_the_design(ended_early: Designed) -> None:
+    out, result = ended_early
+    lines = column(out / "lines.csv", "line")
+    assert result.exit_code == 0, result.output
+    assert 4 < len(lines) < 24 and settings(out)["ended"] and manifest(out)["status"] == "converged"
+    assert settings(out)["error"]["predicted"] <= 0.065
+
+
+def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
+    run: Run, ended_early: Designed, tmp_path: Path
+) -> None:
+    out, asked = tmp_path / "x", ("design", "scan.npz", *QUICK, "--start", 4, "--until-error", 0.065)
+    with stopping(design_run, "reconstruct_prepared") as again:
+        with stopping(design_run, "concluded", 0):
+            run(*asked, "--out", out, code=130)
+        assert not (out / "recon.npy").exists()
+        run(*asked, "--out", out, "--resume", code=0)
+    assert not again
+    for name in ("recon.npy", "std.npy"):
+        np.testing.assert_array_equal(np.load(out / name), np.load(ended_early[0] / name))
+
+
+def test_an_error_below_the_noise_ends_the_design_and_says_so(run: Run, tmp_path: Path) -> None:
+    wanted = ("--start", 4, "--until-error", 0.005, "--lines", 24)
+    run("design", "scan.npz", *QUICK, *wanted, "--out", tmp_path / "x", code=4)
+    assert len(manifest(tmp_path / "x")["lines"]) == 8 and settings(tmp_path / "x")["ended"]
+
+
+def test_spokes_end_by_the_error_of_their_image(run: Run, tmp_path: Path) -> None:
+    """Which their own predictions, of spokes that overlap, do not know; shots.csv has every look at it."""
+    out = tmp_path / "spokes"
+    words = ("--encoding", "radial", "--shots", 20, "--until-error", 0.12, "--no-report", "--out", out)
+    run("design", "scan.npz", *QUICK, *words, code=(0, 4))
+    looked = [float(row["image_error"]) for row in rows(out / "shots.csv") if row["image_error"]]
+    assert looked and all(error > 0.12 for error in looked) and settings(out)["error"]["predicted"] <= 0.12
+
+
+PLAIN = '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
+WORDS = ("--lines", 10, "--start", 6, "--jobs", 1, "--strategy", "information-gain")
+
+
+@pytest.fixture(scope="module")
+def stack(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two different heads around a slice of noise, noise and truth known; and a recipe that ends soon."""
+    kinds = [np.load(work / name) for name in ("scan.npz", "head.npz")]
+    variance, rng = float(kinds[0]["noise_variance"]), np.random.default_rng(0)
+    drawn = rng.standard_normal((2, *kinds[0]["kspace"].shape)) * np.sqrt(variance)
+    noise = (drawn[0] + 1j * drawn[1]).astype(np.complex64)
+    kspace = np.concatenate([kinds[0]["kspace"], noise, kinds[1]["kspace"]])
+    path = tmp_path_factory.mktemp("stack") / "stack.npz"
+    np.savez(path, kspace=kspace, noise_variance=variance)
+    path.with_name("plain.toml").write_text(PLAIN)
+    return path
+
+
+def test_several_slices_get_one_mask_that_is_another_than_that_of_each(run: Run, stack: Path, tmp_path: Path) -> None:
+    chosen = {}
+    for name, slices in (("both", "0,2"), ("first", "0"), ("second", 2)):
+        words = (*WORDS, "--recipe", stack.with_name("plain.toml"), "--slices", slices, "--out", tmp_path / name)
+        run("design", stack, *words, code=(0, 4))
+        chosen[name] = order(tmp_path / name)
+    assert len({tuple(lines) for lines in chosen.values()}) > 1
+    assert settings(tmp_path / "both")["slices_of_mask"] == [0, 2]
+    assert np.load(tmp_path / "both" / "recon.npy").shape == (24, 20)
+
+
+def test_a_slice_of_noise_has_no_say_in_the_mask_of_others(run: Run, stack: Path, tmp_path: Path) -> None:
+    for name, slices in (("without", "0,2"), ("with", "1,0,2")):
+        words = (*WORDS, "--recipe", stack.with_name("plain.toml"), "--slices", slices, "--out", tmp_path / name)
+        run("design", stack, *words, code=(0, 4))
+    orders = [set(order(tmp_path / name)) for name in ("without", "with")]
+    assert orders[0] == orders[1]
+
+
+def test_few_lines_begin_with_fewer_for_the_maps_than_these_take(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(48, 40), n_coils=3, rng=np.random.default_rng(0))
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
+    words = ("--recipe", "fast.toml", "--strategy", "low-pass", "--acceleration", 2, "--no-report")
+    run("design", tmp_path / "coils.npz", *words, "--out", tmp_path / "few", code=0)
+    assert settings(tmp_path / "few")["start"] == 12 and len(order(tmp_path / "few")) == 24

@@ -9,7 +9,7 @@ from mri_design import Recipe, load_phantom
 from mri_design.experiment import load_scan, opened_slices
 from mri_design.runs.recon import volume
 from tests.cli.folders import Run, manifest, rows
-from tests.cli.test_design_slices import PLAIN
+from tests.cli.test_design import PLAIN
 from tests.interruptions import stopping
 
 PLAIN_OF_COILS = f"{PLAIN}[coils]\ncalibration_lines = 12\n"
@@ -81,32 +81,32 @@ def test_two_processes_give_the_bits_of_one(run: Run, stack: Path, volume_run: P
         assert (tmp_path / "two" / name).read_bytes() == (volume_run / name).read_bytes()
 
 
-def test_a_slice_of_noise_is_told_and_one_of_zeros_refused(run: Run, stack: Path, work: Path, tmp_path: Path) -> None:
+def test_a_slice_of_noise_is_told_and_one_of_zeros_refused(run: Run, stack: Path, tmp_path: Path) -> None:
     scan = dict(np.load(stack))
     rng, shape = np.random.default_rng(0), scan["kspace"].shape[1:]
     sd = float(np.sqrt(scan["noise_variance"]))
     scan["kspace"][1] = sd * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
     np.savez(tmp_path / "noisy.npz", kspace=scan["kspace"], noise_variance=scan["noise_variance"])
-    (work / "plain.toml").write_text(PLAIN)
-    words = ("--recipe", work / "plain.toml", "--out", tmp_path / "noisy")
+    (tmp_path / "plain.toml").write_text(PLAIN)
+    words = ("--recipe", tmp_path / "plain.toml", "--out", tmp_path / "noisy")
     run("recon", tmp_path / "noisy.npz", "--method", "map", *words, code=(0, 4))
     assert manifest(tmp_path / "noisy")["settings"]["slices_of_noise"] == [1]
     images = np.load(tmp_path / "noisy" / "recon.npy")
     assert np.isfinite(images).all() and (np.abs(images).max(axis=(1, 2)) > 0).all()
     scan["kspace"][2] = 0
     np.savez(tmp_path / "empty.npz", kspace=scan["kspace"], noise_variance=scan["noise_variance"])
-    run("recon", tmp_path / "empty.npz", "--recipe", work / "plain.toml", "--out", tmp_path / "x", code=3)
+    run("recon", tmp_path / "empty.npz", "--recipe", tmp_path / "plain.toml", "--out", tmp_path / "x", code=3)
     assert not (tmp_path / "x").exists()
 
 
-def test_slices_of_several_coils_share_noise_and_phase(work: Path, run: Run, tmp_path: Path) -> None:
+def test_slices_of_several_coils_share_noise_and_phase(run: Run, tmp_path: Path) -> None:
     scan = load_phantom("brain", shape=(32, 32), n_coils=3, noise=0.02, rng=np.random.default_rng(1))
     rng, shape = np.random.default_rng(2), scan.kspace.shape
     noise = 0.02 * (rng.standard_normal((3, *shape[1:])) + 1j * rng.standard_normal((3, *shape[1:])))
     kspace = (scan.kspace + noise).astype(np.complex64)
     np.savez(tmp_path / "coils.npz", kspace=kspace)
-    (work / "coils-plain.toml").write_text(PLAIN_OF_COILS)
-    words = ("--recipe", work / "coils-plain.toml")
+    (tmp_path / "coils-plain.toml").write_text(PLAIN_OF_COILS)
+    words = ("--recipe", tmp_path / "coils-plain.toml")
     run("recon", tmp_path / "coils.npz", *words, "--jobs", 1, "--out", tmp_path / "all", code=0)
     maps, images = np.load(tmp_path / "all" / "coil_maps.npy"), np.load(tmp_path / "all" / "recon.npy")
     assert maps.shape == (3, 3, 32, 32)
