@@ -8,7 +8,7 @@ there and asked the same: the design stays the same to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -201,12 +201,12 @@ class ResidentSlices(Keeper):
     @property
     def posteriors(self) -> Sequence[GaussianPosterior]:
         """See `Keeper`."""
-        return _Posteriors(self, [found.mean for found in self._found], expecting=False)
+        return _Posteriors(self, self._inferences, [found.mean for found in self._found], expecting=False)
 
     @property
     def expecting(self) -> Sequence[GaussianPosterior]:
         """See `Keeper`."""
-        return _Posteriors(self, [found.mean for found in self._found], expecting=True)
+        return _Posteriors(self, self._inferences, [found.mean for found in self._found], expecting=True)
 
     def measured(self) -> None:
         """See `Keeper`. It is told with the next request."""
@@ -217,7 +217,7 @@ class ResidentSlices(Keeper):
     @property
     def warm_starts(self) -> Sequence[Any]:
         """See `Keeper`. Whoever looks at them has to do so before more lines are measured."""
-        return _WarmStarts(self)
+        return _WarmStarts(self, self._measurements, len(self._slices))
 
     def close(self, wait: bool = True) -> None:
         """Let the processes forget the slices."""
@@ -239,17 +239,11 @@ class ResidentSlices(Keeper):
             remote.fetched(warm)
         return found
 
-    def ask(self, inferences: int, questions: Sequence[tuple[int, Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
+    def ask(self, inferences: int, questions: Mapping[int, Question]) -> list[Any]:
         """Answers to questions to some slices, by their numbers, unless they have been inferred anew since."""
         if inferences != self._inferences:
             raise MriDesignError("the design has gone on: these posteriors are no longer kept")
-        asked = {number: (function, arguments) for number, function, arguments in questions}
-        return self._ask(list(asked.values()), list(asked))
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Inferences and measurements so far."""
-        return self._inferences, self._measurements
+        return self._ask(list(questions.values()), list(questions))
 
     def _ask(
         self,
@@ -305,9 +299,8 @@ class ResidentSlices(Keeper):
 class _Posteriors(KeptPosteriors):
     """The posteriors of the last inference."""
 
-    def __init__(self, keeper: ResidentSlices, means: Sequence[Array], expecting: bool) -> None:
-        self._keeper, self._means, self._expecting = keeper, means, expecting
-        self._inferences, _ = keeper.counts
+    def __init__(self, keeper: ResidentSlices, inferences: int, means: Sequence[Array], expecting: bool) -> None:
+        self._keeper, self._inferences, self._means, self._expecting = keeper, inferences, means, expecting
         self._whole: dict[int, GaussianPosterior] = {}
 
     def __len__(self) -> int:
@@ -333,17 +326,15 @@ class _Posteriors(KeptPosteriors):
         return self._ask(function, dict(enumerate(arguments)))
 
     def _ask(self, function: Callable[..., Any], arguments: dict[int, tuple[Any, ...]]) -> list[Any]:
-        asked = [(n, _asked, (self._expecting, function, own)) for n, own in arguments.items()]
+        asked = {n: (_asked, (self._expecting, function, own)) for n, own in arguments.items()}
         return self._keeper.ask(self._inferences, asked)
 
 
 class _WarmStarts(Sequence[Any]):
     """Where inference of the slices stood after a measurement, fetched when they are looked at for the first time."""
 
-    def __init__(self, keeper: ResidentSlices) -> None:
-        self._keeper = keeper
-        _, self._measurements = keeper.counts
-        self._count = len(keeper.posteriors)
+    def __init__(self, keeper: ResidentSlices, measurements: int, count: int) -> None:
+        self._keeper, self._measurements, self._count = keeper, measurements, count
         self._fetched: list[Any] | None = None
 
     def __len__(self) -> int:

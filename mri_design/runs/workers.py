@@ -261,56 +261,35 @@ class Processes:
                 self._dead.append(self._processes.pop(place))
 
 
-@dataclass(frozen=True)
-class _Material:
-    """The name by which a dask worker knows the material."""
-
-    name: str
-
-    def call(self, function: Piece, item: Any) -> Any:
-        """The function of the material and the item, on a worker, with one thread."""
+def _on_one_thread(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """On a worker of dask, with one thread: the function of the material, if it is named, and of the arguments."""
+    if name:
         worker = optional_package("distributed", "dask").get_worker()
-        with threadpool_limits(1):
-            return function(getattr(worker, self.name), item)
-
-
-def _deaf(distributed: Any) -> Any:
-    """A plugin for workers of this machine: an interruption of the command reaches the command alone.
-
-    Dask's workers would end of it, and what they keep would be lost before the command has asked for it.
-    """
-
-    class Deaf(distributed.WorkerPlugin):
-        name = "mri-design-deaf"
-
-        def setup(self, worker: Any) -> None:
-            if current_thread() is main_thread():
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return Deaf()
-
-
-def _on_one_thread_at(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        arguments = (getattr(worker, name), *arguments)
     with threadpool_limits(1):
         return function(*arguments)
 
 
-def _handing_out(distributed: Any, known: _Material, material: Any) -> Any:
+def _prepared(distributed: Any, material_name: str, material: Any, deaf: bool) -> Any:
     """A plugin that puts the material on every worker, also on one that takes the place of another.
 
     Data that are scattered live on workers only: when these die they are lost, and fetched from each other in vain.
+    Workers of this machine are deaf to an interruption of the command, which reaches the command alone: they would end
+    of it, and what they keep would be lost before the command has asked for it.
     """
 
-    class HandingOut(distributed.WorkerPlugin):
-        name = known.name
+    class Prepared(distributed.WorkerPlugin):
+        name = material_name
 
         def setup(self, worker: Any) -> None:
-            setattr(worker, known.name, material)
+            setattr(worker, material_name, material)
+            if deaf and current_thread() is main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
 
         def teardown(self, worker: Any) -> None:
-            delattr(worker, known.name)
+            delattr(worker, material_name)
 
-    return HandingOut()
+    return Prepared()
 
 
 def _as_other_processes() -> AbstractContextManager[Any]:
@@ -332,13 +311,19 @@ class DaskCluster:
 
     def __init__(self, material: Any, jobs: int, address: str) -> None:
         self._distributed = distributed = optional_package("distributed", "dask")
-        self._cluster = None
+        self._cluster, self._name = None, f"mri-design-{uuid4()}"
         if address:
             try:
                 self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
             except (OSError, ValueError, TimeoutError) as error:
                 raise UsageError(f"--executor dask:{address}: no scheduler answers ({error})") from error
-            self._wait_for_a_worker(address)
+            try:
+                self._client.wait_for_workers(1, timeout=PATIENCE)
+            except TimeoutError as error:
+                self._client.close()
+                raise UsageError(
+                    f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
+                ) from error
         else:
             with _as_other_processes():
                 load_ahead(jobs, DASK)
@@ -346,27 +331,13 @@ class DaskCluster:
                     n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
-            self._client.register_plugin(_deaf(distributed))
+        self._client.register_plugin(_prepared(distributed, self._name, material, deaf=not address))
         self._executor = self._client.get_executor(pure=False)
-        self._known, self._material = _Material(f"mri-design-{uuid4()}"), material
-        self._handed_out = False
         self._addresses = sorted(self._client.nthreads())
-
-    def _wait_for_a_worker(self, address: str) -> None:
-        try:
-            self._client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError as error:
-            self._client.close()
-            raise UsageError(
-                f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
-            ) from error
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Processes`."""
-        if not self._handed_out:
-            self._client.register_plugin(_handing_out(self._distributed, self._known, self._material))
-            self._handed_out = True
-        future: Future[Any] = self._executor.submit(self._known.call, function, item)
+        future: Future[Any] = self._executor.submit(_on_one_thread, self._name, function, item)
         return future
 
     @property
@@ -387,7 +358,7 @@ class DaskCluster:
             self._addresses[place] = free[0] if free else alive[place % len(alive)]
         address = self._addresses[place]
         there = self._client.get_executor(pure=False, workers=[address], allow_other_workers=True)
-        future: Future[Any] = there.submit(_on_one_thread_at, function, arguments)
+        future: Future[Any] = there.submit(_on_one_thread, "", function, *arguments)
         return future
 
     def outcome(self, future: Future[Any]) -> Any:
@@ -403,8 +374,7 @@ class DaskCluster:
     def close(self) -> None:
         """See `Processes`."""
         with suppress(OSError, TimeoutError):  # the scheduler is gone
-            if self._handed_out:
-                self._client.unregister_worker_plugin(self._known.name)
+            self._client.unregister_worker_plugin(self._name)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()

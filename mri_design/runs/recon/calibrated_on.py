@@ -234,7 +234,7 @@ def _scores(work: _AsTheScan, item: _Item) -> tuple[int, str, NDArray[np.float32
     number, name, data = item
     try:
         ready = ReadySlice.of(data, work.mask, work.recipe)
-        made = ready.in_units(ready.reconstructed(work.seed, number=number))
+        made = ready.reconstructed(work.seed, number=number)
     except InputError as error:
         return number, name, str(error)
     known = ready.known(made.image)

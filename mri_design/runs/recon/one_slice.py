@@ -25,7 +25,7 @@ from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSamples, KnownScan
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.companions import read_mask
 
@@ -197,7 +197,7 @@ class ReadySlice:
         return not self.slice_model.shows_signal(self.lines)
 
     def reconstructed(self, seed: int, stages: Stages | None = None, number: int = 0) -> Reconstruction:
-        """The image by the recipe's method, in the units of the calibrated data; ``number`` is its own in the run."""
+        """The image by the recipe's method, in the units of the input; ``number`` is its own in the run."""
         recipe, method = self.recipe, self.recipe.reconstruction.method
         along = isinstance(self.scan, PreparedSamples)
         most = recipe.inference.loops if along else loops_at_most(self.slice_model, recipe)
@@ -205,15 +205,12 @@ class ReadySlice:
         if stages is not None:
             options = replace(options, callback=loops_shown(stages.loop, recipe, most), watch=stages.begin)
         rng = np.random.default_rng([seed, 2])
-        return reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
+        made = reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
+        return made.times(self.scan.image_unit(0))
 
     def modulus(self, seed: int) -> NDArray[np.float32]:
         """What its neighbours are told."""
         return told_to_neighbours(self.slice_model, self.lines, self.recipe, seed)
-
-    def in_units(self, result: Reconstruction) -> Reconstruction:
-        """A reconstruction of the calibrated data in the units of the input."""
-        return result.times(self.scan.image_unit(0))
 
     def known(self, image: Array) -> KnownScan | KnownSamples:
         """What a run knows about the slice, of which this is the image (ky, kx), in the input's units.
@@ -238,7 +235,3 @@ class ReadySlice:
             )
         assert isinstance(self.data, KSpaceData)
         return KnownScan.of(self.data, self.scan, self.slice_model, self.signal, given)
-
-    def judged(self, known: KnownScan | KnownSamples, result: Reconstruction) -> list[NamedImage]:
-        """An image in the input's units, and the one to compare it with, with their errors."""
-        return known.judged(self.recipe.reconstruction.method, result, self.lines)

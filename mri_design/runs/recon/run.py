@@ -217,7 +217,6 @@ def _one_slice(
         run.progress.say(result.left_out)
     if result.companions is not None:
         run.progress.say(f"other images: {result.companions}")
-    result = ready.in_units(result)
     known = ready.known(result.image)
     if isinstance(known, KnownSamples) and known.folded:
         run.progress.warn(f"{data.name}: {FOLDED}")
@@ -225,7 +224,7 @@ def _one_slice(
         run.progress.warn(known.given.doubt)
     converged = result.convergence.converged
     status = Status.CONVERGED.value if converged else f"not converged ({result.convergence.status.value})"
-    images = ready.judged(known, result)
+    images = known.judged(ready.recipe.reconstruction.method, result, ready.lines)
     stages.begin(REPORT)
     lines = () if isinstance(data, TrajectoryData) else tuple(ready.lines)
     ending = Ending(status, lines)

@@ -186,9 +186,9 @@ def slice_image(work: SliceWork, item: Item) -> SliceImage:
     """Reconstruct one slice."""
     number, data, mask, reference, companions = item
     ready = work.ready(data, mask, reference, companions)
-    result = ready.in_units(ready.reconstructed(work.seed, number=number))
+    result = ready.reconstructed(work.seed, number=number)
     known = ready.known(result.image)
-    images = ready.judged(known, result)
+    images = known.judged(ready.recipe.reconstruction.method, result, ready.lines)
     shown, maps = images[0].reconstruction, ready.scan.maps_as_read
     arrays = {"recon": np.asarray(shown.image, dtype=np.complex64)}
     if shown.std is not None:
@@ -623,7 +623,7 @@ def _read_back(
     blank = Reconstruction(
         arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
     )
-    return known, ready.judged(known, blank)
+    return known, known.judged(ready.recipe.reconstruction.method, blank, ready.lines)
 
 
 def _status(facts: Sequence[SliceFacts], unit: str) -> str:
