@@ -5,7 +5,7 @@ from __future__ import annotations
 import filecmp
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from mri_design.errors import InputError, MriDesignError, UsageError, option
 from mri_design.evaluation.metrics import error_beyond_noise
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.coverage import FEWEST, Coverage, scores
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.volume import Slices, opened_slices, recipe_of_frame
 from mri_design.runs.recon.one_slice import ReadySlice
 from mri_design.runs.run import Run
@@ -157,7 +157,7 @@ def coverage_of(
             f"Leave out {option('calibrated-on')}.",
         )
     refused = list(group.refused)
-    recipe = recipe.replacing("noise", variance=None).replacing("reconstruction", draws=0, noise_map=False)
+    recipe = replace(recipe.replacing("reconstruction", draws=0, noise_map=False), noise=NoiseRecipe())
     own = [readout_energies(like)[0]]
     for number in {*numbers[1:], slices.count // 2}:
         with suppress(InputError):  # without signal
