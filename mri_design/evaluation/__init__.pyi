@@ -49,6 +49,7 @@ from .predictions import check_predictions as check_predictions
 from .predictions import how_often_right as how_often_right
 from .predictions import innovations as innovations
 from .predictions import score_is_information as score_is_information
+from .predictions import slice_means as slice_means
 from .predictions import truth_or_none as truth_or_none
 from .run_folder import RunFolder as RunFolder
 from .run_folder import read_kept as read_kept

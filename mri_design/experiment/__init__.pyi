@@ -75,6 +75,7 @@ from .recipe import EVERY as EVERY
 from .recipe import BlockRecipe as BlockRecipe
 from .recipe import DesignRecipe as DesignRecipe
 from .recipe import InputRecipe as InputRecipe
+from .recipe import NoiseRecipe as NoiseRecipe
 from .recipe import Recipe as Recipe
 from .recipe import ReconstructionRecipe as ReconstructionRecipe
 from .recipe import load_recipe as load_recipe

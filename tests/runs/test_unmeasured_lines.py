@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
-from mri_design.evaluation.predictions import Replay, slice_means
+from mri_design.evaluation import Replay, slice_means
 from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_inference, design_seed
 from mri_design.interactive.running import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies

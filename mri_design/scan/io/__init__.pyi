@@ -26,6 +26,7 @@ from .isolated import IsolatedSource as IsolatedSource
 from .layouts import looks_signed as looks_signed
 from .mrd_acquisitions import Purposes as Purposes
 from .mrd_acquisitions import by_flags as by_flags
+from .mrd_acquisitions import covariance_of_data as covariance_of_data
 from .mrd_acquisitions import kept_samples as kept_samples
 from .mrd_acquisitions import noise_covariance as noise_covariance
 from .mrd_acquisitions import noise_of_samples as noise_of_samples
