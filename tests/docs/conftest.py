@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.experiment.textbook import ITERATIONS
 from mri_design.runs.methods import WEIGHTS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
@@ -95,8 +94,7 @@ def blank_figures() -> Iterator[None]:
 def short_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Textbook rivals of `compare` choose between two weights and take few steps: hundreds of images otherwise."""
     monkeypatch.setattr("mri_design.runs.methods.WEIGHTS", WEIGHTS[2:4])
-    for name in ITERATIONS:
-        monkeypatch.setitem(ITERATIONS, name, 10)
+    monkeypatch.setattr("mri_design.experiment.textbook.ITERATIONS", 10)
 
 
 @pytest.fixture

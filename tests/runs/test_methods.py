@@ -20,7 +20,7 @@ NAMES = ("low-pass", "golden-ratio")
 
 @pytest.fixture(autouse=True)
 def few_iterations_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(textbook.ITERATIONS, "l1-wavelet", 10)
+    monkeypatch.setattr(textbook, "ITERATIONS", 10)
     monkeypatch.setattr(methods_module, "WEIGHTS", WEIGHTS)
     monkeypatch.setattr(methods_module, "DAMPINGS", DAMPINGS)
 
