@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.model import AlikePatches, PhaseMap, PhasePrior, companion_patches, estimate_phase, find_alike
+from mri_design.model import (
+    AlikePatches,
+    Companion,
+    ExpectedImage,
+    PhaseMap,
+    PhasePrior,
+    companion_patches,
+    estimate_phase,
+    find_alike,
+)
 from mri_design.operators import CentredFFT
 from mri_design.priors import BLOCKS
+from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 
 SHAPE = (6, 5)
@@ -49,6 +59,7 @@ MODELS = [
     ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity((5, 6))),))),
     ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity(SHAPE, is_complex=False)),))),
     ("blocks", lambda: md.GeneralizedLinearModel.of_sites([])),
+    ("analysis and potentials", lambda: md.GeneralizedLinearModel(THREE, np.ones(3), 0.1, analysis=THREE)),
     (
         "data",
         lambda: md.GeneralizedLinearModel(THREE, np.ones(3) + 1j, 0.1, (md.SiteBlock("b", THREE, md.Laplace(1.0)),)),
@@ -81,6 +92,8 @@ PRIORS = [
     ("alike patches", lambda: AlikePatches(np.zeros((2, 3, 3), int), np.zeros((1, 3, 3)))),
     *(("image", lambda n=n: companion_patches([n])) for n in (np.ones(N), NOISE.real)),
     *(("companion", lambda n=n: companion_patches([n])) for n in (np.zeros(N), np.full(N, np.nan))),
+    ("companion other", lambda: Companion("other", np.ones((2, *N)))),
+    ("repeat", lambda: ExpectedImage(NOISE, np.ones((3, 3)))),
     ("companion", lambda: replace(one_slice(), companion=companion_patches([STRIPES]))),
     *(
         ("tau_limit_bright", lambda k=k: md.SparsityBlock(k, 1.0, tau_limit=0.4, tau_limit_bright=0.02))
@@ -108,6 +121,9 @@ PRIORS = [
 ]
 SLICES = [
     ("kspace", lambda: one_slice(kspace=np.ones(N, complex))),
+    ("kspace", lambda: one_slice(readouts=LineReadouts((12, 16)))),
+    ("prior", lambda: one_slice(prior="wavelet")),
+    ("prior[1]", lambda: one_slice(prior=(md.SparsityBlock("pixels", 1.0), "wavelet"))),
     ("coil maps", lambda: one_slice(kspace=np.ones((2, *N), complex))),
     ("coil maps", lambda: one_slice(maps=np.ones((3, *N)))),
     ("measured", lambda: one_slice(measured=np.ones(12, bool))),

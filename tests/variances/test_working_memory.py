@@ -71,3 +71,10 @@ def test_more_memory_works_on_more_draws() -> None:
     assert found[-1] is None
     counts = [16 if count is None else count for count in found]
     assert counts == sorted(counts) and len(set(counts)) > 2
+
+
+def test_a_limit_that_single_draws_exceed_is_stated(capfd: pytest.CaptureFixture[str]) -> None:
+    precision = precision_of(24)
+    real, analyses = precision.site_precisions[0].dtype, [b.analysis for b in precision.blocks]
+    assert draws_at_once(0.5, 7, precision.measurement, analyses, real) == 1
+    assert "inference.memory" in capfd.readouterr().err
