@@ -176,7 +176,7 @@ def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterato
         trace = state.trace
         end = trace.closing if trace.declined is None else trace.declined.forecast
         assert end is not None
-        missed = trace.declined is not None and bool(rule.missed(trace.declined))
+        missed = trace.declined is not None and bool(rule.missed(trace.declined.forecast))
         early, looked = trace.declined is not None and not missed, len(trace.steps) > rule.fewest
         actual = actual_error(case, one, state, seed)
         yield {
