@@ -295,3 +295,10 @@ def test_an_image_about_a_repeat_is_that_of_the_data_beyond_it():
     found = engine.infer(about.model(lines, 1.0), np.random.default_rng(0)).mean
     rest = engine.infer(replace(zero, data=beyond.data), np.random.default_rng(0)).mean
     np.testing.assert_allclose(found, c + rest, atol=2e-2 * np.abs(found).max())
+
+
+def test_blocks_of_other_images_that_a_prior_has_stay() -> None:
+    own = (SparsityBlock("companion", 2.0), SparsityBlock("repeat", 3.0))
+    assert CAREFUL.blocks(own, 0.3) == own == CAREFUL.repeat_blocks(own)
+    added = CAREFUL.repeat_blocks(CAREFUL.blocks(PRIOR, 0.3))
+    assert [block.kind for block in added[len(PRIOR) :]] == ["companion", "repeat"]

@@ -194,6 +194,14 @@ def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> N
     assert volume.error.found == pytest.approx(sum(found[:3]) / 3, rel=1e-4)
     assert json.loads((folder / "manifest.json").read_text())["settings"]["error"]["found"] == volume.error.found
     assert len(volume.plot().axes) == 3 and volume._repr_html_().count("<img") == 3
+    assert volume.draws is None
+    for call in (volume.sample, volume.interval):
+        with pytest.raises(md.UsageError):
+            call()
+    drawn = three.reconstruct(mask, slices="all", draws=3)
+    np.testing.assert_array_equal(drawn.sample(2), drawn.draws[:, :2])
+    bounds = drawn.interval(0.5)
+    assert np.shape(bounds)[-3:] == (3, 32, 32)
 
 
 def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
@@ -363,3 +371,13 @@ def test_a_comparison_has_strategies_of_its_own(scan: md.LoadedScan) -> None:
     order = begun.result.study.mask_lines(begun.result.pieces, "golden-ratio", 12, 0, 0)
     middle = begun.result.study.tests[0].slice_model.shape[0] // 2
     assert set(order[:6]) == set(range(middle - 3, middle + 3))
+
+
+def test_a_notebook_shows_pictures_and_facts_from_the_object_alone(scan, design, image) -> None:
+    compared = scan.compare(["golden-ratio"], lines=12, draws=1, recipe={**RECIPE, "reconstruction": PLAIN})
+    for shown, pictures in ((scan, 1), (design, 2), (image, 2), (compared, 2)):
+        page = shown._repr_html_()
+        assert page.count("data:image/png;base64,") >= pictures and "http" not in page
+        assert any(text in repr(shown) for text in shown.facts.values())
+    assert len(compared.plot().axes) == 1 and {row["strategy"] for row in compared.rows} == set(compared.errors)
+    assert design.plot().axes

@@ -93,3 +93,8 @@ def test_without_the_truth_there_is_no_choice(
     if rule.needs_posterior:  # of one of two slices
         with refused(rule.name):
             rule.knowing([posterior.mean], nothing).choose(view_of([posterior, posterior]), rng)
+
+
+def test_an_oracle_of_errors_needs_a_reconstruction() -> None:
+    with refused("oracle-greedy"):
+        OracleGreedy(truths=(np.ones((4, 4)),)).choose(view_of(), np.random.default_rng(0))
