@@ -6,6 +6,7 @@ import html
 import inspect
 import os
 import time
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -155,22 +156,23 @@ _BARCODE = 24
 """Pixels that a mask of lines is high, or wide."""
 
 
-class Shown:
+class Shown(ABC):
     """What an object says of itself: a title and facts in a console, in a notebook pictures beside them."""
 
     @property
+    @abstractmethod
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _title(self) -> str:
-        raise NotImplementedError
+        """The object in a line."""
 
     @property
+    @abstractmethod
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         """What they show, and PNG."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         lines = [self._title, *(f"  {name}: {text}" for name, text in self.facts.items() if text)]
@@ -196,9 +198,9 @@ class Saved(Shown):
 
     told: Told
 
+    @abstractmethod
     def _write(self, run: Run) -> Ending:
         """Write everything into the folder of a run."""
-        raise NotImplementedError
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder that the verb leaves, without its report: arrays, tables, manifest.

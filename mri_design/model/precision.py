@@ -63,10 +63,6 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
     return precondition
 
 
-def _twice(response: Array, real: np.dtype[Any]) -> Array:
-    return np.repeat(response, 2, axis=-1).astype(real)
-
-
 @dataclass(frozen=True)
 class PhasedCirculantInverse:
     """r -> R G^-1 R^H r, where G acts on a + i b as a circulant that both share, and one of its own on each of them.
