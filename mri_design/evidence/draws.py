@@ -35,7 +35,8 @@ USUAL = np.array((1.66, 1.66, 1.66, 1.35, 0.88, 0.34, -0.25, -0.39))
 OFFSETS = np.array((2.48, 2.48, 2.33, 1.63, 1.38, 1.08, 0.44, -0.42))
 SLOPES = np.array((0.41, 0.41, 0.41, 0.49, 0.26, 0.21, 0.33, 0.37))
 """Logarithm of the squared error over that of draws, of samples that were not measured: the offset where as much is
-found as is usual, and the slope times what is found beyond it (benchmarks/draw_spectrum.py)."""
+found as is usual, and the slope times what is found beyond it (benchmarks/draw_spectrum.py at commit
+e84cd693 learnt all of these)."""
 BRIGHTNESS = 0.1
 """Standard deviation of an image's brightness, as a whole, over that of its pixels: a tenth, as on training scans."""
 _LEARNT = 1 / 6
