@@ -289,7 +289,7 @@ def estimate_coil_maps(
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     if phase not in get_args(MapPhase):
-        raise InputError(field="phase", got=repr(phase), wanted="'virtual-coil' or 'image'")
+        raise InputError("phase", repr(phase), "'virtual-coil' or 'image'")
     if data.n_coils == 1 and phase == "virtual-coil":
         _require_enough(lines)
         return replace(data, coil_maps=np.ones_like(data.kspace))
@@ -328,24 +328,18 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
         measured = _scanned(data.calibration)
     width = min(calibration_lines(data) if measured is None else measured, lines or _USUAL_LINES)
     if width < _FEWEST_LINES:
-        raise InputError(
-            field="measured",
-            got=f"{width} gapless lines and columns around the centre of k-space",
-            wanted=f"at least {_FEWEST_LINES} for coil calibration",
-            cure=f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps.",
-        )
+        got = f"{width} gapless lines and columns around the centre of k-space"
+        cure = f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps."
+        raise InputError("measured", got, f"at least {_FEWEST_LINES} for coil calibration", cure)
     return width
 
 
 def _require_enough(lines: int | None) -> None:
     if lines is not None and lines < _FEWEST_LINES:
-        raise InputError(
-            field="calibration lines",
-            got=str(lines),
-            wanted=f"at least {_FEWEST_LINES} centre lines for coil calibration",
-            cure=f"Begin with more lines ({option('start')}), or calibrate with more (calibration_lines under "
-            "[coils]).",
-        )
+        wanted = f"at least {_FEWEST_LINES} centre lines for coil calibration"
+        cure = f"Begin with more lines ({option('start')}), or calibrate with more (calibration_lines under "
+        cure += "[coils])."
+        raise InputError("calibration lines", str(lines), wanted, cure)
 
 
 def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[np.complex128]:
@@ -367,7 +361,7 @@ def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[
     centre = central(data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration, width)
     samples = np.moveaxis(centre, 1, 0).reshape(centre.shape[1], -1).astype(np.complex128)
     if not samples.any():
-        raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
+        raise InputError("kspace", "no signal in the central lines", "signal to calibrate with")
     return np.asarray(samples @ samples.conj().T)
 
 
@@ -403,12 +397,8 @@ def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     if not data.fully_sampled:
-        raise InputError(
-            field=data.name,
-            got=f"a scan that is not fully sampled: {data.missing}",
-            wanted="full sampling",
-            cure="Combine a fully sampled scan, or reconstruct this one.",
-        )
+        cure = "Combine a fully sampled scan, or reconstruct this one."
+        raise InputError(data.name, f"a scan that is not fully sampled: {data.missing}", "full sampling", cure)
     if data.coil_maps is None:
         if data.n_coils == 1:
             return np.asarray(to_image(data.kspace[:, 0]), dtype=np.complex64)
@@ -431,7 +421,7 @@ def explained_by_maps(data: KSpaceData) -> float:
         Without coil maps.
     """
     if data.coil_maps is None:
-        raise InputError(field="coil_maps", got="none", wanted="coil maps to judge")
+        raise InputError("coil_maps", "none", "coil maps to judge")
     noise = data.noise_variance or 0.0
     if data.noise_covariance is not None:
         noise = float(np.mean(np.diagonal(data.noise_covariance).real))
@@ -460,12 +450,9 @@ def gridded_centre(data: TrajectoryData, most: int) -> KSpaceData:
     """
     side = dense_centre(data.trajectory, min(most, *data.grid_shape))
     if side < _FEWEST_LINES:
-        raise InputError(
-            field="trajectory",
-            got=f"samples that are dense in the {side} central lines and columns only",
-            wanted=f"at least {_FEWEST_LINES} for coil calibration",
-            cure="Give coil maps, or measure the centre more densely.",
-        )
+        got = f"samples that are dense in the {side} central lines and columns only"
+        cure = "Give coil maps, or measure the centre more densely."
+        raise InputError("trajectory", got, f"at least {_FEWEST_LINES} for coil calibration", cure)
     ky = np.arange(data.grid_shape[0]) - data.grid_shape[0] // 2 + side // 2
     square = gridded_square(data.kspace, data.trajectory, data.grid_shape, side)
     return KSpaceData(square, (ky >= 0) & (ky < side), name=data.name, header=data.header)

@@ -451,9 +451,8 @@ class TrajectoryData(Scan):
         if self.density is not None and (
             np.iscomplexobj(self.density) or self.density.min() < 0 or not self.density.any()
         ):
-            raise InputError(
-                "density", "negative numbers, zeros only, or complex numbers", "weights of the samples, zero or more"
-            )
+            got = "negative numbers, zeros only, or complex numbers"
+            raise InputError("density", got, "weights of the samples, zero or more")
 
     @cached_property
     def readouts(self) -> ShotReadouts:

@@ -85,7 +85,7 @@ class GradientLimits:
         for name, most, unit in (("amplitude", 1.0, "T/m"), ("slew", 5e3, "T/m/s"), ("raster", 1e-3, "s")):
             value = positive_number(name, getattr(self, name))
             if value > most:
-                raise InputError(field=name, got=f"{value:g}", wanted=f"{unit}, at most {most:g}", cure="Use SI units.")
+                raise InputError(name, f"{value:g}", f"{unit}, at most {most:g}", "Use SI units.")
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,9 @@ def require_playable(gradients: NDArray[np.float64], limits: GradientLimits) -> 
     ):
         worst = int(np.argmax(values))
         if values[worst] > most * (1 + _ROUNDING):
-            raise InputError(
-                field=name,
-                got=f"{scale * values[worst]:.4g} {unit} at {1e3 * worst * limits.raster:.3f} ms",
-                wanted=f"at most {scale * most:.4g} {unit}",
-                cure="Play it more slowly, or give the limits of a stronger system.",
-            )
+            got = f"{scale * values[worst]:.4g} {unit} at {1e3 * worst * limits.raster:.3f} ms"
+            cure = "Play it more slowly, or give the limits of a stronger system."
+            raise InputError(name, got, f"at most {scale * most:.4g} {unit}", cure)
 
 
 def fastest_readout(
@@ -188,28 +185,20 @@ def fastest_readout(
     require_instance(GradientLimits, wanted="GradientLimits", limits=limits)
     scale = PROTON * positive_number("field_of_view", field_of_view)
     if field_of_view > LARGEST_FIELD_OF_VIEW:
-        raise InputError(
-            field="field_of_view",
-            got=f"{field_of_view:g} m",
-            wanted=f"at most {LARGEST_FIELD_OF_VIEW:g} m",
-            cure="Give metres: 24 cm are 0.24.",
-        )
+        wanted = f"at most {LARGEST_FIELD_OF_VIEW:g} m"
+        raise InputError("field_of_view", f"{field_of_view:g} m", wanted, "Give metres: 24 cm are 0.24.")
     if k.ndim != 2 or len(k) < 3:
-        raise InputError(field="curve", got=f"shape {k.shape}", wanted="three or more points (point, 2)")
+        raise InputError("curve", f"shape {k.shape}", "three or more points (point, 2)")
     lengths = np.linalg.norm(np.diff(k, axis=0), axis=1)
     if not lengths.all():
-        raise InputError(field="curve", got="a point that repeats the one before", wanted="points that move on")
+        raise InputError("curve", "a point that repeats the one before", "points that move on")
     speed, acceleration = _MARGIN * scale * limits.amplitude, _MARGIN * scale * limits.slew
     curvatures = _curvatures(k)
     with np.errstate(over="ignore", divide="ignore"):
         playable = speed**2 > 0 and acceleration > 0 and bool(np.isfinite(curvatures / acceleration).all())
     if not playable:
-        raise InputError(
-            field="limits",
-            got=f"{limits.amplitude:g} T/m and {limits.slew:g} T/m/s over {field_of_view:g} m",
-            wanted="a system that can move through k-space",
-            cure="Use SI units.",
-        )
+        got = f"{limits.amplitude:g} T/m and {limits.slew:g} T/m/s over {field_of_view:g} m"
+        raise InputError("limits", got, "a system that can move through k-space", "Use SI units.")
     squares = _squared_speeds(lengths, curvatures, speed, acceleration)
     positions = _at_raster_times(k, lengths, np.sqrt(squares), limits.raster)
     gradients = np.diff(positions, axis=0) / (PROTON * limits.raster * field_of_view)
@@ -281,12 +270,8 @@ def _at_raster_times(
     ends = np.concatenate([[0.0], np.cumsum(durations)])
     count = int(ends[-1] / raster) + 1
     if not 2 <= count <= _MOST_SAMPLES:
-        raise InputError(
-            field="raster",
-            got=f"{count} raster times along the curve",
-            wanted=f"2 to {_MOST_SAMPLES}",
-            cure="Check the units: metres, seconds, tesla.",
-        )
+        cure = "Check the units: metres, seconds, tesla."
+        raise InputError("raster", f"{count} raster times along the curve", f"2 to {_MOST_SAMPLES}", cure)
     times = np.arange(count) * raster
     piece = np.clip(np.searchsorted(ends, times, side="right") - 1, 0, len(lengths) - 1)
     since = times - ends[piece]
@@ -302,10 +287,10 @@ def _samples_per_step(positions: NDArray[np.float64], raster: float, dwell: floa
         return next((count for count in range(least, ticks + 1) if ticks % count == 0), least)
     shortest = len(positions) * raster / _MOST_SAMPLES
     if positive_number("dwell", dwell) < shortest:
-        raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"seconds, {shortest:.3g} or more for this curve")
+        raise InputError("dwell", f"{dwell:g} s", f"seconds, {shortest:.3g} or more for this curve")
     per_step = round(raster / dwell)
     if per_step < 1 or abs(per_step * dwell - raster) > 1e-6 * raster:
-        raise InputError(field="dwell", got=f"{dwell:g} s", wanted=f"a whole fraction of the raster time, {raster:g} s")
+        raise InputError("dwell", f"{dwell:g} s", f"a whole fraction of the raster time, {raster:g} s")
     return per_step
 
 
@@ -342,15 +327,11 @@ def nyquist_turns(matrix: int, interleaves: int, *, density: float = 1.0) -> flo
     require_counts(least=1, interleaves=interleaves)
     positive_number("density", density)
     if 2 * interleaves > matrix:
-        raise InputError(field="interleaves", got=str(interleaves), wanted=f"at most half the matrix, {matrix // 2}")
+        raise InputError("interleaves", str(interleaves), f"at most half the matrix, {matrix // 2}")
     gap = 1 - (1 - 2 * interleaves / matrix) ** (1 / density)
     if not gap > 0:
-        raise InputError(
-            field="matrix",
-            got=f"{matrix} with {interleaves} interleaves of density {density:g}, which have no gap at the rim",
-            wanted="interleaves whose turns are apart",
-            cure="Give a smaller matrix or density.",
-        )
+        got = f"{matrix} with {interleaves} interleaves of density {density:g}, which have no gap at the rim"
+        raise InputError("matrix", got, "interleaves whose turns are apart", "Give a smaller matrix or density.")
     return float(1 / gap)
 
 
@@ -426,12 +407,8 @@ def spiral_readout(
         too.
     """
     if positive_number("turns", turns) > _MOST_TURNS:
-        raise InputError(
-            field="turns",
-            got=f"{turns:.4g} of one interleaf",
-            wanted=f"at most {_MOST_TURNS}",
-            cure="Measure more interleaves (md.nyquist_turns).",
-        )
+        cure = "Measure more interleaves (md.nyquist_turns)."
+        raise InputError("turns", f"{turns:.4g} of one interleaf", f"at most {_MOST_TURNS}", cure)
     points = max(64, int(np.ceil(_POINTS_PER_TURN * turns)))
     while True:
         curve = spiral_curve(matrix, turns, density=density, points=points)
@@ -517,7 +494,7 @@ def point_spread(
         w = number_array("weights", weights, wanted=f"finite numbers {k.shape[:-1]}")
         if w.shape != k.shape[:-1] or not np.isfinite(w).all() or not np.sum(w):
             got = f"shape {w.shape}, sum {np.sum(w):g}"
-            raise InputError(field="weights", got=got, wanted=f"finite numbers {k.shape[:-1]} that have a sum")
+            raise InputError("weights", got, f"finite numbers {k.shape[:-1]} that have a sum")
     flat = k.reshape(-1, 2)
     y, x = (np.arange(rows) - rows // 2) / rows, (np.arange(columns) - columns // 2) / columns
     scaled = w.ravel() / np.sum(w)
@@ -627,7 +604,7 @@ def to_bart(trajectory: ArrayLike) -> NDArray[np.complex64]:
     """
     k = checked_trajectory(trajectory)
     if k.ndim not in (2, 3):
-        raise InputError(field="trajectory", got=f"shape {k.shape}", wanted="(sample, 2) or (shot, sample, 2)")
+        raise InputError("trajectory", f"shape {k.shape}", "(sample, 2) or (shot, sample, 2)")
     shots = k.reshape(-1, *k.shape[-2:])
     return np.stack([shots[..., 1].T, shots[..., 0].T, np.zeros(shots.shape[1::-1])]).astype(np.complex64)
 
@@ -653,11 +630,11 @@ def from_bart(trajectory: ArrayLike) -> NDArray[np.float64]:
     while k.ndim > 3 and k.shape[-1] == 1:
         k = k[..., 0]
     if k.ndim not in (2, 3) or len(k) != 3 or not k.size:
-        raise InputError(field="trajectory", got=f"shape {k.shape}", wanted="BART's (3, sample, shot)")
+        raise InputError("trajectory", f"shape {k.shape}", "BART's (3, sample, shot)")
     if np.any(k.imag):
-        raise InputError(field="trajectory", got="imaginary parts", wanted="real positions")
+        raise InputError("trajectory", "imaginary parts", "real positions")
     if np.any(k[2]):
-        raise InputError(field="trajectory", got="positions with kz", wanted="those of one plane, kz = 0")
+        raise InputError("trajectory", "positions with kz", "those of one plane, kz = 0")
     planar = np.reshape(k.real, (*k.shape[:2], -1))
     return checked_trajectory(np.stack([planar[1].T, planar[0].T], axis=-1))
 
@@ -747,12 +724,9 @@ def from_mri_nufft(samples: ArrayLike, shape: tuple[int, int], *, radians: bool 
     too_large = largest > limit * (1 + ROUNDING)
     if too_large or (radians and largest <= 0.5):
         other = not too_large or largest <= np.pi * (1 + ROUNDING)
-        raise InputError(
-            field="samples",
-            got=f"values up to {largest:.4g}",
-            wanted="positions in [-pi, pi], not all within 1/2" if radians else "positions in [-1/2, 1/2]",
-            cure=f"Give radians={not radians}." if other else "Cycles per field of view need no translation.",
-        )
+        wanted = "positions in [-pi, pi], not all within 1/2" if radians else "positions in [-1/2, 1/2]"
+        cure = f"Give radians={not radians}." if other else "Cycles per field of view need no translation."
+        raise InputError("samples", f"values up to {largest:.4g}", wanted, cure)
     return k * (lengths / (2 * limit))
 
 
@@ -766,7 +740,7 @@ def samples_to_bart(kspace: ArrayLike) -> NDArray[np.complex64]:
     """
     values = number_array("kspace", kspace)
     if values.ndim not in (2, 3):
-        raise InputError(field="kspace", got=f"shape {values.shape}", wanted="(coil, sample) or (coil, shot, sample)")
+        raise InputError("kspace", f"shape {values.shape}", "(coil, sample) or (coil, shot, sample)")
     shots = values.reshape(len(values), -1, values.shape[-1])
     return shots.T[np.newaxis].astype(np.complex64)
 
@@ -792,7 +766,7 @@ def maps_to_bart(maps: ArrayLike) -> NDArray[np.complex64]:
     """
     values = number_array("maps", maps)
     if values.ndim != 3:
-        raise InputError(field="maps", got=f"shape {values.shape}", wanted="(coil, ky, kx)")
+        raise InputError("maps", f"shape {values.shape}", "(coil, ky, kx)")
     return values.T[:, :, np.newaxis].astype(np.complex64)
 
 
@@ -819,7 +793,7 @@ def planes_to_bart(planes: ArrayLike) -> NDArray[np.complex64]:
     """
     values = number_array("planes", planes)
     if values.ndim not in (3, 4):
-        raise InputError(field="planes", got=f"shape {values.shape}", wanted="(x, coil, ky, kz) or (coil, ky, kz)")
+        raise InputError("planes", f"shape {values.shape}", "(x, coil, ky, kz) or (coil, ky, kz)")
     return np.moveaxis(values.reshape((-1, *values.shape[-3:])), 1, 3).astype(np.complex64)
 
 
@@ -840,5 +814,5 @@ def _four_axes(field: str, array: ArrayLike, wanted: str, *, single: int | None 
     lengths = [*values.shape, 1, 1]
     alone = single is None or lengths[single] == 1
     if values.ndim < 2 or not alone or int(np.prod(lengths[4:])) != 1:
-        raise InputError(field=field, got=f"shape {values.shape}", wanted=wanted)
+        raise InputError(field, f"shape {values.shape}", wanted)
     return values.reshape(lengths[:4])

@@ -205,9 +205,8 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     facts = FrameFacts(file, count)
     if len(kinds := sorted({facts.kind(frame) for frame in range(count)})) > 1:
         cure = "Write them as NIfTI first, a file for each kind: dcm2niix FOLDER."
-        raise InputError(
-            "FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind, such as magnitudes", cure
-        )
+        wanted = "frames of one kind, such as magnitudes"
+        raise InputError("FrameType", f"frames of {' and '.join(kinds)}", wanted, cure)
     geometry, about = facts.geometry((rows, columns))
     spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
     about |= impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))

@@ -61,12 +61,9 @@ def holds_trajectories(field: str, acquisitions: Acquisitions, purposes: Purpose
     if kind in _WITH_COORDINATES:
         return True
     why = ", whose echoes need a phase correction that is not done here" if kind == "epi" else ""
-    raise InputError(
-        field=f"{field}: trajectory",
-        got=f"{kind[:40]}{why}",
-        wanted=f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}",
-        cure="Correct and grid the echoes first, and write them as cartesian lines." if kind == "epi" else "",
-    )
+    wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
+    cure = "Correct and grid the echoes first, and write them as cartesian lines." if kind == "epi" else ""
+    raise InputError(f"{field}: trajectory", f"{kind[:40]}{why}", wanted, cure)
 
 
 @dataclass(frozen=True)
@@ -118,12 +115,8 @@ class ShotSource(Source):
             same = shots[rank].setdefault(stored[at], [])
             same.append(at)
             if len(same) > 1 and duplicates == "refuse":
-                raise InputError(
-                    field=f"{field}[{at}]: traj",
-                    got=f"the same coordinates as acquisition {same[0]} of the slice",
-                    wanted="each shot once",
-                    cure=duplicates_cure(),
-                )
+                got = f"the same coordinates as acquisition {same[0]} of the slice"
+                raise InputError(f"{field}[{at}]: traj", got, "each shot once", duplicates_cure())
         trajectory, notes = _in_cycles(field, _coordinates(field, shots, length), purposes.encoding)
         # Third, the samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from.
         kspace = np.zeros((len(shots), channels, len(shots[0]), length), np.complex64)
@@ -178,36 +171,29 @@ class ShotSource(Source):
         channels = common_channels(field, heads, chosen, limits)
         require_one_partition(field, heads, chosen)
         if encoding.encoded.matrix[2] != 1:
-            raise InputError(
-                field="encodedSpace.matrixSize.z",
-                got=f"{encoding.encoded.matrix[2]} with a {encoding.trajectory} trajectory",
-                wanted="1: trajectories are read in two dimensions",
-                cure="Transform along the partitions first, and write each as a slice.",
-            )
+            got = f"{encoding.encoded.matrix[2]} with a {encoding.trajectory} trajectory"
+            cure = "Transform along the partitions first, and write each as a slice."
+            raise InputError("encodedSpace.matrixSize.z", got, "1: trajectories are read in two dimensions", cure)
         axes = acquisitions.dimensions[chosen]
         bad = (axes != axes[0]) | (axes < 2) | (axes > 3)
         if bad.any():
             at, kind = int(np.argmax(bad)), encoding.trajectory or "another"
             none = axes[at] == 0
-            raise InputError(
-                field=f"{field}[{chosen[at]}]: trajectory_dimensions",
-                got=f"no coordinates, in a file with {kind} trajectory" if none else str(axes[at]),
-                wanted="2 or 3, the same in all: kx and ky of every sample, and kz = 0",
-                cure="Write the coordinates of the samples into the acquisitions (traj)." if none else "",
-            )
+            got = f"no coordinates, in a file with {kind} trajectory" if none else str(axes[at])
+            wanted = "2 or 3, the same in all: kx and ky of every sample, and kz = 0"
+            cure = "Write the coordinates of the samples into the acquisitions (traj)." if none else ""
+            raise InputError(f"{field}[{chosen[at]}]: trajectory_dimensions", got, wanted, cure)
         before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
         ends = heads["number_of_samples"][chosen].astype(np.intp) - after
         bad = (ends <= before) | (before != before[0]) | (ends != ends[0])
         if bad.any():
             at = int(np.argmax(bad))
-            raise InputError(
-                field=f"{field}[{chosen[at]}]: number_of_samples",
-                got=f"{ends[at] + after[at]}, of which {before[at]} and {after[at]} are discarded",
-                wanted="at least one sample, and the same ones in every readout",
-            )
+            got = f"{ends[at] + after[at]}, of which {before[at]} and {after[at]} are discarded"
+            wanted = "at least one sample, and the same ones in every readout"
+            raise InputError(f"{field}[{chosen[at]}]: number_of_samples", got, wanted)
         numbers, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
         if numbers.size > limits.max_slices:
-            raise InputError(field=f"{field}: slices", got=str(numbers.size), wanted=f"at most {limits.max_slices}")
+            raise InputError(f"{field}: slices", str(numbers.size), f"at most {limits.max_slices}")
         order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 
@@ -219,20 +205,15 @@ def _coordinates(field: str, shots: list[dict[bytes, list[int]]], length: int) -
     for rank, (ones, theirs) in enumerate(zip(shots, stored, strict=True)):
         alike = theirs.shape == stored[0].shape and np.abs(theirs - stored[0]).max() <= _SAME * largest
         if not alike:
-            raise InputError(
-                field=f"{field}[{next(iter(ones.values()))[0]}]: traj",
-                got=f"{len(ones)} shots of slice {rank} with other coordinates than the {len(shots[0])} of slice 0",
-                wanted="the same trajectory in every slice",
-                cure="Export the slices whose trajectories agree to a file of their own.",
-            )
+            field = f"{field}[{next(iter(ones.values()))[0]}]: traj"
+            got = f"{len(ones)} shots of slice {rank} with other coordinates than the {len(shots[0])} of slice 0"
+            cure = "Export the slices whose trajectories agree to a file of their own."
+            raise InputError(field, got, "the same trajectory in every slice", cure)
     first = stored[0].astype(np.float64)
     if first.shape[-1] == 3 and np.abs(first[..., 2]).max() > _SAME * largest:
-        raise InputError(
-            field=f"{field}: traj",
-            got=f"third coordinates up to {np.abs(first[..., 2]).max():.4g}",
-            wanted="kz = 0: trajectories are read in two dimensions",
-            cure="Where the third ones are weights of the samples and not kz, write the first two alone.",
-        )
+        got = f"third coordinates up to {np.abs(first[..., 2]).max():.4g}"
+        cure = "Where the third ones are weights of the samples and not kz, write the first two alone."
+        raise InputError(f"{field}: traj", got, "kz = 0: trajectories are read in two dimensions", cure)
     return first
 
 
@@ -252,21 +233,15 @@ def _in_cycles(
             known = np.isfinite(lengths).all()
             ratio = (lengths[0] / sides[0]) / (lengths[1] / sides[1]) if known else sides[1] / sides[0]
             if abs(ratio - 1) > _SAME_PIXEL:
-                raise InputError(
-                    field=f"{field}: traj",
-                    got=f"cycles per pixel, beside an encoded matrix {spaces[0].matrix[:2]} and a reconstructed one "
-                    f"{spaces[1].matrix[:2]} whose pixels are not of one size",
-                    wanted="one size of pixels, so that it is known which ones are meant",
-                    cure="Write the coordinates in cycles per field of view.",
-                )
+                got = f"cycles per pixel, beside an encoded matrix {spaces[0].matrix[:2]} and a reconstructed one "
+                got += f"{spaces[1].matrix[:2]} whose pixels are not of one size"
+                wanted = "one size of pixels, so that it is known which ones are meant"
+                raise InputError(f"{field}: traj", got, wanted, "Write the coordinates in cycles per field of view.")
         note = f"cycles per pixel, up to {look.largest:.4g}; multiplied by the {height} x {width} pixels (ky, kx)"
         return k * (height, width), {"trajectory_unit": note}
-    raise InputError(
-        field=f"{field}: traj",
-        got=f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}",
-        wanted=f"cycles per field of view, up to {width / 2:g} and {height / 2:g}, or cycles per pixel, up to 0.5",
-        cure=look.cure,
-    )
+    got = f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}"
+    wanted = f"cycles per field of view, up to {width / 2:g} and {height / 2:g}, or cycles per pixel, up to 0.5"
+    raise InputError(f"{field}: traj", got, wanted, look.cure)
 
 
 _GROUP = "dataset"
@@ -292,12 +267,9 @@ def _group_of(path: Path, file: h5py.File) -> str:
     groups = [_GROUP] if _GROUP in file else _groups(file)
     if len(groups) == 1:
         return groups[0]
-    raise InputError(
-        field=str(path),
-        got=f"raw data in {len(groups)} groups: {', '.join(map(repr, groups[:8]))}",
-        wanted=f"one group of raw data, or one with the name {_GROUP!r}",
-        cure=f"Copy one: h5copy -i {path.name} -o one.h5 -s {groups[0]!r} -d {_GROUP}.",
-    )
+    got = f"raw data in {len(groups)} groups: {', '.join(map(repr, groups[:8]))}"
+    cure = f"Copy one: h5copy -i {path.name} -o one.h5 -s {groups[0]!r} -d {_GROUP}."
+    raise InputError(str(path), got, f"one group of raw data, or one with the name {_GROUP!r}", cure)
 
 
 @contextmanager

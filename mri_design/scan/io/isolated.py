@@ -176,12 +176,8 @@ class _Child:
         if status < 0:
             name = signal.Signals(-status).name
             got = f"no end of reading within {self.allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
-            raise InputError(
-                field=str(self.path),
-                got=f"no end of reading within {self.computing} s of computing" if name == "SIGXCPU" else got,
-                wanted="an undamaged HDF5 file",
-                cure="Copy or download the file again.",
-            )
+            got = f"no end of reading within {self.computing} s of computing" if name == "SIGXCPU" else got
+            raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
         self.complaints.seek(0)
         said = self.complaints.read()[-2000:].decode(errors="replace")
         raise RuntimeError(f"the reading process failed:\n{said}")

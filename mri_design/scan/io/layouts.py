@@ -108,14 +108,11 @@ def joined(
         return _paired(field, stored, axis, way), None, f"real and imaginary parts {order} along axis {axis}"
     if len(along) < 2 and stored.shape[-1] != 2:
         return stored, None, ""
-    raise InputError(
-        f"{field}: dims",
-        f"real numbers {stored.shape}, negative as often as positive, which look like real and imaginary parts",
-        "k-space, or parts whose axis is named",
-        f"Name it: {option('dims', f'ky,kx,{PAIR}')} (an axis of two), {option('dims', f'slice,ky,kx,{IN_TURN}')} "
-        f"(real and imaginary parts of each coil in turn) or {IN_HALVES} (first all real parts); or save complex "
-        "numbers, in Python numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2]).",
-    )
+    got = f"real numbers {stored.shape}, negative as often as positive, which look like real and imaginary parts"
+    cure = f"Name it: {option('dims', f'ky,kx,{PAIR}')} (an axis of two), {option('dims', f'slice,ky,kx,{IN_TURN}')} "
+    cure += f"(real and imaginary parts of each coil in turn) or {IN_HALVES} (first all real parts); or save complex "
+    cure += "numbers, in Python numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2])."
+    raise InputError(f"{field}: dims", got, "k-space, or parts whose axis is named", cure)
 
 
 def shown(

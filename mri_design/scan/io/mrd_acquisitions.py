@@ -107,7 +107,7 @@ class Acquisitions(ABC):
     def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
         field = f"{self.field}[{at}]: {name}"
         if floats.size != count:
-            raise InputError(field=field, got=f"{floats.size} numbers", wanted=f"{count}: {product}")
+            raise InputError(field, f"{floats.size} numbers", f"{count}: {product}")
         require_finite(field, floats)
 
 
@@ -167,16 +167,16 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredA
     field = f"{file.filename}: {name}"
     dataset = require_dataset(file, name, limits)
     if len(dataset.shape) != 1 or not 1 <= dataset.shape[0] <= limits.max_readouts:
-        raise InputError(field=field, got=f"shape {dataset.shape}", wanted=f"1 to {limits.max_readouts} acquisitions")
+        raise InputError(field, f"shape {dataset.shape}", f"1 to {limits.max_readouts} acquisitions")
     dtype = dataset.dtype
     head = dtype["head"] if dtype.names and {"head", "data"} <= set(dtype.names) else None
     if head is None or not (_has(head, _NUMBERS, "iu") and _has(head, _REALS, "f")) or "idx" not in (head.names or ()):
-        raise InputError(field=field, got="elements of another type", wanted="ISMRMRD acquisitions")
+        raise InputError(field, "elements of another type", "ISMRMRD acquisitions")
     if not _has(head["idx"], _COUNTERS, "iu"):
-        raise InputError(field=f"{field}: head.idx", got="counters of another type", wanted="ISMRMRD counters")
+        raise InputError(f"{field}: head.idx", "counters of another type", "ISMRMRD counters")
     for part in {"data", "traj"} & set(dtype.names):
         if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
-            raise InputError(field=f"{field}: {part}", got=f"{dtype[part]}", wanted="variable-length float32")
+            raise InputError(f"{field}: {part}", f"{dtype[part]}", "variable-length float32")
     size = max(file.id.get_filesize(), 1)
     batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
     heads = np.empty(dataset.shape, head)
@@ -290,7 +290,7 @@ def sort_by_purpose(
     if skipped:
         notes["readouts_skipped"] = f"{skipped} of {len(heads)}: navigation, correction or dummies"
     if not imaging.any():
-        raise InputError(field=field, got=f"no imaging readout among {len(heads)}", wanted="at least one")
+        raise InputError(field, f"no imaging readout among {len(heads)}", "at least one")
     # Second, which series. Calibration was perhaps scanned on its own, with counters of its own: what is missing there
     # is no error.
     there = {name: number for name, number in wanted.items() if (numbers_of(heads, name)[calibration] == number).any()}
@@ -299,12 +299,9 @@ def sort_by_purpose(
     for name, numbers in present.items():
         number = wanted.get(name, int(numbers[0]))
         if number not in numbers:
-            raise InputError(
-                field=f"{field}: {name}",
-                got=f"no image with number {number}",
-                wanted=f"a number that the file holds: {_listed(numbers)}",
-                cure=f"Change {option('encoding-space' if name == ENCODING else name)}; without it the first is read.",
-            )
+            got, there_are = f"no image with number {number}", f"a number that the file holds: {_listed(numbers)}"
+            cure = f"Change {option('encoding-space' if name == ENCODING else name)}; without it the first is read."
+            raise InputError(f"{field}: {name}", got, there_are, cure)
         if numbers.size > 1:
             which = "the first" if number == numbers[0] else "one"
             notes[name] = f"{number}, {which} of {numbers.size} ({_listed(numbers)}); {OTHERS_UNREAD}"
@@ -383,19 +380,15 @@ def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: Rea
     for name in ("number_of_samples", "active_channels"):
         got = int(heads[name][first])
         if got < 1:
-            raise InputError(field=f"{field}[{first}]: {name}", got=str(got), wanted="at least 1")
+            raise InputError(f"{field}[{first}]: {name}", str(got), "at least 1")
         unlike = heads[name][chosen] != got
         different = np.flatnonzero(unlike & (kept != kept[0]) if name == "number_of_samples" else unlike)
         if different.size:
             at = int(chosen[different[0]])
-            raise InputError(
-                field=f"{field}[{at}]: {name}", got=str(int(heads[name][at])), wanted=f"{got}, as acquisition {first}"
-            )
+            raise InputError(f"{field}[{at}]: {name}", str(int(heads[name][at])), f"{got}, as acquisition {first}")
     channels = int(heads["active_channels"][first])
     if channels > limits.max_coils:
-        raise InputError(
-            field=f"{field}[{first}]: active_channels", got=str(channels), wanted=f"at most {limits.max_coils}"
-        )
+        raise InputError(f"{field}[{first}]: active_channels", str(channels), f"at most {limits.max_coils}")
     return channels
 
 
@@ -488,21 +481,16 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseR
         samples = np.moveaxis(samples, -1, 0)
     by_coil = samples.reshape(1, -1) if channels == 1 else samples
     if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
-        raise InputError(
-            field,
-            f"{samples.dtype} {shape}",
-            f"complex samples without excitation, ({channels}, sample): one row for each of the scan's coils",
-            "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1].",
-        )
+        wanted = f"complex samples without excitation, ({channels}, sample): one row for each of the scan's coils"
+        cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]."
+        raise InputError(field, f"{samples.dtype} {shape}", wanted, cure)
     require_finite(field, samples)
     covariance, count = noise_covariance([by_coil.reshape(channels, -1)])
     if covariance is None:
-        raise InputError(
-            field,
-            f"{count} samples a coil, which leave noise of {channels} coils undetermined",
-            f"at least {_SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another",
-            "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then.",
-        )
+        got = f"{count} samples a coil, which leave noise of {channels} coils undetermined"
+        wanted = f"at least {_SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
+        cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."
+        raise InputError(field, got, wanted, cure)
     return NoiseReadouts(covariance, count)
 
 

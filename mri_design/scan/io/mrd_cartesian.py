@@ -171,14 +171,11 @@ def plan_readouts(
         require_one_partition(field, heads, chosen)
     elif slices.size > 1:
         at = int(np.argmax(numbers != numbers[0]))
-        raise InputError(
-            field=f"{field}[{chosen[at]}]: slice",
-            got=f"slab {numbers[at]} beside slab {numbers[0]}, of a volume each",
-            wanted="one volume",
-            cure="Export each slab to a file of its own; slices without a second phase encode have matrixSize.z 1.",
-        )
+        got = f"slab {numbers[at]} beside slab {numbers[0]}, of a volume each"
+        cure = "Export each slab to a file of its own; slices without a second phase encode have matrixSize.z 1."
+        raise InputError(f"{field}[{chosen[at]}]: slice", got, "one volume", cure)
     if slices.size > limits.max_slices:
-        raise InputError(field=f"{field}: slices", got=str(slices.size), wanted=f"at most {limits.max_slices}")
+        raise InputError(f"{field}: slices", str(slices.size), f"at most {limits.max_slices}")
     if int(slices[-1]) != slices.size - 1:
         notes["slices"] = "present: " + ", ".join(map(str, slices.tolist()))
     # Second, where the centre of k-space is, along all axes.
@@ -227,13 +224,9 @@ def plan_readouts(
     if again.any() and not repeats_allowed:
         readout = Readout(*readouts[again][0])
         partition = f" and partition {readout.partition}" if readout.partition else ""
-        raise InputError(
-            field=f"{field}[{readout.at}]: kspace_encode_step_1",
-            got=f"row {readout.line}{partition} of slice {readout.slice}, as acquisition "
-            f"{readouts['at'][first[inverse]][again][0]}",
-            wanted="each line once",
-            cure=duplicates_cure(),
-        )
+        got = f"row {readout.line}{partition} of slice {readout.slice}, as acquisition "
+        got += f"{readouts['at'][first[inverse]][again][0]}"
+        raise InputError(f"{field}[{readout.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
     return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), notes)
 
 
@@ -307,24 +300,15 @@ def _refuse_place(
         rows, centre = image.encoded.matrix[step], encodings[int(head["encoding_space_ref"])].centre(step)
         if not 0 <= row < rows:
             beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
-            raise InputError(
-                field=f"{field}[{readout.at}]: kspace_encode_step_{step}",
-                got=f"{row + centre - rows // 2} with the centre of k-space at {centre}{beyond}: row {row}",
-                wanted=f"rows 0 to {rows - 1}",
-                cure=f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan.",
-            )
+            got = f"{row + centre - rows // 2} with the centre of k-space at {centre}{beyond}: row {row}"
+            cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
+            raise InputError(f"{field}[{readout.at}]: kspace_encode_step_{step}", got, f"rows 0 to {rows - 1}", cure)
     if not 1 <= kept <= nx:
-        raise InputError(
-            field=f"{field}[{readout.at}]: number_of_samples",
-            got=f"{head['number_of_samples']}, of which {head['discard_pre']} and {head['discard_post']} are discarded",
-            wanted=f"1 to {nx} samples, the encoded matrix",
-        )
+        got = f"{head['number_of_samples']}, of which {head['discard_pre']} and {head['discard_post']} are discarded"
+        raise InputError(f"{field}[{readout.at}]: number_of_samples", got, f"1 to {nx} samples, the encoded matrix")
     beyond = "" if 0 <= int(head["center_sample"]) - readout.first_sample < kept else ", which lies beyond them"
-    raise InputError(
-        field=f"{field}[{readout.at}]: center_sample",
-        got=f"{head['center_sample']} for {kept} samples{beyond}",
-        wanted=f"a centre that keeps them within {nx} columns",
-    )
+    got = f"{head['center_sample']} for {kept} samples{beyond}"
+    raise InputError(f"{field}[{readout.at}]: center_sample", got, f"a centre that keeps them within {nx} columns")
 
 
 def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:
@@ -377,7 +361,7 @@ def require_one_partition(field: str, heads: NDArray[Any], chosen: Places) -> No
     partition = heads["idx"]["kspace_encode_step_2"][chosen]
     if (partition != partition[0]).any():
         at = int(chosen[int(np.argmax(partition != partition[0]))])
-        raise InputError(field=f"{field}[{at}]: kspace_encode_step_2", got="a second partition", wanted="2-D encoding")
+        raise InputError(f"{field}[{at}]: kspace_encode_step_2", "a second partition", "2-D encoding")
 
 
 @dataclass(frozen=True)
@@ -477,13 +461,10 @@ class CartesianSource(SlicedSource):
         """All slices, or planes."""
         read = self._read(self.plan, self.images)
         if not read["kspace"].any():
-            raise InputError(
-                field=self.acquisitions.field,
-                got=f"zeros in all {len(self.plan.readouts)} readouts",
-                wanted="measured samples",
-                cure="Labels without samples, as of a design that was exported, say what to measure: mri-design info "
-                "lists their lines.",
-            )
+            got = f"zeros in all {len(self.plan.readouts)} readouts"
+            cure = "Labels without samples, as of a design that was exported, say what to measure: mri-design info "
+            cure += "lists their lines."
+            raise InputError(self.acquisitions.field, got, "measured samples", cure)
         return KSpaceData(**read)
 
     def slice(self, index: int) -> KSpaceData:

@@ -191,11 +191,8 @@ class MrdHeader:
             Where the header has none of that number.
         """
         if not 0 <= number < len(self.encodings):
-            raise InputError(
-                field=f"{field}: encoding_space_ref",
-                got=str(number),
-                wanted=f"0 to {len(self.encodings) - 1}, the encodings of the header",
-            )
+            wanted = f"0 to {len(self.encodings) - 1}, the encodings of the header"
+            raise InputError(f"{field}: encoding_space_ref", str(number), wanted)
         return self.encodings[number]
 
 
@@ -218,18 +215,15 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         matrix, and numbers that are not sizes.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InputError(field=field, got="XML with a document type", wanted="a plain ISMRMRD header")
+        raise InputError(field, "XML with a document type", "a plain ISMRMRD header")
     try:
         root = ET.fromstring(text)
     except (ET.ParseError, ValueError, RecursionError) as error:
-        raise InputError(field=field, got=f"bad XML ({error})", wanted="an ISMRMRD header") from error
+        raise InputError(field, f"bad XML ({error})", "an ISMRMRD header") from error
     encodings = root.findall("{*}encoding")
     if not 1 <= len(encodings) <= _MAX_ENCODINGS:
-        raise InputError(
-            field=field,
-            got=f"{len(encodings) or 'no'} <encoding>",
-            wanted=f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings",
-        )
+        wanted = f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings"
+        raise InputError(field, f"{len(encodings) or 'no'} <encoding>", wanted)
 
     def of_system(name: str) -> str | None:
         return root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}")
@@ -239,7 +233,7 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
     sign = set(_user_values(root, "Long", FOURIER_SIGN))
     if sign and sign not in ({"-1"}, {"1"}):
         got, wanted = ", ".join(sorted(sign))[:40], "-1 or 1: the sign of samples' exp(2πi s k·r)"
-        raise InputError(field=f"{field}: {FOURIER_SIGN}", got=got, wanted=wanted)
+        raise InputError(f"{field}: {FOURIER_SIGN}", got, wanted)
     known_sign = 1 if vendor.lower().startswith(_CONJUGATED) else None
     share, place = "a share above 0, 1 at most", f"{field}: {_BANDWIDTH}"
     unknown = {axis for value in _user_values(root, "String", UNKNOWN_SIZES) for axis in value.split()}
@@ -329,7 +323,7 @@ def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: set
         for axis in "xyz":
             size = encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}")
             if size is None:
-                raise InputError(field=f"{field}: {name}.matrixSize", got="nothing", wanted="x, y and z")
+                raise InputError(f"{field}: {name}.matrixSize", "nothing", "x, y and z")
             sizes.append(_whole(f"{field}: {name}.matrixSize.{axis}", size, 1, limits.max_side))
         for axis in "xyz":
             text = encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}")
@@ -371,12 +365,12 @@ def _possible(lengths: tuple[float, float, float]) -> tuple[tuple[float, float, 
 def _whole(field: str, text: str, low: int, high: int) -> int:
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and low <= int(digits) <= high):
-        raise InputError(field=field, got=repr(text[:40]), wanted=f"a whole number from {low} to {high}")
+        raise InputError(field, repr(text[:40]), f"a whole number from {low} to {high}")
     return int(digits)
 
 
 def _number(field: str, text: str, most: float, wanted: str) -> float:
     number = as_number(text)
     if not 0 < number < most:
-        raise InputError(field=field, got=repr(text[:40]), wanted=wanted)
+        raise InputError(field, repr(text[:40]), wanted)
     return number

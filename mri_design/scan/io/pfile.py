@@ -81,7 +81,7 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     if len(head) < _HEAD:
-        raise InputError(field=f"{path}: header", got=f"{len(head)} bytes", wanted=f"{_HEAD} at least")
+        raise InputError(f"{path}: header", f"{len(head)} bytes", f"{_HEAD} at least")
     # First, the revision: it says where everything else is.
     revision, start = _OFFSET.unpack_from(head)
     if not 1 <= revision < 1000:  # of scanners whose computers had the other order of bytes
@@ -92,7 +92,7 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
         raise InputError(str(path), got, wanted, "Copy it again after the scan.")
     if not math.isclose(revision, REVISION, rel_tol=1e-6):
         field = f"{path}: rdb_hdr_rdbm_rev"
-        raise InputError(field=field, got=f"a P-file of revision {revision:g}", wanted=f"{REVISION:g}", cure=CONVERT)
+        raise InputError(field, f"a P-file of revision {revision:g}", f"{REVISION:g}", CONVERT)
     # Second, that it was measured line by line, slice by slice, with one echo and in one pass.
     said = {name: struct.unpack_from("<H", head, at)[0] for name, at in _FIELDS.items()}
     slices, lines, samples = said["nslices"], said["nframes"], said["frame_size"]
@@ -110,18 +110,15 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
     ):
         if not right:
             field = f"{path}: rdb_hdr_{name}"
-            raise InputError(field=field, got=str(said[name]), wanted=wanted, cure=CONVERT)
+            raise InputError(field, str(said[name]), wanted, CONVERT)
     # Finally, that the samples fill the rest of the file.
     word, stored = np.dtype(f"<i{said['point_size']}"), (channels, slices, lines + 1, samples, 2)
     check_declared_shape(f"{path}: samples", stored[:-1], 8, limits)
     needed = start + math.prod(stored) * word.itemsize
     if start < _HEAD or size != needed:
-        raise InputError(
-            field=f"{path}: samples",
-            got=f"a file of {size} bytes, with samples from byte {start} on",
-            wanted=f"{needed} bytes, as the header says",
-            cure="Copy or download the file again.",
-        )
+        got = f"a file of {size} bytes, with samples from byte {start} on"
+        wanted = f"{needed} bytes, as the header says"
+        raise InputError(f"{path}: samples", got, wanted, "Copy or download the file again.")
     return _PFile(path, start, stored, word, alternated=not kind & _NOT_ALTERNATED)
 
 

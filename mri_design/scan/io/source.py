@@ -228,12 +228,9 @@ class Source(ABC):
         InputError
             Where the format has none, or the file.
         """
-        raise InputError(
-            "noise samples",
-            "a file of a format without noise readouts",
-            "samples without excitation: an array (coil, sample) in .npy, .npz or .cfl, or ISMRMRD noise readouts",
-            "In Python: numpy.save('noise.npy', samples).",
-        )
+        wanted = "samples without excitation: an array (coil, sample) in .npy, .npz or .cfl, or ISMRMRD noise readouts"
+        cure = "In Python: numpy.save('noise.npy', samples)."
+        raise InputError("noise samples", "a file of a format without noise readouts", wanted, cure)
 
     def summary(self) -> Summary:
         """Summarise the file with as few samples in memory as the format allows.

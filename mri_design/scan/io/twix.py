@@ -136,11 +136,11 @@ def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list
     for number in range(count):
         field = f"{path}: measurement {number + 1}"
         if 8 + (number + 1) * _ENTRY.size > len(head):
-            raise InputError(field=field, got=f"{size} bytes", wanted="its place in the file", cure=_COPY_AGAIN)
+            raise InputError(field, f"{size} bytes", "its place in the file", _COPY_AGAIN)
         start, length = _ENTRY.unpack_from(head, 8 + number * _ENTRY.size)[2:4]
         end = start + length if length or count > 1 else size
         if end > size:
-            raise InputError(field=field, got=f"{size} bytes of file", wanted=f"{end}, as declared", cure=_COPY_AGAIN)
+            raise InputError(field, f"{size} bytes of file", f"{end}, as declared", _COPY_AGAIN)
         found.append(_measurement(field, stream, (start, end), limits, several_headers=False))
     return found
 
@@ -150,15 +150,15 @@ def _measurement(
 ) -> Measurement:
     start, end = span
     if end - start < 8:
-        raise InputError(field=field, got=f"{end - start} bytes", wanted="a header and readouts", cure=_COPY_AGAIN)
+        raise InputError(field, f"{end - start} bytes", "a header and readouts", _COPY_AGAIN)
     stream.seek(start)
     length, _ = struct.unpack("<II", stream.read(8))
     if not 8 < length <= limits.max_text_bytes:
         wanted = f"9 to {limits.max_text_bytes} bytes"
-        raise InputError(field=f"{field}: header", got=f"{length} bytes declared", wanted=wanted)
+        raise InputError(f"{field}: header", f"{length} bytes declared", wanted)
     if start + length > end:
         got = f"{length} bytes declared, {end - start} there"
-        raise InputError(field=f"{field}: header", got=got, wanted="a whole header", cure=_COPY_AGAIN)
+        raise InputError(f"{field}: header", got, "a whole header", _COPY_AGAIN)
     text = stream.read(length - 8).decode("latin-1")
     return Measurement(field, start, end, text, start + length, several_headers)
 
@@ -198,7 +198,7 @@ def find_readouts(stream: IO[bytes], measurement: Measurement, limits: ReadLimit
         stream.seek(place)
         head = stream.read(whole.itemsize) if place + whole.itemsize <= measurement.end else b""
         if len(head) < whole.itemsize:
-            raise InputError(field=field, got="no end mark", wanted="a measurement with its end", cure=_COPY_AGAIN)
+            raise InputError(field, "no end mark", "a measurement with its end", _COPY_AGAIN)
         flags = struct.unpack_from("<Q", head, at_flags)[0]
         if flags >> end_mark & 1:
             break
@@ -211,12 +211,12 @@ def find_readouts(stream: IO[bytes], measurement: Measurement, limits: ReadLimit
             heads.append(head)
         if length < whole.itemsize:
             got = f"{channels} channels of {samples} samples, {length} bytes"
-            raise InputError(field=field, got=got, wanted="a readout", cure="Copy or download the file again.")
+            raise InputError(field, got, "a readout", "Copy or download the file again.")
         if place + length > measurement.end:
             got = f"{measurement.end - place} of its {length} bytes"
-            raise InputError(field=field, got=got, wanted="a whole readout", cure=_COPY_AGAIN)
+            raise InputError(field, got, "a whole readout", _COPY_AGAIN)
         if len(heads) > limits.max_readouts:
-            raise InputError(field=field, got="more readouts", wanted=f"at most {limits.max_readouts}")
+            raise InputError(field, "more readouts", f"at most {limits.max_readouts}")
         place += length
     return Readouts(np.array(places, np.int64), np.frombuffer(b"".join(heads), whole), first, between)
 
@@ -383,12 +383,10 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         unsaid = (images["center_sample"] == 0) & (kept < columns)
         if unsaid.any():  # shorter than the grid, and without the place of the echo
             at = int(np.argmax(unsaid))
-            raise InputError(
-                field=f"{acquisitions.field}[{purposes.imaging[at]}]: CenterCol",
-                got=f"0 for {kept[at]} of {columns} samples",
-                wanted="the sample at the centre of k-space",
-                cure="Convert the file to ISMRMRD, with the centre of every readout (center_sample).",
-            )
+            field = f"{acquisitions.field}[{purposes.imaging[at]}]: CenterCol"
+            got = f"0 for {kept[at]} of {columns} samples"
+            cure = "Convert the file to ISMRMRD, with the centre of every readout (center_sample)."
+            raise InputError(field, got, "the sample at the centre of k-space", cure)
         yield CartesianSource(acquisitions, protocol.header, purposes, options)
 
 
@@ -454,22 +452,16 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     kind = _TRAJECTORIES.get(number, f"number {number}")
     if kind != "cartesian":
         got, wanted = f"a {kind} trajectory", "Cartesian lines"
-        raise InputError(field=f"{field}: sKSpace.ucTrajectory", got=got, wanted=wanted, cure=_CONVERT)
+        raise InputError(f"{field}: sKSpace.ucTrajectory", got, wanted, _CONVERT)
     if read.whole("sFastImaging.lEPIFactor", 1) > 1:
-        raise InputError(
-            field=f"{field}: sFastImaging.lEPIFactor",
-            got="echo-planar imaging (EPI), whose echoes need a phase correction that is not done here",
-            wanted="Cartesian lines",
-            cure="Correct and grid the echoes first, and write them as lines, for example of an ISMRMRD file.",
-        )
+        got = "echo-planar imaging (EPI), whose echoes need a phase correction that is not done here"
+        cure = "Correct and grid the echoes first, and write them as lines, for example of an ISMRMRD file."
+        raise InputError(f"{field}: sFastImaging.lEPIFactor", got, "Cartesian lines", cure)
     bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
     if bands > 1:
-        raise InputError(
-            field=f"{field}: sSliceAcceleration.lMultiBandFactor",
-            got=f"{bands} slices measured at once",
-            wanted="one slice at a time",
-            cure="Separate the slices first, and write them to an ISMRMRD file.",
-        )
+        field = f"{field}: sSliceAcceleration.lMultiBandFactor"
+        cure = "Separate the slices first, and write them to an ISMRMRD file."
+        raise InputError(field, f"{bands} slices measured at once", "one slice at a time", cure)
     volume = read.whole("sKSpace.ucDimension", 2) == _VOLUME
     lines = read.whole("sKSpace.lPhaseEncodingLines")
     partitions = read.whole("sKSpace.lPartitions") if volume else 1
@@ -478,7 +470,7 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     columns = round(pixels * over) if 1 <= over <= 16 else 0
     if not 1 <= columns <= limits.max_side:
         wanted = f"a factor from 1 to 16 with which {pixels} pixels take up to {limits.max_side} samples"
-        raise InputError(field=f"{field}: flReadoutOSFactor", got=f"{over:g}", wanted=wanted)
+        raise InputError(f"{field}: flReadoutOSFactor", f"{over:g}", wanted)
     along_x, along_y, along_z = (read.length(name) for name in ("dReadoutFOV", "dPhaseFOV", "dThickness"))
     more_y = 1 + read.share("sKSpace.dPhaseOversampling")
     more_z = 1 + read.share("sKSpace.dSliceOversampling") if volume else 1.0
@@ -554,7 +546,7 @@ class _Assignments:
         least = 1 if default is None else 0
         if not least <= number <= most:
             got = repr(word) if word else "nothing"
-            raise InputError(field=f"{self.field}: {name}", got=got, wanted=f"a whole number from {least} to {most}")
+            raise InputError(f"{self.field}: {name}", got, f"a whole number from {least} to {most}")
         return number
 
     def length(self, name: str) -> float:
@@ -579,5 +571,5 @@ class _Assignments:
         number = as_number(word)
         if not least <= number <= most:
             wanted = f"a number from {least:g} to {most:g}"
-            raise InputError(field=f"{self.field}: {name}", got=repr(word), wanted=wanted)
+            raise InputError(f"{self.field}: {name}", repr(word), wanted)
         return number

@@ -234,7 +234,7 @@ class EllipsePhantom:
         scale = np.sqrt(np.prod(checked_shape(shape)))
         k = checked_trajectory(trajectory)
         if k.ndim != 2:
-            raise InputError(field="trajectory", got=f"shape {k.shape}", wanted="(sample, 2)")
+            raise InputError("trajectory", f"shape {k.shape}", "(sample, 2)")
         frequencies, coefficients = _joint_waves(tuple(m or _CONSTANT for m in modulations))
         few = max(1, _MOST_AT_ONCE // len(frequencies))
         strips = []
@@ -260,12 +260,12 @@ def _check_scene(scene: EllipsePhantom | EllipsoidPhantom, shapes: Mapping[str, 
     for field, shape in {"intensities": (), **shapes}.items():
         array, wanted = np.asarray(getattr(scene, field)), (n, *shape)
         if array.shape != wanted or not n:
-            raise InputError(field=field, got=f"shape {array.shape}", wanted=f"shape {wanted}, one entry at least")
+            raise InputError(field, f"shape {array.shape}", f"shape {wanted}, one entry at least")
         if not np.isfinite(array).all():
-            raise InputError(field=field, got="a NaN or infinite value", wanted="finite numbers")
+            raise InputError(field, "a NaN or infinite value", "finite numbers")
         object.__setattr__(scene, field, array.astype(np.complex128 if np.iscomplexobj(array) else np.float64))
     if not (scene.semi_axes > 0).all():
-        raise InputError(field="semi_axes", got=f"{scene.semi_axes.min():g}", wanted="positive lengths")
+        raise InputError("semi_axes", f"{scene.semi_axes.min():g}", "positive lengths")
 
 
 def _subpixel_positions(n: int, supersampling: int) -> NDArray[np.float64]:

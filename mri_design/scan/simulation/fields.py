@@ -49,7 +49,7 @@ def checked_shape(shape: object, field: str = "shape") -> tuple[int, int]:
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sides)
     if len(sides) != 2 or not whole or not all(_SMALLEST_SIDE <= n <= _LARGEST_SIDE for n in sides):
         wanted = f"one or two whole numbers from {_SMALLEST_SIDE} to {_LARGEST_SIDE}, (ky, kx)"
-        raise InputError(field=field, got=repr(shape), wanted=wanted)
+        raise InputError(field, repr(shape), wanted)
     return int(sides[0]), int(sides[1])
 
 

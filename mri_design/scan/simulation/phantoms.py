@@ -94,12 +94,12 @@ def _table(path: Path, key: str, counts: Mapping[str, tuple[int, ...]]) -> dict[
     rows = read_json_object(path).get(key)
     if not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_ELLIPSES:
         got = f"{len(rows)} rows" if isinstance(rows, list) else "none"
-        raise InputError(field=f"{path.name}: {key}", got=got, wanted=f"a list of 1 to {_MOST_ELLIPSES}")
+        raise InputError(f"{path.name}: {key}", got, f"a list of 1 to {_MOST_ELLIPSES}")
     read: dict[str, list[list[float]]] = {name: [] for name in counts}
     for number, row in enumerate(rows):
         where = f"{path.name}: {key}[{number}]"
         if not isinstance(row, dict):
-            raise InputError(field=where, got=type(row).__name__, wanted="an object with " + ", ".join(counts))
+            raise InputError(where, type(row).__name__, "an object with " + ", ".join(counts))
         for name, lengths in counts.items():
             given = row.get(name)
             numbers: list[Any] = given if isinstance(given, list) else [given]
@@ -107,7 +107,7 @@ def _table(path: Path, key: str, counts: Mapping[str, tuple[int, ...]]) -> dict[
             finite = (isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < 1e6 for n in numbers)
             if len(numbers) not in lengths or not all(finite):
                 wanted = " or ".join(map(str, lengths)) + " finite number(s)"
-                raise InputError(field=f"{where}.{name}", got=repr(given)[:80], wanted=wanted)
+                raise InputError(f"{where}.{name}", repr(given)[:80], wanted)
             read[name].append([float(n) for n in numbers])
     return read
 
@@ -119,11 +119,8 @@ def _intensities(rows: list[list[float]]) -> NDArray[Any]:
 def _refuse_outside(field: str, centres: NDArray[np.float64], reach: NDArray[np.float64]) -> None:
     outside = (np.abs(centres) + reach > 0.5).any(axis=1)
     if outside.any():
-        raise InputError(
-            field=f"{field}[{int(np.flatnonzero(outside)[0])}]",
-            got="a part that leaves the field of view",
-            wanted="all of it within -0.5 to 0.5 along every axis",
-        )
+        wanted = "all of it within -0.5 to 0.5 along every axis"
+        raise InputError(f"{field}[{int(np.flatnonzero(outside)[0])}]", "a part that leaves the field of view", wanted)
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -136,14 +133,14 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """
     try:
         if path.stat().st_size > _LARGEST_TABLE:
-            raise InputError(field=path.name, got=f"{path.stat().st_size} bytes", wanted=f"at most {_LARGEST_TABLE}")
+            raise InputError(path.name, f"{path.stat().st_size} bytes", f"at most {_LARGEST_TABLE}")
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(field=path.name, got=str(error), wanted="a readable JSON file") from error
+        raise InputError(path.name, str(error), "a readable JSON file") from error
     if not isinstance(content, dict):
-        raise InputError(field=path.name, got=type(content).__name__, wanted="a JSON object")
+        raise InputError(path.name, type(content).__name__, "a JSON object")
     return content
 
 
@@ -193,12 +190,8 @@ def phantoms_folder() -> Path:
     for folder in (package / "phantoms", package.parent / "phantoms"):
         if (folder / _ENTRIES["shepp-logan"][0]).is_file():
             return folder
-    raise InputError(
-        field="phantoms",
-        got="no folder with phantoms beside or inside the package",
-        wanted="the data files that belong to it",
-        cure="Install mri-design again.",
-    )
+    got = "no folder with phantoms beside or inside the package"
+    raise InputError("phantoms", got, "the data files that belong to it", "Install mri-design again.")
 
 
 def phantom_path(name: str) -> Path:
@@ -233,20 +226,12 @@ def read_shipped(name: str) -> EllipsePhantom | EllipsoidPhantom | ImageStack:
     """
     kind, path, header = phantom_kind(name), phantom_path(name), phantom_header(name)
     if kind == "kspace":
-        raise InputError(
-            field="phantom",
-            got=f"{name}, a measured scan",
-            wanted="a phantom to simulate",
-            cure=f"Read {path.name} like any scan file.",
-        )
+        cure = f"Read {path.name} like any scan file."
+        raise InputError("phantom", f"{name}, a measured scan", "a phantom to simulate", cure)
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()
     if checksum != header.get("sha256"):
-        raise InputError(
-            field=path.name,
-            got=f"checksum {checksum[:12]}...",
-            wanted="the checksum on its header",
-            cure="The file was changed or damaged; install mri-design again.",
-        )
+        cure = "The file was changed or damaged; install mri-design again."
+        raise InputError(path.name, f"checksum {checksum[:12]}...", "the checksum on its header", cure)
     if kind == "ellipses":
         return read_ellipse_table(path, name=name)
     if kind == "ellipsoids":
@@ -264,7 +249,7 @@ def text_of_header(header: dict[str, Any]) -> dict[str, str]:
 
 def _entry(name: str) -> tuple[str, str, PhantomKind]:
     if not isinstance(name, str) or name not in _ENTRIES:
-        raise InputError(field="phantom", got=repr(name), wanted="one of " + ", ".join(_ENTRIES))
+        raise InputError("phantom", repr(name), "one of " + ", ".join(_ENTRIES))
     return _ENTRIES[name]
 
 
@@ -318,12 +303,8 @@ def load_phantom(
         own = cast("EllipsePhase", phase)
         return simulate_ellipse_scan(scene, grid, noise=noise, phase=own, n_coils=n_coils, rng=rng, header=header)
     if n_coils != 1:
-        raise InputError(
-            field="coils",
-            got=f"{n_coils} for {name}, whose k-space is known in closed form for one coil",
-            wanted="1",
-            cure="Several coils: phantom:brain, or an image.",
-        )
+        got = f"{n_coils} for {name}, whose k-space is known in closed form for one coil"
+        raise InputError("coils", got, "1", "Several coils: phantom:brain, or an image.")
     grid = checked_shape(_VOLUME_SIDE if shape is None else shape)
     truth = scene.image(grid[0], grid)
     level = bright_level(truth, scene.name)
@@ -364,7 +345,7 @@ def load_phantom_shots(
     scene = read_shipped(name)
     if not isinstance(scene, EllipsePhantom):
         fitting = ", ".join(other for other, entry in _ENTRIES.items() if entry[2] == "ellipses")
-        raise InputError(field="phantom", got=f"{name} ({phantom_kind(name)})", wanted=f"one of {fitting}")
+        raise InputError("phantom", f"{name} ({phantom_kind(name)})", f"one of {fitting}")
     grid = checked_shape(shape)
     k = checked_trajectory(trajectory, grid).reshape(-1, 2)
     drawn = drawn_object(scene, grid, phase=phase, n_coils=n_coils, rng=rng)

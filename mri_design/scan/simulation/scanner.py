@@ -55,11 +55,8 @@ def bright_level(images: NDArray[Any], name: str) -> float:
     """
     level = float(np.percentile(np.abs(images), _BRIGHT))
     if not level > 0:
-        raise InputError(
-            field=name,
-            got=f"a {_BRIGHT}th percentile of the magnitude of {level}",
-            wanted="signal in more than 0.5 % of the pixels",
-        )
+        got = f"a {_BRIGHT}th percentile of the magnitude of {level}"
+        raise InputError(name, got, "signal in more than 0.5 % of the pixels")
     return level
 
 
@@ -180,7 +177,7 @@ def drawn_object(
     require_random(rng)
     grid = checked_shape(shape)
     if phase not in ("smooth", "none"):
-        raise InputError(field="phase", got=repr(phase), wanted="smooth or none for ellipses")
+        raise InputError("phase", repr(phase), "smooth or none for ellipses")
     wave = phase_series(rng) if phase == "smooth" else None
     coils = coil_series(n_coils, rng)
 

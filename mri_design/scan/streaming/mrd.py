@@ -189,27 +189,25 @@ class MrdStream:
             self._end = text[-1:] if text.endswith(_NUL) else b""
             return self._read_header(text.rstrip(_NUL)) if number == HEADER else LeftOut()
         else:
-            raise InputError(
-                field="message", got=f"number {number}", wanted="1 to 5, 1008 or 1026, as in the MRD protocol"
-            )
+            raise InputError("message", f"number {number}", "1 to 5, 1008 or 1026, as in the MRD protocol")
         return LeftOut()
 
     def _read_header(self, text: bytes) -> Message:
         if self._header is not None:
             if text != self._text:
-                raise InputError(field="header", got="another one than before", wanted="the same scan")
+                raise InputError("header", "another one than before", "the same scan")
             return LeftOut()
         try:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise InputError(field="header", got="bytes that are no UTF-8", wanted="an ISMRMRD header") from error
+            raise InputError("header", "bytes that are no UTF-8", "an ISMRMRD header") from error
         header = parse_mrd_header("header", decoded, self._limits)
         encoding = header.encoding("header", self._wanted.get(ENCODING, 0))
         if encoding.trajectory not in ("cartesian", ""):
-            raise InputError(field="header: trajectory", got=encoding.trajectory[:40], wanted="cartesian")
+            raise InputError("header: trajectory", encoding.trajectory[:40], "cartesian")
         partitions = encoding.encoded.matrix[2]
         if partitions != 1:
-            raise InputError(field="header: encodedSpace.matrixSize.z", got=str(partitions), wanted="1: 2-D slices")
+            raise InputError("header: encodedSpace.matrixSize.z", str(partitions), "1: 2-D slices")
         if self._wanted["slice"] < 0:
             self._wanted["slice"] = slice_number(self._wanted["slice"], encoding.slices)
         self._header, self._text = header, text
@@ -307,7 +305,7 @@ class _Taken:
     def next(self, count: int, field: str = "message", most: int = _MESSAGE_BYTES) -> bytes:
         """So many bytes, refused over ``most`` (64 MiB) before anything is allocated."""
         if count > most:
-            raise InputError(field=field, got=f"{count} bytes", wanted=f"at most {most}")
+            raise InputError(field, f"{count} bytes", f"at most {most}")
         part = self._stream.read(count) if count else b""
         self.content += part
         if len(part) < count:
@@ -351,7 +349,7 @@ class Journal:
         self._readouts += 1
         if self._readouts > STREAM_LIMITS.max_readouts:
             wanted = f"at most {STREAM_LIMITS.max_readouts}"
-            raise InputError(field="stream", got=f"{self._readouts} messages", wanted=wanted)
+            raise InputError("stream", f"{self._readouts} messages", wanted)
         left = memoryview(message)
         while left:
             left = left[self._file.write(left) :]

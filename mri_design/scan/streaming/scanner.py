@@ -152,7 +152,7 @@ class Arrivals:
             shape = (coils, *self.header.shape)
             try:
                 if coils > self._limits.max_coils:
-                    raise InputError(field="readout", got=f"{coils} coils", wanted=f"at most {self._limits.max_coils}")
+                    raise InputError("readout", f"{coils} coils", f"at most {self._limits.max_coils}")
                 check_declared_shape("grid", shape, 8, self._limits)
             except InputError as error:
                 return str(error)
@@ -216,7 +216,7 @@ class Arrivals:
             chosen[:] = False
             chosen[list(lines)] = True
         if self._kspace is None or self.header is None:
-            raise InputError(field=name, got="no readout", wanted="at least one line")
+            raise InputError(name, "no readout", "at least one line")
         covariance, noise_notes = self._noise_covariance(len(self._kspace))
         notes = {"file": name, "format": "readouts as they came"}
         within = sum(bool(self.arrived[line]) and line not in self._imaged for line in self._calibration)
@@ -337,7 +337,7 @@ class Exchange:
             )
             return cls(int(row["order"]), asked, deciding, waiting, processor, int(row["requests"]), lost)
         except (KeyError, ValueError) as error:
-            raise InputError(field="exchange", got=str(error)[:80], wanted="a row that adapt wrote") from error
+            raise InputError("exchange", str(error)[:80], "a row that adapt wrote") from error
 
 
 class Scanner:
@@ -398,7 +398,7 @@ class Scanner:
         """
         self._wait_for(lambda: self.arrivals.header is not None)
         if self.arrivals.header is None:
-            raise InputError(field="stream", got=self.ended, wanted="the header of a scan, then its readouts")
+            raise InputError("stream", self.ended, "the header of a scan, then its readouts")
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         return self.arrivals.header
 
