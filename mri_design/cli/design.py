@@ -8,13 +8,14 @@ from mri_design.cli import flags
 from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategies import TRAINING_RULES
 from mri_design.whole_numbers import whole_number
 
 SETTINGS = (
     f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block design.order design.encoding {flags.PLANE} "
     f"{flags.SERIES} {flags.NOISE} {flags.COMPANION}"
 )
-STRATEGIES = f"Strategies for a plane: <strategies: plane without>; {flags.SHOT_STRATEGIES}"
+STRATEGIES = f"Strategies for a plane: {flags.names_in_help('plane', TRAINING_RULES)}; {flags.SHOT_STRATEGIES}"
 
 
 @verb

@@ -63,7 +63,7 @@ def convert(
     recipe: Annotated[
         Recipe,
         flags.Override(f"{_READING} noise.samples {flags.ENCODING}"),
-        flags.Reworded({"encoding": _ENCODING_OF_A_FILE}),
+        {"encoding": _ENCODING_OF_A_FILE},
     ],
 ) -> int:
     """Write what INPUT holds in another format.

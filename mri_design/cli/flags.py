@@ -2,7 +2,7 @@
 
 A verb is a function. A parameter of it that is annotated with typer's options is a flag; one that is a `Recipe`, with
 the settings that flags may `Override`, stands for ``--recipe`` and those flags; one that is a dataclass of flags stands
-for its fields. What imports take seconds to know, as the names of strategies, is asked for where help is shown.
+for its fields.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -23,6 +23,7 @@ from typer.models import OptionInfo
 from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
+from mri_design.experiment.strategies import TRAINING_RULES, chooses_angles, strategy_names
 from mri_design.whole_numbers import whole_number
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
@@ -105,139 +106,77 @@ class Override:
     keys: str
     more: Mapping[str, str] | None = None
 
-    def flags(self) -> dict[str, Flag]:
-        """``--recipe``, and the flags of the settings."""
-        found = {"recipe": Flag(RecipeFile, None)}
-        for key in self.keys.split():
-            base, name = _setting(key)[0].base, _name(key)
-            kept = str if base is tuple else base
-            more = (self.more or {}).get(name, "")
-            if key == ENCODING and _NAMES["input.encoding"] in (_name(one) for one in self.keys.split()):
+    def flags(self) -> dict[str, Any]:
+        """``--recipe``, and the flags of the settings, as annotations by name."""
+        keys = {_name(key): key for key in self.keys.split()}
+        found: dict[str, Any] = {"recipe": RecipeFile}
+        for name, key in keys.items():
+            base, more = _setting(key)[0].base, (self.more or {}).get(name, "")
+            if key == ENCODING and "encoding_space" in keys:
                 more = f"{more} A number is that of --encoding-space.".lstrip()
             info = of(key, more)
             if key == "input.encoding" and ENCODING not in self.keys:
                 info.param_decls = (*(info.param_decls or ()), "--encoding")
-            found[name] = Flag(Annotated[kept | None, info], None)
+            found[name] = Annotated[(str if base is tuple else base) | None, info]
         return found
 
     def gathered(self, values: dict[str, Any]) -> Recipe:
         """The recipe that was named, with what was given in the place of its settings."""
-        recipe = load_recipe(values["recipe"])
         number = whole_number(values["encoding"]) if isinstance(values.get("encoding"), str) else None
         if number is not None and ENCODING in self.keys:
             if values.get("encoding_space") not in (None, number):
                 raise UsageError(f"--encoding {number} and --encoding-space {values['encoding_space']}: give one")
             values = {**values, "encoding": None, "encoding_space": number}
-        sections: dict[str, dict[str, object]] = {}
+        recipe, sections = load_recipe(values["recipe"]), dict[str, dict[str, object]]()
         for key in self.keys.split():
-            section, _, name = key.partition(".")
-            flag = _name(key)
-            if values[flag] is not None:
-                convert = _CONVERTED.get(flag)
-                sections.setdefault(section, {})[name] = convert(values[flag]) if convert else values[flag]
-        for section, given_there in sections.items():
-            recipe = recipe.replacing(section, **given_there)
+            section, _, setting = key.partition(".")
+            value = values[_name(key)]
+            convert = _CONVERTED.get(_name(key), lambda given: given)
+            sections.setdefault(section, {})[setting] = None if value is None else convert(value)
+        for section, settings in sections.items():
+            recipe = recipe.replacing(section, **settings)
         return recipe
 
 
-@dataclass(frozen=True)
-class Flag:
-    """A parameter of the command: a type with typer's description, and the default (`MISSING` has none)."""
-
-    annotation: Any
-    default: object
-
-    @property
-    def info(self) -> Any:
-        """Typer's description."""
-        return get_args(self.annotation)[1]
-
-    def saying(self, text: str) -> Flag:
-        """The flag with another help."""
-        info = copy.copy(self.info)
-        info.help = text
-        return Flag(Annotated[get_args(self.annotation)[0], info], self.default)
-
-
-@dataclass(frozen=True)
-class Reworded:
-    """Help of some of a parameter's flags in a verb that has not what their own help speaks of.
-
-    Parameters
-    ----------
-    helps : mapping of str to str
-        By the name of the flag.
-    """
-
-    helps: Mapping[str, str]
-
-    def applied(self, flags: dict[str, Flag]) -> dict[str, Flag]:
-        """The flags, with the other help."""
-        return flags | {name: flags[name].saying(text) for name, text in self.helps.items()}
-
-
-@dataclass(frozen=True)
 class Command:
-    """Flags of a verb, and how its arguments are made of them.
+    """A function, or a dataclass that is made, of flags: what they are, and the call with their values.
 
     Parameters
     ----------
-    flags : mapping of str to Flag
-        By the name of the value.
-    parts : mapping of str to callable
-        For a parameter that stands for several flags: values of all flags -> its own.
-    plain : tuple of str
-        Parameters that are flags themselves.
+    made : callable
+        Its parameters are flags, or stand for several. A mapping among their annotations gives some of the flags, by
+        name, another help: in the words of a verb that has not what their own speaks of.
     """
 
-    flags: Mapping[str, Flag]
-    parts: Mapping[str, Callable[[dict[str, Any]], Any]]
-    plain: tuple[str, ...]
-
-    @classmethod
-    def of(cls, function: Callable[..., Any]) -> Command:
-        """Read off a function's annotations."""
-        flags: dict[str, Flag] = {}
-        parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
-        plain: list[str] = []
-        hints = get_type_hints(function, include_extras=True)
-        for name, parameter in inspect.signature(function).parameters.items():
-            kind, *said = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
-            if override := next((one for one in said if isinstance(one, Override)), None):
-                own, parts[name] = override.flags(), override.gathered
+    def __init__(self, made: Callable[..., Any]) -> None:
+        self.made = made
+        self.flags: dict[str, inspect.Parameter] = {}
+        self.parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
+        hints = get_type_hints(made, include_extras=True)
+        for name, parameter in inspect.signature(made).parameters.items():
+            hint, default = hints[name], parameter.default
+            kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            if override := next((note for note in notes if isinstance(note, Override)), None):
+                own, self.parts[name], default = override.flags(), override.gathered, None
             elif is_dataclass(kind) and isinstance(kind, type):
-                described = get_type_hints(kind, include_extras=True)
-                own = {field.name: Flag(described[field.name], field.default) for field in fields(kind)}
-                parts[name] = _made_of(kind, own)
+                part = Command(kind)
+                own, self.parts[name] = {}, part
+                self.flags |= part.flags
             else:
-                default = MISSING if parameter.default is inspect.Parameter.empty else parameter.default
-                own = {name: Flag(hints[name], default)}
-                plain.append(name)
-            for reworded in said:
-                own = reworded.applied(own) if isinstance(reworded, Reworded) else own
-            flags |= own
-        return cls(flags, parts, tuple(plain))
-
-    @property
-    def signature(self) -> inspect.Signature:
-        """Signature of the command, as typer reads it."""
-        kind = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Signature(
-            [
-                inspect.Parameter(
-                    name,
-                    kind,
-                    annotation=flag.annotation,
-                    default=inspect.Parameter.empty if flag.default is MISSING else flag.default,
+                own, self.parts[name] = {name: hint}, itemgetter(name)
+            for flag, annotation in own.items():
+                self.flags[flag] = inspect.Parameter(
+                    flag, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
                 )
-                for name, flag in self.flags.items()
-            ]
-        )
+            for flag, text in next((note for note in notes if isinstance(note, Mapping)), {}).items():
+                base, info = get_args(self.flags[flag].annotation)
+                info = copy.copy(info)
+                info.help = text
+                self.flags[flag] = self.flags[flag].replace(annotation=Annotated[base, info])
 
-    def arguments(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of the function."""
-        made = {name: part(values) for name, part in self.parts.items()}
-        return {name: values[name] for name in self.plain} | made
+    def __call__(self, values: dict[str, Any]) -> Any:
+        """Call it with what the values of the flags, by name, make of its parameters."""
+        return self.made(**{name: part(values) for name, part in self.parts.items()})
 
     def option_behind(self, error: InputError, values: Mapping[str, object]) -> str | None:
         """The option or argument, as it is written, that was given and that ``error`` is about; None for a file.
@@ -254,16 +193,12 @@ class Command:
         name = argument_behind(error, given)
         if name is None:
             return None
-        described = self.flags[name].info
+        described = get_args(self.flags[name].annotation)[1]
         names = (described.default, *(described.param_decls or ()), described.metavar)
         start = ("--", described.metavar)
         options = [text for text in names if isinstance(text, str) and text.startswith(start)]
         written = next((text for text in options if text.lstrip("-") in error.field), options[0])
         return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
-
-
-def _made_of(kind: type, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
-    return lambda values: kind(**{name: values[name] for name in names})
 
 
 MOST_USED = {
@@ -297,13 +232,10 @@ class HelpfulGroup(TyperGroup):
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help begins with its most used options and names what is registered.
-
-    Names take the place of words like ``<strategies: lines>``.
-    """
+    """A command whose help begins with its most used options."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Order the options, and fill in the names, which only help has to know."""
+        """Order the options."""
         used, every = MOST_USED.get(self.name or "", "").split(), self.get_params(ctx)
         _without_types(every)
         for parameter in every:
@@ -311,29 +243,12 @@ class HelpfulCommand(TyperCommand):
                 first = any(name in used for name in parameter.opts)
                 panel = None if first else getattr(parameter, "rich_help_panel", None) or _OTHERS
                 parameter.rich_help_panel = panel  # type: ignore[attr-defined]
-        for parameter in self.params:
-            if "<strategies: " in (text := getattr(parameter, "help", None) or ""):
-                named = re.sub(r"<strategies: ([\w -]+)>", lambda found: ", ".join(_strategies(found[1])), text)
-                parameter.help = named  # type: ignore[attr-defined]
-        names = [parameter.opts for parameter in every]
-        for parameter in every:  # the columns are narrow
-            parameter.opts = [name for name in parameter.opts if name != ACCELERATIONS[1]]
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            for parameter, own in zip(every, names, strict=True):
-                parameter.opts = own
+        super().format_help(ctx, formatter)
 
 
-def _strategies(kind: str) -> list[str]:
-    from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, kinds_of_masks, strategy_names
-
-    if kind == "protocol":
-        return [*TRAINING_RULES, *(name for name in strategy_names() if name not in (*ORACLES, *TRAINING_RULES))]
-    encoding, _, without = kind.partition(" ")
-    if without == "masks":
-        return list(kinds_of_masks(encoding))
-    return [name for name in strategy_names(encoding) if not (without and name in TRAINING_RULES)]
+def names_in_help(encoding: str, leave: Sequence[str] = ()) -> str:
+    """Names of the strategies of an encoding, without some."""
+    return ", ".join(name for name in strategy_names(encoding) if name not in leave)
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
@@ -353,7 +268,7 @@ CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourie
 PLANE = "constraints.shutter constraints.calibration"
 ENDS = "design.until_error design.until_gain"
 FILES = "trained:FILE or calibrated:FILE with a file of mri-design train"
-SHOT_STRATEGIES = "for spokes and spirals: <strategies: radial>."
+SHOT_STRATEGIES = f"for spokes and spirals: {names_in_help('radial')}."
 
 Input = Annotated[
     str,
@@ -496,10 +411,19 @@ class Maps:
         Raises
         ------
         UsageError
-            Where a method is misspelt.
+            Where one is misspelt: neither a method nor a file, and nearly a method or without an ending.
         """
-        methods = [method for text in self.maps or () if (method := _map_method(text)) is not None]
-        return recipe.replacing("coils", maps=methods[-1]) if methods else recipe
+        for text in self.maps or ():
+            name = text.rpartition("=")[2]
+            near = did_you_mean(name.lower(), MAP_METHODS)
+            if text in MAP_METHODS:
+                recipe = recipe.replacing("coils", maps=text)
+            elif (near or not Path(name).suffix) and not (Path(name).exists() or Path(f"{name}.hdr").exists()):
+                raise UsageError(
+                    f"--maps {text}: got {name!r}, which is no file; wanted a file of coil maps, or a method for all "
+                    f"inputs, one of {', '.join(MAP_METHODS)}. {near}".rstrip()
+                )
+        return recipe
 
     @property
     def given(self) -> dict[str, list[str]]:
@@ -522,63 +446,11 @@ class Maps:
         return recipe, given[0] if given else None
 
 
-def _map_method(text: str) -> str | None:
-    """The method that a value of ``--maps`` names, or None of a file.
-
-    Raises
-    ------
-    UsageError
-        Where it is neither, and nearly a method or without an ending, as no file is.
-    """
-    if text in MAP_METHODS:
-        return text
-    name = text.rpartition("=")[2]
-    near = did_you_mean(name.lower(), MAP_METHODS)
-    missing = not Path(name).exists() and not Path(f"{name}.hdr").exists()  # a pair of BART may go without its ending
-    if missing and (near or not Path(name).suffix):
-        raise UsageError(
-            f"--maps {text}: got {name!r}, which is no file; wanted a file of coil maps, or a method for all inputs, "
-            f"one of {', '.join(MAP_METHODS)}. {near}".rstrip()
-        )
-    return None
-
-
-ACCELERATIONS = "--acceleration", "--accelerations"
-"""Both names everywhere: some verbs take one, others several."""
-
-
-def factors_of(text: str) -> list[float]:
-    """Accelerations as they are typed, ``4`` or ``4,8,12``.
-
-    Raises
-    ------
-    UsageError
-        For anything but numbers of one or more.
-    """
-    try:
-        factors = [float(part) for part in text.split(",")]
-    except ValueError:
-        factors = []
-    if not factors or not all(1 <= factor < 1e6 for factor in factors):
-        raise UsageError(f"--acceleration {text!r}: give numbers of one or more, as 4 or, for compare, 4,8,12")
-    return factors
-
-
-def _one_factor(text: str | float) -> float:
-    if isinstance(text, str) and "," in text:
-        raise typer.BadParameter(f"{text!r} are several. Give one here; mri-design compare takes several.")
-    try:
-        return float(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no number. Give one, as 4.") from error
-
-
 Acceleration = Annotated[
     float | None,
     option(
-        *ACCELERATIONS,
+        "--acceleration",
         metavar="R",
-        parser=_one_factor,
         help="In the place of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.",
     ),
 ]
@@ -587,7 +459,7 @@ StrategyName = Annotated[
     option(
         "--strategy",
         metavar="NAME",
-        help=f"One of: <strategies: lines without>; {FILES}. [default: calibrated, or the recipe's]",
+        help=f"One of: {names_in_help('lines', TRAINING_RULES)}; {FILES}. [default: calibrated, or the recipe's]",
     ),
 ]
 Angles = Annotated[
@@ -600,37 +472,64 @@ def names_of(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def extents_of(text: str | None) -> tuple[float, float] | None:
-    """(ky, kx) of ``0.24`` or ``0.24,0.2``.
+def numbers_of(
+    flag: str, text: str, wanted: str, *, least: float, most: float, count: Sequence[int] = (), whole: bool = False
+) -> list[Any]:
+    """Numbers of a list as it is typed, ``0.24,0.2``.
 
-    Raises
-    ------
-    UsageError
-        For anything else, and for lengths that only millimetres explain.
-    """
-    if text is None:
-        return None
-    try:
-        lengths = [float(part) for part in text.split(",")]
-    except ValueError:
-        lengths = []
-    if len(lengths) not in (1, 2) or not all(0.005 <= length <= 1 for length in lengths):
-        raise UsageError(f"--fov {text}: wanted one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2")
-    return lengths[0], lengths[-1]
-
-
-def matrix_of(text: str) -> list[int]:
-    """[ky, kx] of ``128`` or ``128,96``.
+    Parameters
+    ----------
+    flag, wanted : str
+        For the message.
+    text : str
+        What was given.
+    least, most : float
+        Limits of each number.
+    count : sequence of int
+        How many there may be; any number by default.
+    whole : bool
+        Whether they have to be whole numbers, in digits.
 
     Raises
     ------
     UsageError
         For anything else.
     """
-    counts = [whole_number(part.strip(" ")) or 0 for part in text.split(",")]
-    if len(counts) > 2 or not all(4 <= count < 10**6 for count in counts):
-        raise UsageError(f"--matrix {text}: wanted one or two whole numbers of pixels, 4 or more, as 128 or 128,96")
+    parts = [part.strip(" ") for part in text.split(",")]
+    try:
+        numbers = [whole_number(part) if whole else float(part) for part in parts]
+    except ValueError:
+        numbers = [None]
+    if (count and len(parts) not in count) or not all(one is not None and least <= one <= most for one in numbers):
+        raise UsageError(f"{flag} {text}: wanted {wanted}")
+    return numbers
+
+
+def factors_of(text: str) -> list[float]:
+    """Accelerations of a list, ``4,8,12``."""
+    return numbers_of("--acceleration", text, "numbers of one or more, as 4 or 4,8,12", least=1, most=1e6)
+
+
+def extents_of(text: str | None) -> tuple[float, float] | None:
+    """(ky, kx) of ``0.24`` or ``0.24,0.2``; lengths that only millimetres explain are refused."""
+    if text is None:
+        return None
+    wanted = "one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2"
+    lengths = numbers_of("--fov", text, wanted, least=0.005, most=1, count=(1, 2))
+    return lengths[0], lengths[-1]
+
+
+def matrix_of(text: str) -> list[int]:
+    """[ky, kx] of ``128`` or ``128,96``."""
+    wanted = "one or two whole numbers of pixels, 4 or more, as 128 or 128,96"
+    counts = numbers_of("--matrix", text, wanted, least=4, most=999_999, count=(1, 2), whole=True)
     return [counts[0], counts[-1]]
+
+
+def place_of(text: str) -> list[int]:
+    """[line, sample] of ``40,35``."""
+    wanted = "a line and a sample, counted from 0, as 40,35"
+    return numbers_of("--centre", text, wanted, least=0, most=999_999, count=(2,), whole=True)
 
 
 def variance_of(deviation: float) -> float:
@@ -646,28 +545,9 @@ def variance_of(deviation: float) -> float:
     return deviation**2
 
 
-def axes_of(text: str) -> list[str]:
-    """Names of axes, as they are typed: ``coil,ky,kx``."""
-    return [name.strip() for name in text.split(",")]
-
-
-def place_of(text: str) -> list[int]:
-    """[line, sample] of ``40,35``.
-
-    Raises
-    ------
-    UsageError
-        For anything else.
-    """
-    numbers = [whole_number(part.strip(" ")) for part in text.split(",")]
-    if len(numbers) != 2 or not all(number is not None and 0 <= number < 10**6 for number in numbers):
-        raise UsageError(f"--centre {text}: wanted a line and a sample, counted from 0, as 40,35")
-    return [number for number in numbers if number is not None]
-
-
 _CONVERTED: dict[str, Callable[[Any], object]] = {
     "matrix": matrix_of,
-    "dims": axes_of,
+    "dims": lambda text: [name.strip() for name in text.split(",")],
     "centre": place_of,
     "noise_sd": variance_of,
 }
@@ -682,21 +562,9 @@ def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> No
     UsageError
         With what to leave out or to give instead.
     """
-    if angles is None:
+    if angles is None or any(chooses_angles(name, encoding) for name in strategies):
         return
-    from mri_design.experiment.strategies import chooses_angles
-    from mri_design.kinds import KINDS
-
-    if any(chooses_angles(name, encoding) for name in strategies):
-        return
-    kind = KINDS[encoding]
-    if not kind.shots:
-        raise UsageError(
-            f"--angles are those of spokes and arms to choose from, and {kind.unit}s are chosen here: leave it out, or "
-            "give --encoding radial or spiral"
-        )
     raise UsageError(
-        f"--angles are to be chosen from, and {' and '.join(strategies)} "
-        f"{'has its' if len(strategies) == 1 else 'have their'} own angles: leave it out, or take the strategy "
-        "information-gain"
+        f"--angles are those of spokes and arms to choose from, and {' and '.join(strategies)} of {encoding} "
+        "chooses among none: leave it out, or take information-gain and --encoding radial or spiral"
     )

@@ -36,6 +36,9 @@ EXAMPLES = {
 }
 """Every verb, in the order of the help, and words to call it with."""
 
+PLURAL = {"token_normalize_func": lambda name: "acceleration" if name == "accelerations" else name}
+"""Some verbs take one acceleration, others several: both names are taken everywhere."""
+
 app = typer.Typer(
     name="mri-design",
     cls=HelpfulGroup,
@@ -45,7 +48,10 @@ app = typer.Typer(
 )
 for verb, words in EXAMPLES.items():
     name = verb.__name__
-    app.command(name, cls=HelpfulCommand, epilog=f"Example: mri-design {name} {words}")(verb)
+    context = {
+        "token_normalize_func": lambda text: "acceleration" if text == "accelerations" else text
+    }  # some take several
+    app.command(name, cls=HelpfulCommand, epilog=f"Example: mri-design {name} {words}", context_settings=context)(verb)
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,13 +8,14 @@ from typing import Annotated
 from mri_design.cli import flags
 from mri_design.cli.sequence_flags import SEQUENCE_PANEL, SequenceFlags
 from mri_design.cli.terminal import verb, written
-from mri_design.errors import UnknownNameError, UsageError
+from mri_design.errors import UnknownNameError
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.strategies import kinds_of_masks
 from mri_design.kinds import designed_kinds
-from mri_design.whole_numbers import whole_number
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 _LARGEST = 4096
+_MASKS = {encoding: ", ".join(kinds_of_masks(encoding)) for encoding in ("lines", "plane", "radial")}
 _SEQUENCE_OF_A_MASK = {
     "te": "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]",
     "tr": "Repetition time. [default: 0.030; tse: 3]",
@@ -36,9 +37,9 @@ def mask(
         flags.option(
             "--kind",
             metavar="NAME",
-            help="Of lines: <strategies: lines masks>. Of a plane: <strategies: plane masks>, and those of SigPy and "
+            help=f"Of lines: {_MASKS['lines']}. Of a plane: {_MASKS['plane']}, and those of SigPy and "
             "BART, sigpy-poisson and bart-poisson. Of shots: radial and spiral, evenly over half a turn, or with a "
-            "set of angles behind a colon: <strategies: radial masks>. A power or distance stands behind a colon, "
+            f"set of angles behind a colon: {_MASKS['radial']}. A power or distance stands behind a colon, "
             "too: vd:3 (vd is vd-polynomial), regular:4, caipi:2x3.",
             show_default=False,
         ),
@@ -63,7 +64,7 @@ def mask(
             show_default=False,
         ),
     ],
-    played: Annotated[SequenceFlags, flags.Reworded(_SEQUENCE_OF_A_MASK)],
+    played: Annotated[SequenceFlags, _SEQUENCE_OF_A_MASK],
     acceleration: flags.Acceleration = None,
     lines: Annotated[
         int | None,
@@ -114,7 +115,7 @@ def mask(
     recipe: Annotated[
         Recipe,
         flags.Override("design.order design.block constraints.partial_fourier constraints.shutter"),
-        flags.Reworded(_ORDER_OF_A_MASK),
+        _ORDER_OF_A_MASK,
     ],
 ) -> int:
     """Make a mask without a scan, with exactly the acceleration asked for, and a picture of it.
@@ -127,9 +128,11 @@ def mask(
 
     if encoding is not None and encoding not in designed_kinds():
         raise UnknownNameError("encoding", encoding, designed_kinds())
+    wanted = f"one or two whole numbers from 4 to {_LARGEST}, as 256 or 256x180"
+    sides = shape.replace("x", ",")
     request = MaskRequest(
         kind,
-        _shape(shape),
+        tuple(flags.numbers_of("--shape", sides, wanted, least=4, most=_LARGEST, count=(1, 2), whole=True)),
         out,
         recipe,
         encoding=encoding,
@@ -142,11 +145,3 @@ def mask(
         sequence=played.asked_for(out.suffix == ".seq", "a sequence, --out NAME.seq"),
     )
     return written(make_mask(request), overwrite=overwrite, quiet=quiet)
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    """(ky, kx) or (ky,) of ``256x180`` or ``256``."""
-    sides = tuple(whole_number(part.strip(" ")) or 0 for part in text.replace(",", "x").split("x"))
-    if len(sides) > 2 or not all(4 <= side <= _LARGEST for side in sides):
-        raise UsageError(f"--shape {text}: wanted one or two whole numbers from 4 to {_LARGEST}, as 256 or 256x180")
-    return sides

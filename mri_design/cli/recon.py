@@ -57,7 +57,7 @@ def recon(
             "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
             f"{flags.ENCODING} {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
         ),
-        flags.Reworded({"encoding": _ENCODING_OF_A_MASK}),
+        {"encoding": _ENCODING_OF_A_MASK},
     ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.

@@ -11,10 +11,8 @@ import typer
 from mri_design.cli import flags, terminal
 from mri_design.cli.flags import option
 from mri_design.cli.terminal import verb
-from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategies import USUAL, usual_strategies
-from mri_design.whole_numbers import whole_number
+from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, USUAL, usual_strategies
 
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
 _SETTINGS = f"reconstruction.method design.encoding design.block {flags.PLANE} {flags.SERIES} {flags.NOISE}"
@@ -30,7 +28,7 @@ def compare(
         option("--lines", "--samples", "--shots", metavar="N,N,...", help="Counts of lines, of samples, or of shots."),
     ] = None,
     accelerations: Annotated[
-        str | None, option(*flags.ACCELERATIONS, metavar="R,R,...", help="In the place of counts, as 4,8,12.")
+        str | None, option("--acceleration", metavar="R,R,...", help="In the place of counts, as 4,8,12.")
     ] = None,
     strategies: Annotated[
         str | None,
@@ -70,7 +68,7 @@ def compare(
             {
                 "start": "With several coils, masks that look at no data are tried with as many as designs and with "
                 "24, or as published, and the better counts; this sets one number for all.",
-                "encoding": f"Strategies for a plane: <strategies: plane>; {flags.SHOT_STRATEGIES}",
+                "encoding": f"Strategies for a plane: {flags.names_in_help('plane')}; {flags.SHOT_STRATEGIES}",
             },
         ),
     ],
@@ -89,7 +87,8 @@ def compare(
     from mri_design.experiment.sources import scan_sources
     from mri_design.runs.compare import ComparisonRequest, compare_strategies, finished_comparison, report_comparison
 
-    counts = [] if lines is None else _counts(lines)
+    wanted = "numbers of lines, samples or shots, as 32,48"
+    counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, least=1, most=1e9, whole=True)
     factors = [] if accelerations is None else flags.factors_of(accelerations)
     recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
     names = usual_strategies(encoding) if strategies is None else flags.names_of(strategies)
@@ -101,7 +100,7 @@ def compare(
         sources=named[: len(sources)],
         recipe=recipe,
         strategies=names,
-        lines=counts,
+        lines=sorted(set(counts)),
         train=named[len(sources) :],
         seeds=seeds,
         accelerations=factors,
@@ -111,14 +110,6 @@ def compare(
         ended = finished_comparison(request, run)
         ended = ended or report_comparison(run, compare_strategies(request, run))
     return to.ended("", ended)
-
-
-def _counts(text: str) -> list[int]:
-    numbers = [whole_number(part.strip(" ")) for part in text.split(",")]
-    counts = sorted({number for number in numbers if number is not None})
-    if None in numbers or counts[0] < 1:
-        raise UsageError(f"{text!r} are no numbers of lines, samples or shots: give positive whole numbers, as 32,48")
-    return counts
 
 
 @verb
@@ -146,8 +137,8 @@ def protocol(
         option(
             "--strategy",
             metavar="NAME",
-            help=f"One of: <strategies: protocol>; {flags.FILES}. [default: residual-greedy, or the recipe's where it "
-            "names another than calibrated]",
+            help=f"One of: {', '.join(TRAINING_RULES)}, {flags.names_in_help('lines', [*TRAINING_RULES, *ORACLES])}; "
+            f"{flags.FILES}. [default: residual-greedy, or the recipe's where it names another than calibrated]",
         ),
     ] = None,
     slices: flags.Slices = "middle",
@@ -159,7 +150,7 @@ def protocol(
         Recipe,
         flags.Override(
             f"design.start {_SETTINGS} {flags.COMPANION}",
-            {"encoding": "Of these, protocol takes lines and plane. Strategies for a plane: <strategies: plane>."},
+            {"encoding": f"protocol takes lines and plane. Strategies for a plane: {flags.names_in_help('plane')}."},
         ),
     ],
 ) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
 import sys
@@ -42,12 +43,12 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
     0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or out of reach, 130 interrupted, 1 anything else.
     An error that is about an option given on the command line is wrong usage.
     """
-    command = Command.of(function)
+    command = Command(function)
 
     def run(**values: Any) -> None:
         try:
             with naming_options():
-                code = function(**command.arguments(values))
+                code = command(values)
         except UsageError as error:
             code = _report(error, WRONG_USAGE)
         except InputError as error:
@@ -61,7 +62,7 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
         raise typer.Exit(code)
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
-    run.__signature__ = command.signature  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(list(command.flags.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {name: flag.annotation for name, flag in command.flags.items()}
     return run
 
