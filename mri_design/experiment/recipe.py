@@ -70,76 +70,53 @@ EVERY = "all"
 """Stands for all numbers of a counter."""
 
 
-def _counter(name: str) -> Any:
-    about = f"Number of the {name} to read, by the file's own numbers; with 'all' recon makes images of every one."
-    return _number(about)
-
-
-def _number(about: str) -> Any:
-    return setting(
-        about,
-        None,
-        least=0,
-        most=65535,
-        unset="the first there is",
-        metavar="N",
-        panel=_SERIES,
-        expert=True,
-    )
+_OF_SEVERAL = {"unset": "the first there is", "metavar": "N", "panel": _SERIES, "expert": True}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockRecipe(Settings):
-    """One sparsity block; rates are per unit of the image's 99.5th percentile, so that one recipe fits all scans."""
+    """One sparsity block; rates are per unit of the image's 99.5th percentile, so that one recipe fits all scans.
 
-    kind: str = setting(
-        "Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal; non-local, "
-        "differences to the pixels in the middle of the most similar patches (images only, not designs); companion, "
-        "differences to those whose surroundings are alike in another image of the object (only where one is given); "
-        "or repeat, differences of neighbouring pixels beyond those of a repeat of the scan.",
-        names=lambda: tuple(BLOCKS),
-    )
-    scale: float = setting(
-        "Rate of the sites: larger is sparser. Of a non-local or companion block per unit of the difference that the "
-        "similarity of the patches makes expect.",
-        above=0,
-    )
-    site: str = setting(
-        "Distribution of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.",
-        "laplace",
-        names=lambda: tuple(SITES),
-        expert=True,
-    )
-    isotropic: bool = setting(
-        "One site for all differences of a pixel together, in both directions or to its neighbours.",
-        False,
-        expert=True,
-    )
-    wavelet: str = setting("Wavelets: a name of PyWavelets.", "db4", expert=True)
-    levels: int = setting("Wavelets: levels of the decomposition.", 3, least=1, expert=True)
-    tau_limit: float | None = setting(
-        "Largest rate, per standard deviation of the noise.", None, above=0, unset="no limit", expert=True
-    )
-    tau_limit_with_non_local: float | None = setting(
-        "The limit in models with a non-local block, which removes noise too.",
-        None,
-        above=0,
-        unset="`tau_limit`",
-        expert=True,
-    )
-    tau_limit_bright: float | None = setting(
-        "Pixels: the limit of bright ones, which it pulls towards zero, in posterior means with a non-local block "
-        "where several coils determine the image.",
-        None,
-        above=0,
-        unset="`tau_limit`",
-        expert=True,
-    )
-    reweighted: bool = setting(
-        "Pixels: bright ones have the limit `tau_limit_bright` whatever determines the image, of one coil too.",
-        False,
-        expert=True,
-    )
+    Parameters
+    ----------
+    kind : str
+        Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal;
+        non-local, differences to the pixels in the middle of the most similar patches (images only, not
+        designs); companion, differences to those whose surroundings are alike in another image of the object
+        (only where one is given); or repeat, differences of neighbouring pixels beyond those of a repeat of the
+        scan.
+    scale : float
+        Rate of the sites: larger is sparser. Of a non-local or companion block per unit of the difference that
+        the similarity of the patches makes expect.
+    site : str
+        Distribution of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.
+    isotropic : bool
+        One site for all differences of a pixel together, in both directions or to its neighbours.
+    wavelet : str
+        Wavelets: a name of PyWavelets.
+    levels : int
+        Wavelets: levels of the decomposition.
+    tau_limit : float, optional
+        Largest rate, per standard deviation of the noise.
+    tau_limit_with_non_local : float, optional
+        The limit in models with a non-local block, which removes noise too.
+    tau_limit_bright : float, optional
+        Pixels: the limit of bright ones, which it pulls towards zero, in posterior means with a non-local block
+        where several coils determine the image.
+    reweighted : bool
+        Pixels: bright ones have the limit `tau_limit_bright` whatever determines the image, of one coil too.
+    """
+
+    kind: str = setting(names=lambda: tuple(BLOCKS))
+    scale: float = setting(above=0)
+    site: str = setting("laplace", names=lambda: tuple(SITES), expert=True)
+    isotropic: bool = setting(False, expert=True)
+    wavelet: str = setting("db4", expert=True)
+    levels: int = setting(3, least=1, expert=True)
+    tau_limit: float | None = setting(None, above=0, unset="no limit", expert=True)
+    tau_limit_with_non_local: float | None = setting(None, above=0, unset="`tau_limit`", expert=True)
+    tau_limit_bright: float | None = setting(None, above=0, unset="`tau_limit`", expert=True)
+    reweighted: bool = setting(False, expert=True)
 
     def made(self) -> SparsityBlock | SiteBlock:
         """The block as models take it."""
@@ -189,23 +166,22 @@ class OwnBlock(BlockRecipe):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRecipe(Settings):
-    """Model of the image's phase."""
+    """Model of the image's phase.
 
-    model: Literal["modulus", "aware", "held-back", "held-back-anywhere"] = setting(
-        "modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be "
-        "smaller; phi is estimated from the image at low resolution, so this does harm where phi is not smooth or "
-        "coil maps are missing. held-back: lines are designed under moduli, and an image takes aware where that "
-        "predicts lines which are held back clearly better, or where one side of k-space is missing; "
-        "held-back-anywhere: images of planes and along trajectories do so, too.",
-        "held-back",
-    )
-    imaginary_ratios: tuple[float, ...] = setting(
-        "How much smaller the imaginary part is; each entry is a candidate of held-back, aware takes the first.",
-        (1.5,),
-        above=0,
-        members=(1, 8),
-        expert=True,
-    )
+    Parameters
+    ----------
+    model : {"modulus", "aware", "held-back", "held-back-anywhere"}
+        modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be smaller;
+        phi is estimated from the image at low resolution, so this does harm where phi is not smooth or coil
+        maps are missing. held-back: lines are designed under moduli, and an image takes aware where that
+        predicts lines which are held back clearly better, or where one side of k-space is missing;
+        held-back-anywhere: images of planes and along trajectories do so, too.
+    imaginary_ratios : tuple of float
+        How much smaller the imaginary part is; each entry is a candidate of held-back, aware takes the first.
+    """
+
+    model: Literal["modulus", "aware", "held-back", "held-back-anywhere"] = setting("held-back")
+    imaginary_ratios: tuple[float, ...] = setting((1.5,), above=0, members=(1, 8), expert=True)
 
     def chosen_by_what_is_held_back(self, encoding: str) -> bool:
         """True where the measured lines (samples, readouts) themselves choose the model of their image."""
@@ -220,37 +196,45 @@ class PhaseRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class InputRecipe(Settings):
-    """Reading raw data."""
+    """Reading raw data.
 
-    duplicates: Literal["refuse", "average", "first", "last"] = setting(
-        "What becomes of a line or shot that raw data hold several times.", "refuse", panel=_SERIES, expert=True
-    )
-    encoding: int | None = _number("Number of the encoding space to read, of MRD files with several.")
-    contrast: int | Literal["all"] | None = _counter("contrast")
-    phase: int | Literal["all"] | None = _counter("phase")
-    repetition: int | Literal["all"] | None = _counter("repetition")
-    set: int | Literal["all"] | None = _counter("set")
-    matrix: tuple[int, int] | None = setting(
-        "Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file says.",
-        None,
-        least=4,
-        members=(2, 2),
-        metavar="N[,N]",
-        expert=True,
-    )
+    Parameters
+    ----------
+    duplicates : {"refuse", "average", "first", "last"}
+        What becomes of a line or shot that raw data hold several times.
+    encoding : int, optional
+        Number of the encoding space to read, of MRD files with several.
+    contrast : int or "all", optional
+        Number of the contrast to read, by the file's own numbers; with 'all' recon makes images of every one.
+    phase : int or "all", optional
+        Number of the phase to read, by the file's own numbers; with 'all' recon makes images of every one.
+    repetition : int or "all", optional
+        Number of the repetition to read, by the file's own numbers; with 'all' recon makes images of every one.
+    set : int or "all", optional
+        Number of the set to read, by the file's own numbers; with 'all' recon makes images of every one.
+    matrix : (int, int), optional
+        Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file
+        says.
+    dims : tuple of str, optional
+        Names of the axes of an array (NumPy, BART, HDF5; MATLAB's in its own order): coil, slice, ky, kx, of
+        volumes kz; repetition, frame, contrast, echo; real/imag of pairs of real numbers, coil*real/imag of
+        pairs of coils.
+    centre : (int, int), optional
+        Line and sample of the centre of k-space in the file, counted from 0; of a plane the two phase encodes.
+    """
+
+    duplicates: Literal["refuse", "average", "first", "last"] = setting("refuse", panel=_SERIES, expert=True)
+    encoding: int | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
+    contrast: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
+    phase: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
+    repetition: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
+    set: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
+    matrix: tuple[int, int] | None = setting(None, least=4, members=(2, 2), metavar="N[,N]", expert=True)
     dims: tuple[str, ...] | None = setting(
-        "Names of the axes of an array (NumPy, BART, HDF5; MATLAB's in its own order): coil, slice, ky, kx, of volumes "
-        "kz; repetition, frame, contrast, echo; real/imag of pairs of real numbers, coil*real/imag of pairs of coils.",
-        None,
-        unset="what the file says or shows",
-        members=(2, 8),
-        metavar="coil,ky,kx",
-        panel=_SERIES,
-        expert=True,
+        None, unset="what the file says or shows", members=(2, 8), metavar="coil,ky,kx", panel=_SERIES, expert=True
     )
 
     centre: tuple[int, int] | None = setting(
-        "Line and sample of the centre of k-space in the file, counted from 0; of a plane the two phase encodes.",
         None,
         unset="what the file says or the samples show",
         least=0,
@@ -313,18 +297,19 @@ class InputRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseRecipe(Settings):
-    """Noise of k-space."""
+    """Noise of k-space.
 
-    variance: float | None = setting(
-        "Variance per real component, in units of k-space squared.", None, above=0, unset="estimated from the data"
-    )
-    samples: str | None = setting(
-        "File of samples that the scan's coils measured without excitation: an array (coil, sample) in units of the "
-        "scan and at its bandwidth (.npy, .npz, .cfl), or raw data with noise readouts.",
-        None,
-        metavar="FILE",
-        expert=True,
-    )
+    Parameters
+    ----------
+    variance : float, optional
+        Variance per real component, in units of k-space squared.
+    samples : str, optional
+        File of samples that the scan's coils measured without excitation: an array (coil, sample) in units of
+        the scan and at its bandwidth (.npy, .npz, .cfl), or raw data with noise readouts.
+    """
+
+    variance: float | None = setting(None, above=0, unset="estimated from the data")
+    samples: str | None = setting(None, metavar="FILE", expert=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -344,29 +329,24 @@ USUAL_CALIBRATION = 24
 
 @dataclass(frozen=True, kw_only=True)
 class CoilRecipe(Settings):
-    """Coil maps that are estimated, where none are given."""
+    """Coil maps that are estimated, where none are given.
 
-    maps: Literal["auto", "espirit", "nlinv"] = setting(
-        "espirit: from gapless centre lines (ACS), 8 at least; nlinv: together with the image, from all lines measured "
-        "near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from fewer.",
-        "auto",
-        expert=True,
-    )
-    calibration_lines: int | None = setting(
-        "Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.",
-        None,
-        least=8,
-        unset="24; a design begins with 4",
-        expert=True,
-    )
+    Parameters
+    ----------
+    maps : {"auto", "espirit", "nlinv"}
+        espirit: from gapless centre lines (ACS), 8 at least; nlinv: together with the image, from all lines
+        measured near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from
+        fewer.
+    calibration_lines : int, optional
+        Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.
+    compress_coils : int, optional
+        Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.
+    """
 
-    compress_coils: int | None = setting(
-        "Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.",
-        None,
-        least=1,
-        unset="all coils as they are",
-        expert=True,
-    )
+    maps: Literal["auto", "espirit", "nlinv"] = setting("auto", expert=True)
+    calibration_lines: int | None = setting(None, least=8, unset="24; a design begins with 4", expert=True)
+
+    compress_coils: int | None = setting(None, least=1, unset="all coils as they are", expert=True)
 
     @property
     def most_lines(self) -> int:
@@ -376,18 +356,23 @@ class CoilRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class CompanionRecipe(Settings):
-    """Other images of the same object in the prior, where they are given."""
+    """Other images of the same object in the prior, where they are given.
 
-    companion_strength: Literal["careful", "moderate", "strong"] = setting(
-        "careful: lesions that the other images do not show keep nearly all of their contrast; moderate, strong: "
-        "less error, but such lesions lose some of it, the more the fewer readouts are measured; both know repeats "
-        "of a scan.",
-        "careful",
-    )
-    trust_companion: bool = setting(
-        "The other images are taken, whatever the readouts that are held back say of them.", False
-    )
-    register_companion: bool = setting("The other images are turned and shifted to fit the scan.", True, expert=True)
+    Parameters
+    ----------
+    companion_strength : {"careful", "moderate", "strong"}
+        careful: lesions that the other images do not show keep nearly all of their contrast; moderate, strong:
+        less error, but such lesions lose some of it, the more the fewer readouts are measured; both know
+        repeats of a scan.
+    trust_companion : bool
+        The other images are taken, whatever the readouts that are held back say of them.
+    register_companion : bool
+        The other images are turned and shifted to fit the scan.
+    """
+
+    companion_strength: Literal["careful", "moderate", "strong"] = setting("careful")
+    trust_companion: bool = setting(False)
+    register_companion: bool = setting(True, expert=True)
 
 
 VARIANCES = {
@@ -407,44 +392,48 @@ SOLVERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceRecipe(Settings):
-    """The double loop."""
+    """The double loop.
+
+    Parameters
+    ----------
+    variances : {"control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"}
+        control-variate: posterior samples, most of whose scatter a circulant problem explains (with several
+        coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in
+        TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.
+    samples : int
+        Posterior samples of control-variate and perturb-and-solve.
+    solver_tolerance : float
+        Of each sample's linear solve: residual relative to what the circulant problem leaves over (its square
+        without one); with perturb-and-solve relative to the whole.
+    lanczos_steps : int
+        Of lanczos, which keeps as many images in memory.
+    loops : int
+        Outer loops at most, for a reconstruction.
+    tolerance : float
+        Mean relative change of the variances in the last outer loop.
+    inner_tolerance : float
+        Excess of the objective per real unknown at which the inner problem and MAP stop.
+    inner_iterations : int
+        Iterations at most, in each inner problem and stage of MAP.
+    solver : {"automatic", "irls", "lbfgs", "admm"}
+        Of the inner problem and MAP; irls is the papers'.
+    memory : float
+        MiB of a process: posterior samples are made some at a time where all of them would take more; results
+        are the same to rounding, large images take longer.
+    """
 
     variances: Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"] = setting(
-        "control-variate: posterior samples, most of whose scatter a circulant problem explains (with several "
-        "coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in "
-        "TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.",
-        "control-variate",
-        expert=True,
+        "control-variate", expert=True
     )
-    samples: int = setting("Posterior samples of control-variate and perturb-and-solve.", 8, least=2)
-    solver_tolerance: float = setting(
-        "Of each sample's linear solve: residual relative to what the circulant problem leaves over (its "
-        "square without one); with perturb-and-solve relative to the whole.",
-        0.03,
-        above=0,
-        expert=True,
-    )
-    lanczos_steps: int = setting("Of lanczos, which keeps as many images in memory.", 100, least=1, expert=True)
-    loops: int = setting("Outer loops at most, for a reconstruction.", 12, least=1, expert=True)
-    tolerance: float = setting(
-        "Mean relative change of the variances in the last outer loop.", 0.03, above=0, expert=True
-    )
-    inner_tolerance: float = setting(
-        "Excess of the objective per real unknown at which the inner problem and MAP stop.", 1e-4, above=0, expert=True
-    )
-    inner_iterations: int = setting(
-        "Iterations at most, in each inner problem and stage of MAP.", 1000, least=1, expert=True
-    )
-    solver: Literal["automatic", "irls", "lbfgs", "admm"] = setting(
-        "Of the inner problem and MAP; irls is the papers'.", "automatic", expert=True
-    )
-    memory: float = setting(
-        "MiB of a process: posterior samples are made some at a time where all of them would take more; "
-        "results are the same to rounding, large images take longer.",
-        1024.0,
-        above=0,
-        expert=True,
-    )
+    samples: int = setting(8, least=2)
+    solver_tolerance: float = setting(0.03, above=0, expert=True)
+    lanczos_steps: int = setting(100, least=1, expert=True)
+    loops: int = setting(12, least=1, expert=True)
+    tolerance: float = setting(0.03, above=0, expert=True)
+    inner_tolerance: float = setting(1e-4, above=0, expert=True)
+    inner_iterations: int = setting(1000, least=1, expert=True)
+    solver: Literal["automatic", "irls", "lbfgs", "admm"] = setting("automatic", expert=True)
+    memory: float = setting(1024.0, above=0, expert=True)
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
         """The double loop with these settings, without `Variances.bias`, which costs products and is shown nowhere.
@@ -471,55 +460,47 @@ class InferenceRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignRecipe(Settings):
-    """The sequential design: who decides, lines per inference, order of measurement, and when it is enough."""
+    """The sequential design: who decides, lines per inference, order of measurement, and when it is enough.
 
-    strategy: str = setting(
-        "What decides; `mri-design design --help` names them.", "calibrated", check=_check_strategy, metavar="NAME"
-    )
-    start: int | None = setting("Centre lines to begin with.", None, least=1, unset="the strategy's")
-    block: int | None = setting(
-        "Choose K lines after each inference: echo trains of K; or K samples of a plane.",
-        None,
-        least=1,
-        unset="1; of a plane a 200th of it",
-        metavar="K",
-        panel=_ORDER,
-    )
+    Parameters
+    ----------
+    strategy : str
+        What decides; `mri-design design --help` names them.
+    start : int, optional
+        Centre lines to begin with.
+    block : int, optional
+        Choose K lines after each inference: echo trains of K; or K samples of a plane.
+    order : {"as-chosen", "ascending", "centre-out", "interleaved"}
+        In which the chosen lines are measured: as-chosen, ascending, centre-out (each train), or interleaved
+        (each train covers k-space, an echo measures one band).
+    train : int, optional
+        Echoes of a train.
+    effective_echo : int, optional
+        Order interleaved: the echo that measures DC.
+    until_error : float, optional
+        End as soon as the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the
+        most. The design makes the image now and then on its way, and goes by its error bars.
+    until_gain : float, optional
+        End as soon as no remaining line is expected to give G nats of information about the image (sum over
+        slices); --lines is the most.
+    encoding : str
+        What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; radial,
+        spokes; or spiral, arms.
+    """
+
+    strategy: str = setting("calibrated", check=_check_strategy, metavar="NAME")
+    start: int | None = setting(None, least=1, unset="the strategy's")
+    block: int | None = setting(None, least=1, unset="1; of a plane a 200th of it", metavar="K", panel=_ORDER)
     order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = setting(
-        "In which the chosen lines are measured: as-chosen, ascending, centre-out (each train), or interleaved "
-        "(each train covers k-space, an echo measures one band).",
-        "as-chosen",
-        metavar="NAME",
-        panel=_ORDER,
+        "as-chosen", metavar="NAME", panel=_ORDER
     )
-    train: int | None = setting("Echoes of a train.", None, least=1, unset="as many as `block`", expert=True)
-    effective_echo: int | None = setting("Order interleaved: the echo that measures DC.", None, least=1, expert=True)
+    train: int | None = setting(None, least=1, unset="as many as `block`", expert=True)
+    effective_echo: int | None = setting(None, least=1, expert=True)
     until_error: float | None = setting(
-        "End as soon as the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is "
-        "the most. The design makes the image now and then on its way, and goes by its error bars.",
-        None,
-        above=0,
-        below=1,
-        metavar="E",
-        panel=_ENOUGH,
-        cure="Five per cent are 0.05.",
+        None, above=0, below=1, metavar="E", panel=_ENOUGH, cure="Five per cent are 0.05."
     )
-    until_gain: float | None = setting(
-        "End as soon as no remaining line is expected to give G nats of information about the image (sum over "
-        "slices); --lines is the most.",
-        None,
-        above=0,
-        metavar="G",
-        panel=_ENOUGH,
-    )
-    encoding: str = setting(
-        "What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; "
-        "radial, spokes; or spiral, arms.",
-        "lines",
-        names=designed_kinds,
-        metavar="NAME",
-        panel=_PLANE,
-    )
+    until_gain: float | None = setting(None, above=0, metavar="G", panel=_ENOUGH)
+    encoding: str = setting("lines", names=designed_kinds, metavar="NAME", panel=_PLANE)
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, str):
@@ -544,72 +525,61 @@ class ShotRecipe(Settings):
     """Spokes and arms of spirals to choose from, and what gradients can do.
 
     Spirals are played as fast as amplitude, slew rate and raster allow over the field of view.
+
+    Parameters
+    ----------
+    angles : int, optional
+        Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose to
+        as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %.
+    density : float
+        Spirals: exponent of the radius; above 1 turns are closer at the centre.
+    field_of_view : float
+        Spirals: metres.
+    amplitude : float
+        Spirals: largest gradient, T/m.
+    slew : float
+        Spirals: largest slew rate, T/m/s.
+    raster : float
+        Spirals: time between two values of a waveform, s.
     """
 
-    angles: int | None = setting(
-        "Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose "
-        "to as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %.",
-        None,
-        least=1,
-        unset="four per shot",
-        metavar="N",
-        panel=_SHOTS,
-        expert=True,
-    )
-    density: float = setting(
-        "Spirals: exponent of the radius; above 1 turns are closer at the centre.", 1.0, above=0, expert=True
-    )
-    field_of_view: float = setting("Spirals: metres.", 0.24, above=0, most=1, expert=True)
-    amplitude: float = setting("Spirals: largest gradient, T/m.", 0.04, above=0, expert=True)
-    slew: float = setting("Spirals: largest slew rate, T/m/s.", 150.0, above=0, expert=True)
-    raster: float = setting("Spirals: time between two values of a waveform, s.", 10e-6, above=0, expert=True)
+    angles: int | None = setting(None, least=1, unset="four per shot", metavar="N", panel=_SHOTS, expert=True)
+    density: float = setting(1.0, above=0, expert=True)
+    field_of_view: float = setting(0.24, above=0, most=1, expert=True)
+    amplitude: float = setting(0.04, above=0, expert=True)
+    slew: float = setting(150.0, above=0, expert=True)
+    raster: float = setting(10e-6, above=0, expert=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintRecipe(Settings):
-    """Constraints that a sequence puts on the lines, or on the samples of a plane."""
+    """Constraints that a sequence puts on the lines, or on the samples of a plane.
 
-    forbid: str | None = setting(
-        "Lines that must not be measured, numbered from 0.",
-        None,
-        check=line_numbers,
-        metavar="0-9,250",
-        panel=_CONSTRAINTS,
-    )
-    require: str | None = setting(
-        "Lines that must be; they are measured at the start.",
-        None,
-        check=line_numbers,
-        metavar="16,48",
-        panel=_CONSTRAINTS,
-    )
-    centre: int | None = setting("So many lines nearest to DC must be measured, too.", None, least=1, expert=True)
-    partial_fourier: float | None = setting(
-        "Keep this fraction of the grid, 0.5 to 1, with all lines of positive ky.",
-        None,
-        least=0.5,
-        most=1,
-        metavar="P",
-        panel=_CONSTRAINTS,
-    )
-    max_jump: int | None = setting(
-        "Largest distance between consecutive lines. The target always stays within reach.",
-        None,
-        least=1,
-        metavar="J",
-        panel=_CONSTRAINTS,
-    )
-    shutter: bool = setting(
-        "Leave out the corners of the plane, outside of the ellipse that touches its edges.", False, panel=_PLANE
-    )
-    calibration: int | None = setting(
-        "Side of the square around the centre of the plane that is always measured.",
-        None,
-        least=1,
-        unset="none",
-        metavar="N",
-        panel=_PLANE,
-    )
+    Parameters
+    ----------
+    forbid : str, optional
+        Lines that must not be measured, numbered from 0.
+    require : str, optional
+        Lines that must be; they are measured at the start.
+    centre : int, optional
+        So many lines nearest to DC must be measured, too.
+    partial_fourier : float, optional
+        Keep this fraction of the grid, 0.5 to 1, with all lines of positive ky.
+    max_jump : int, optional
+        Largest distance between consecutive lines. The target always stays within reach.
+    shutter : bool
+        Leave out the corners of the plane, outside of the ellipse that touches its edges.
+    calibration : int, optional
+        Side of the square around the centre of the plane that is always measured.
+    """
+
+    forbid: str | None = setting(None, check=line_numbers, metavar="0-9,250", panel=_CONSTRAINTS)
+    require: str | None = setting(None, check=line_numbers, metavar="16,48", panel=_CONSTRAINTS)
+    centre: int | None = setting(None, least=1, expert=True)
+    partial_fourier: float | None = setting(None, least=0.5, most=1, metavar="P", panel=_CONSTRAINTS)
+    max_jump: int | None = setting(None, least=1, metavar="J", panel=_CONSTRAINTS)
+    shutter: bool = setting(False, panel=_PLANE)
+    calibration: int | None = setting(None, least=1, unset="none", metavar="N", panel=_PLANE)
 
     def rules(self, encoding: Readouts | None = None) -> Constraints:
         """The constraints of a plane, of shots, or by default of lines, as the design takes them.
@@ -656,61 +626,64 @@ class ConstraintRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionRecipe(Settings):
-    """Point estimates and error bars."""
+    """Point estimates and error bars.
+
+    Parameters
+    ----------
+    method : {"mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"}
+        How the image is made.
+    weight : float
+        Of l1-wavelet and total-variation: the penalty, relative to the brightest pixel of the zero-filled
+        image.
+    damping : float
+        Of least-squares: Tikhonov's weight, in units of X^H X; keeps images stable where coils determine
+        little.
+    std_samples : int
+        Posterior samples for the error bars, where no control variate tells them.
+    band_factors : bool
+        Mean of one coil: bands of k-space that are too small or too large are corrected by what random heads
+        taught, as far as lines held back agree.
+    noise_map : bool
+        Mean and least squares: what the noise of the samples does to every pixel, and the g-factor of the
+        coils.
+    draws : int
+        Mean: so many draws of the image beside it, for errors of means of regions (mri-design measure).
+    """
 
     method: Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"] = setting(
-        "How the image is made.", "mean", metavar="NAME"
+        "mean", metavar="NAME"
     )
-    weight: float = setting(
-        "Of l1-wavelet and total-variation: the penalty, relative to the brightest pixel of the zero-filled image.",
-        0.003,
-        above=0,
-        expert=True,
-    )
-    damping: float = setting(
-        "Of least-squares: Tikhonov's weight, in units of X^H X; keeps images stable where coils determine little.",
-        0.001,
-        above=0,
-        expert=True,
-    )
-    std_samples: int = setting(
-        "Posterior samples for the error bars, where no control variate tells them.", 48, least=2, expert=True
-    )
-    band_factors: bool = setting(
-        "Mean of one coil: bands of k-space that are too small or too large are corrected by what random "
-        "heads taught, as far as lines held back agree.",
-        True,
-        expert=True,
-    )
+    weight: float = setting(0.003, above=0, expert=True)
+    damping: float = setting(0.001, above=0, expert=True)
+    std_samples: int = setting(48, least=2, expert=True)
+    band_factors: bool = setting(True, expert=True)
 
-    noise_map: bool = setting(
-        "Mean and least squares: what the noise of the samples does to every pixel, and the g-factor of the coils.",
-        False,
-    )
-    draws: int = setting(
-        "Mean: so many draws of the image beside it, for errors of means of regions (mri-design measure).",
-        0,
-        least=0,
-        most=64,
-    )
+    noise_map: bool = setting(False)
+    draws: int = setting(0, least=0, most=64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRecipe(Settings):
-    """Simulation of k-space from images that come without."""
+    """Simulation of k-space from images that come without.
 
-    matrix: int | None = setting("Lines and readout samples.", 256, least=16, most=2048, unset="the image's")
-    noise: float = setting(
-        "Standard deviation per real component, relative to the 99.5th percentile of the image.",
-        0.007,
-        above=0,
-        below=1,
-        expert=True,
-    )
+    Parameters
+    ----------
+    matrix : int, optional
+        Lines and readout samples.
+    noise : float
+        Standard deviation per real component, relative to the 99.5th percentile of the image.
+    phase : {"own", "smooth", "rough", "none"}, optional
+        Phase.
+    coils : int
+        Simulated receive coils.
+    """
+
+    matrix: int | None = setting(256, least=16, most=2048, unset="the image's")
+    noise: float = setting(0.007, above=0, below=1, expert=True)
     phase: Literal["own", "smooth", "rough", "none"] | None = setting(
-        "Phase.", None, unset="the image's own, else smooth", expert=True
+        None, unset="the image's own, else smooth", expert=True
     )
-    coils: int = setting("Simulated receive coils.", 1, least=1, most=64, expert=True)
+    coils: int = setting(1, least=1, most=64, expert=True)
 
 
 @briefly
@@ -719,6 +692,11 @@ class Recipe(Settings):
     """All settings of an experiment; every field has a default.
 
     `Recipe.of` makes one of plain values, as a TOML file has them; `replacing` changes settings of a section.
+
+    Parameters
+    ----------
+    fft : {"scipy", "pyfftw"}
+        pyfftw is faster for some sizes, but its last bits vary between processes.
     """
 
     prior: tuple[BlockRecipe, ...] = (
@@ -737,9 +715,7 @@ class Recipe(Settings):
     constraints: ConstraintRecipe = ConstraintRecipe()
     reconstruction: ReconstructionRecipe = ReconstructionRecipe()
     simulation: SimulationRecipe = SimulationRecipe()
-    fft: Literal["scipy", "pyfftw"] = setting(
-        "pyfftw is faster for some sizes, but its last bits vary between processes.", "scipy", expert=True
-    )
+    fft: Literal["scipy", "pyfftw"] = setting("scipy", expert=True)
 
     def blocks(self) -> tuple[SparsityBlock | SiteBlock, ...]:
         """The prior as the model takes it.

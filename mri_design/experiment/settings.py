@@ -1,15 +1,17 @@
 """Settings that are declared once, for recipes, flags and the pages that list them.
 
-A section of a recipe is a frozen dataclass whose fields say what they are (`setting`). Recipes are
-checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the pages as well. Reading it
-imports nothing that takes time, because ``--help`` waits for it.
+A section of a recipe is a frozen dataclass whose fields say what they take (`setting`), and whose docstring says what
+they are for. Recipes are checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the
+pages as well. Reading it imports nothing that takes time, because ``--help`` waits for it.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -18,14 +20,12 @@ from mri_design.errors import InputError, described, did_you_mean
 from mri_design.registry import full_name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """Description of one setting.
 
     Parameters
     ----------
-    help : str
-        In a sentence or two, for recipe, pages and command line.
     least, above, most, below : float, optional
         Limits of a number: included, excluded.
     members : (int, int), optional
@@ -42,10 +42,10 @@ class Setting:
         Of the flag: what stands for the value, and the part of ``--help``.
     cure : str
         End of the message where the value is refused.
+    help : str
+        In a sentence or two, for recipe, pages and command line: its entry in the docstring of the section.
     """
 
-    help: str
-    _: KW_ONLY
     least: float | None = None
     above: float | None = None
     most: float | None = None
@@ -58,6 +58,7 @@ class Setting:
     metavar: str | None = None
     panel: str | None = None
     cure: str = ""
+    help: str = ""
 
     @property
     def limits(self) -> str:
@@ -84,9 +85,9 @@ class Setting:
         )
 
 
-def setting(help: str, default: Any = MISSING, **described: Any) -> Any:
-    """A field of a section: its help, its default, and the rest of its `Setting`."""
-    return field(default=default, metadata={"setting": Setting(help, **described)})
+def setting(default: Any = MISSING, **described: Any) -> Any:
+    """A field of a section: its default, and what its `Setting` says beside the help."""
+    return field(default=default, metadata={"setting": Setting(**described)})
 
 
 @dataclass(frozen=True)
@@ -240,8 +241,13 @@ class Settings:
     @cache
     def kinds(cls) -> dict[str, Kind]:
         """Kind of every setting, by name."""
-        hints, plain = get_type_hints(cls), Setting("")
-        return {one.name: Kind.of(hints[one.name], one.metadata.get("setting", plain)) for one in fields(cls)}  # type: ignore[arg-type]
+        hints, plain, found = get_type_hints(cls), Setting(), dict[str, Kind]()
+        entries = "".join(inspect.cleandoc(each.__doc__ or "") + "\n" for each in reversed(cls.__mro__))
+        helps = dict(re.findall(r"^(\w+) : .*\n((?: {4}.*\n)+)", entries, re.MULTILINE))
+        for one in fields(cls):  # type: ignore[arg-type]
+            described = replace(one.metadata.get("setting", plain), help=" ".join(helps.get(one.name, "").split()))
+            found[one.name] = Kind.of(hints[one.name], described)
+        return found
 
     def plain(self) -> dict[str, Any]:
         """Values as a manifest has them: tables as dictionaries, tuples as lists."""
