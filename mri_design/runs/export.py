@@ -29,7 +29,7 @@ from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.sequences.arms import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import LineOrder, Order, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings
 
@@ -353,30 +353,19 @@ def _counted(run: StoredRun, out: Path) -> str:
 def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
     from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
 
-    if run.counted == "samples":
-        return _mrd_of_plane(request, run.plane_order())
-    order = run.line_order()
-    shape = (len(run.mask), run.columns or len(run.mask))
-    known = sized(run.geometry, request.field_of_view, shape)
-    content = mrd_skeleton_bytes(order.trains, shape, known)
-    said = [f"{len(order.lines)} readouts with their labels, samples zero: {request.out}"]
-    if run.image is None:
-        said.append(f"The run does not know its readouts: they have {shape[1]} samples, as many as there are lines.")
-    return MadeFiles({request.out: content}, (*said, *what_is_unknown("The run", known)))
-
-
-def _mrd_of_plane(request: ExportRequest, order: PlaneOrder) -> MadeFiles:
-    from mri_design.scan.writing.mrd import mrd_plane_bytes  # here, because the import takes longer than the others
-
-    if request.field_of_view is not None:
+    plane, trains = run.counted == "samples", run.trains()
+    if plane and request.field_of_view is not None:
         raise UsageError("--fov: an MRD file of the samples of a plane has no sizes; leave it out")
-    columns = order.shape[0]
-    said = (
-        f"{len(order.samples)} readouts with their labels, samples zero: {request.out}",
-        f"The run does not know its readouts: they have {columns} samples, as many as the plane has rows, and sizes "
-        "of 1 mm, marked as not known.",
-    )
-    return MadeFiles({request.out: mrd_plane_bytes(order.samples, order.shape, columns)}, said)
+    shape = (len(run.mask), len(run.mask) if plane else run.columns or len(run.mask))
+    known = None if plane else sized(run.geometry, request.field_of_view, shape)
+    content = mrd_skeleton_bytes(trains, shape, known, run.mask.shape[1] if plane else 1)
+    said = [f"{np.count_nonzero(run.mask)} readouts with their labels, samples zero: {request.out}"]
+    unknown, samples = "The run does not know its readouts: they have", f"{shape[1]} samples, as many as"
+    if plane:
+        said.append(f"{unknown} {samples} the plane has rows, and sizes of 1 mm, marked as not known.")
+    elif run.image is None:
+        said.append(f"{unknown} {samples} there are lines.")
+    return MadeFiles({request.out: content}, (*said, *([] if plane else what_is_unknown("The run", known))))
 
 
 _Plan = tuple[Order, SequenceSettings, str, str]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,66 +15,62 @@ _MOST_LINES, _MOST_READOUTS = 65535, 65536
 _LARGEST_SIDE = 1024
 
 
-class Order(Protocol):
+class Order(ABC):
     """Readouts in the order of measurement, each after an excitation of its own, or several in an echo train."""
 
     @property
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Readouts of every echo train."""
-        ...
-
-    @property
+    @abstractmethod
     def count(self) -> int:
         """Number of readouts."""
-        ...
+
+    @property
+    @abstractmethod
+    def definitions(self) -> Mapping[str, object]:
+        """Further entries of the file's definitions, about the places of the readouts."""
+
+    @abstractmethod
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Where readouts of so many samples lie, (axis x, y, z; readout; sample), cycles for each field of view."""
+
+    @abstractmethod
+    def described(self, readout: int) -> str:
+        """A readout in words, for messages."""
+
+    @property
+    def train_lengths(self) -> Sequence[int]:
+        """Readouts of every echo train; by default each by itself."""
+        return (1,) * self.count
 
     @property
     def echoes(self) -> int:
         """Echoes of the longest train."""
-        ...
+        return max(self.train_lengths)
 
     @property
     def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """Values of each Pulseq label at every readout, by its name."""
-        ...
+        """Values of each Pulseq label at every readout; by default LIN is its place in the order of measurement."""
+        return {"LIN": tuple(range(self.count))}
 
     @property
     def matrix(self) -> tuple[int, int] | None:
         """Grid along y and z; None where there is none, and the image is a square of as many pixels as samples."""
-        ...
+        return None
 
     def centre(self, samples: int) -> int:
-        """Number of the sample at the centre of k-space, or nearest to it, in a readout of so many."""
-        ...
-
-    @property
-    def definitions(self) -> Mapping[str, object]:
-        """Further entries of the file's definitions, about the places of the readouts."""
-        ...
-
-    def places(self, samples: int) -> NDArray[np.float64]:
-        """Where readouts of so many samples lie, (axis x, y, z; readout; sample), cycles for each field of view."""
-        ...
-
-    def described(self, readout: int) -> str:
-        """A readout in words, for messages."""
-        ...
-
-
-def _along_readout(samples: int) -> NDArray[np.float64]:
-    return np.arange(samples, dtype=np.float64) - samples // 2
+        """Number of the sample at the centre of k-space, or nearest to it, in a readout of so many: the middle."""
+        return samples // 2
 
 
 def _straight(samples: int, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Readouts along x at offsets (readout, 2) along y and z, as `Order.places` gives them."""
     wanted = np.zeros((3, len(offsets), samples))
-    wanted[0] = _along_readout(samples)
+    wanted[0] = np.arange(samples) - samples // 2
     wanted[1:] = offsets.T[:, :, np.newaxis]
     return wanted
 
 
 @dataclass(frozen=True)
-class LineOrder:
+class LineOrder(Order):
     """Which lines are measured, in which order and echo trains.
 
     Parameters
@@ -119,9 +114,9 @@ class LineOrder:
         return tuple(line for train in self.trains for line in train)
 
     @property
-    def echoes(self) -> int:
-        """Echoes of the longest train."""
-        return max(map(len, self.trains))
+    def train_lengths(self) -> Sequence[int]:
+        """Lines of every echo train."""
+        return [len(train) for train in self.trains]
 
     @property
     def dc_echo(self) -> int:
@@ -154,10 +149,6 @@ class LineOrder:
         """Offset of every line from the zero frequency, (line, 2), cycles per field of view along ky; 0 along kz."""
         return np.array([(line - self.n_lines // 2, 0) for line in self.lines], dtype=np.float64)
 
-    def centre(self, samples: int) -> int:
-        """The middle."""
-        return samples // 2
-
     def places(self, samples: int) -> NDArray[np.float64]:
         """Readouts along x."""
         return _straight(samples, self.offsets)
@@ -167,41 +158,8 @@ class LineOrder:
         return f"line {self.lines[readout]}"
 
 
-class _OneByOne(ABC):
-    """An order without echo trains, every readout after an excitation of its own; along no grid unless it says so."""
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """Number of readouts."""
-
-    @property
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Every readout by itself."""
-        return tuple((number,) for number in range(self.count))
-
-    @property
-    def echoes(self) -> int:
-        """One echo: no trains."""
-        return 1
-
-    @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is a readout's place in the order of measurement."""
-        return {"LIN": tuple(range(self.count))}
-
-    @property
-    def matrix(self) -> tuple[int, int] | None:
-        """None: readouts lie on no grid, and the image is a square of as many pixels as there are samples."""
-        return None
-
-    def centre(self, samples: int) -> int:
-        """The middle."""
-        return samples // 2
-
-
 @dataclass(frozen=True)
-class PlaneOrder(_OneByOne):
+class PlaneOrder(Order):
     """Samples of a plane (ky, kz), each a readout along kx of a three-dimensional scan.
 
     Parameters
@@ -267,7 +225,7 @@ class PlaneOrder(_OneByOne):
 
 
 @dataclass(frozen=True)
-class SpokeOrder(_OneByOne):
+class SpokeOrder(Order):
     """Straight readouts through the centre of k-space.
 
     Parameters
@@ -333,7 +291,7 @@ class SpokeOrder(_OneByOne):
 
     def places(self, samples: int) -> NDArray[np.float64]:
         """Through the centre; cycles for each field of view of the readout, that of the image times oversampling."""
-        along, angles = _along_readout(samples), np.array(self.angles)[:, np.newaxis]
+        along, angles = np.arange(samples) - samples // 2, np.array(self.angles)[:, np.newaxis]
         return np.stack([along * np.cos(angles), along * np.sin(angles), np.zeros((self.count, samples))])
 
     def described(self, readout: int) -> str:
@@ -342,7 +300,7 @@ class SpokeOrder(_OneByOne):
 
 
 @dataclass(frozen=True, eq=False)
-class SpiralOrder(_OneByOne):
+class SpiralOrder(Order):
     """Arms that leave the centre of k-space, as those of spirals.
 
     Parameters

@@ -251,7 +251,7 @@ def _wanted_pulses(order: Order, settings: SequenceSettings) -> Iterator[tuple[s
         for number in range(settings.dummies + order.count):
             yield "excitation", settings.flip_angle, _spoiling_phase(number, settings)
         return
-    for _ in range(settings.dummies + len(order.trains)):
+    for _ in range(settings.dummies + len(order.train_lengths)):
         yield "excitation", 90.0, math.pi / 2
         for _ in range(order.echoes):
             yield "refocusing", settings.flip_angle, 0.0
@@ -322,7 +322,7 @@ def _check_times(
         if abs(second - first - settings.repetition_time) > _TIME_TOLERANCE:
             took = f"{second - first:.6g} s between excitations, where {settings.repetition_time:g} were designed"
             raise SequenceError(took, next((n for n, at in zip(readouts, centres, strict=True) if at > first), None))
-    lengths = [len(train) for train in order.trains] if settings.kind == "tse" else [1] * order.count
+    lengths = order.train_lengths if settings.kind == "tse" else [1] * order.count
     places = [(train, echo) for train, length in enumerate(lengths) for echo in range(1, length + 1)]
     for number, at, (train, echo) in zip(readouts, centres, places, strict=True):
         took = at - excitations[settings.dummies + train]

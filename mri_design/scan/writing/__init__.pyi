@@ -6,6 +6,5 @@ from .images import dicom_bytes as dicom_bytes
 from .images import nifti_bytes as nifti_bytes
 from .images import pair_files as pair_files
 from .images import stacked_slices as stacked_slices
-from .mrd import mrd_plane_bytes as mrd_plane_bytes
 from .mrd import mrd_scan_bytes as mrd_scan_bytes
 from .mrd import mrd_skeleton_bytes as mrd_skeleton_bytes

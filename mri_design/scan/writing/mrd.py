@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import h5py
 import numpy as np
 from ismrmrd.hdf5 import acquisition_dtype, acquisition_header_dtype
+from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
@@ -26,34 +29,7 @@ _NOISE, _NOISE_SAMPLES = 19, 8
 _GROUP = "dataset"
 _MOST = 65535  # the labels have 16 bits
 _MASK_BITS, _MOST_COILS = 64, 1024
-_HEADER = """<?xml version="1.0" encoding="UTF-8"?>
-<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
- <experimentalConditions><H1resonanceFrequency_Hz>0</H1resonanceFrequency_Hz></experimentalConditions>
- <encoding>
-  <encodedSpace>{space}</encodedSpace>
-  <reconSpace>{space}</reconSpace>
-  <encodingLimits>
-   <kspace_encoding_step_0>{along_x}</kspace_encoding_step_0>
-   <kspace_encoding_step_1>{along_y}</kspace_encoding_step_1>{along_z}
-   <slice>{slices}</slice>
-   <segment>{shots}</segment>
-  </encodingLimits>
-  <trajectory>cartesian</trajectory>
-  <echoTrainLength>{echoes}</echoTrainLength>
- </encoding>
- <userParameters>
-  <userParameterLong><name>{sign}</name><value>-1</value></userParameterLong>{unknown}
- </userParameters>
-</ismrmrdHeader>
-"""
-_SPACE = (
-    "<matrixSize><x>{}</x><y>{}</y><z>{}</z></matrixSize>"
-    "<fieldOfView_mm><x>{:.9g}</x><y>{:.9g}</y><z>{:.9g}</z></fieldOfView_mm>"
-)
-_UNKNOWN = "\n  <userParameterString><name>{}</name><value>{}</value></userParameterString>"
 _NOWHERE = SliceGeometry((1.0, 1.0), None)
-_ALONG_Z = "\n   <kspace_encoding_step_2>{}</kspace_encoding_step_2>"
-_LIMIT = "<minimum>0</minimum><maximum>{}</maximum><center>{}</center>"
 
 
 @dataclass(frozen=True)
@@ -109,17 +85,16 @@ class MrdLayout:
             UNKNOWN_SIZES: "x y z" if place is None else "z" if thickness is None else "",
             UNKNOWN_PLACE: "" if self.placed else "directions",
         }
-        return _HEADER.format(
-            space=_SPACE.format(n_x, n_y, self.partitions, *extents),
-            along_x=_LIMIT.format(n_x - 1, n_x // 2),
-            along_y=_LIMIT.format(n_y - 1, n_y // 2),
-            along_z=_ALONG_Z.format(_LIMIT.format(n_z - 1, n_z // 2)) if (n_z := self.partitions) > 1 else "",
-            slices=_LIMIT.format(len(self.places) - 1, 0),
-            shots=_LIMIT.format(self.shots - 1, 0),
-            echoes=self.echoes,
-            sign=FOURIER_SIGN,
-            unknown="".join(_UNKNOWN.format(name, value) for name, value in unknown.items() if value),
-        )
+        sizes = {"n_x": n_x, "n_y": n_y, "n_z": self.partitions, "extents": extents, "slices": len(self.places)}
+        trains = {"shots": self.shots, "echoes": self.echoes}
+        return _header_template().render(**sizes, **trains, sign=FOURIER_SIGN, unknown=unknown)
+
+
+@cache
+def _header_template() -> Template:
+    text = resources.files("mri_design.scan.writing").joinpath("mrd_header.xml.j2").read_text("utf-8")
+    options: dict[str, Any] = dict.fromkeys(("trim_blocks", "lstrip_blocks", "keep_trailing_newline"), True)
+    return Template(text, undefined=StrictUndefined, **options)
 
 
 def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: int = 1) -> NDArray[Any]:
@@ -184,7 +159,15 @@ def mrd_file_bytes(layout: MrdLayout, heads: NDArray[Any], samples: Sequence[NDA
     InputError
         Where the reader would place a readout elsewhere than its labels say, or refuses it.
     """
-    _check(layout.header, heads)
+    header = layout.header
+    parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
+    purposes = sort_by_purpose("MRD readouts", heads, parsed)
+    plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
+    labels = heads["idx"][purposes.imaging]
+    for name, label in (("slice", "slice"), ("partition", "kspace_encode_step_2"), ("line", "kspace_encode_step_1")):
+        for at in np.flatnonzero(plan.readouts[name] != labels[label])[:1]:
+            got, wanted = (f"{name} {number}" for number in (plan.readouts[name][at], labels[label][at]))
+            raise InputError(field=f"MRD readouts[{at}]", got=got, wanted=wanted)
     readouts = np.empty(len(heads), dtype=acquisition_dtype)
     readouts["head"] = heads
     for readout, measured in zip(readouts, samples, strict=True):
@@ -193,26 +176,12 @@ def mrd_file_bytes(layout: MrdLayout, heads: NDArray[Any], samples: Sequence[NDA
     written, text = io.BytesIO(), h5py.special_dtype(vlen=bytes)
     with h5py.File(written, "w") as file:
         file.create_dataset(f"{_GROUP}/data", data=readouts, maxshape=(None,), chunks=(min(len(heads), 64),))
-        file.create_dataset(f"{_GROUP}/xml", data=np.array([layout.header.encode()], dtype=text))
+        file.create_dataset(f"{_GROUP}/xml", data=np.array([header.encode()], dtype=text))
     return written.getvalue()
 
 
 def _flag(number: int) -> np.uint64:
     return np.uint64(1 << (number - 1))
-
-
-def _check(header: str, heads: NDArray[Any]) -> None:
-    """Refuse what this package's own reader would place elsewhere."""
-    parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
-    purposes = sort_by_purpose("MRD readouts", heads, parsed)
-    plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
-    labels = heads["idx"][purposes.imaging]
-    for name, label in (("slice", "slice"), ("partition", "kspace_encode_step_2"), ("line", "kspace_encode_step_1")):
-        wrong = plan.readouts[name] != labels[label]
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            got, wanted = (f"{name} {number}" for number in (plan.readouts[name][at], labels[label][at]))
-            raise InputError(field=f"MRD readouts[{at}]", got=got, wanted=wanted)
 
 
 def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
@@ -239,9 +208,9 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     lines = [(int(number), int(line)) for number, line in np.argwhere(held.any(axis=2))]
     layout = MrdLayout(scan.grid_shape, (None,) * scan.n_slices if places is None else places)
     heads = readout_heads(layout, lines, scan.n_coils)
-    window = _window(np.asarray(held.any(axis=(0, 1))))
-    heads["number_of_samples"] = window.stop - window.start
-    heads["center_sample"] = scan.grid_shape[1] // 2 - window.start
+    columns, centre = np.flatnonzero(held.any(axis=(0, 1))), scan.grid_shape[1] // 2
+    window = slice(min(int(columns[0]), centre), max(int(columns[-1]), centre) + 1)
+    heads["number_of_samples"], heads["center_sample"] = window.stop - window.start, centre - window.start
     readouts = [scan.kspace[number, :, line, window] for number, line in lines]
     if scan.noise_covariance is not None:
         noise = _noise_of(scan.noise_covariance)
@@ -261,64 +230,38 @@ def _noise_of(covariance: NDArray[np.complex128]) -> NDArray[np.complex64]:
     return np.asarray(np.sqrt(2) * (root @ waves), dtype=np.complex64)
 
 
-def mrd_plane_bytes(samples: Sequence[tuple[int, int]], plane: tuple[int, int], columns: int) -> bytes:
-    """An MRD file of a volume with one readout of zeros for every sample of a plane, in the order of measurement.
-
-    ``kspace_encode_step_1`` is the row ky and ``kspace_encode_step_2`` the column kz, both counted from 0. Sizes and
-    places are not known, as in `mrd_skeleton_bytes`.
-
-    Parameters
-    ----------
-    samples : sequence of (int, int)
-        Rows and columns of the plane.
-    plane : tuple of int
-        Grid (ky, kz).
-    columns : int
-        Samples of every readout.
-
-    Raises
-    ------
-    InputError
-        For a grid that the labels cannot hold, and where they are not those of the design.
-    """
-    layout = MrdLayout((plane[0], columns), (None,), partitions=plane[1])
-    heads = readout_heads(layout, [(0, row) for row, _ in samples])
-    heads["idx"]["kspace_encode_step_2"] = [column for _, column in samples]
-    return mrd_file_bytes(layout, heads, [np.zeros((1, columns), np.complex64)] * len(heads))
-
-
-def _window(columns: NDArray[np.bool_]) -> slice:
-    """From the first to the last column that holds a sample, DC included."""
-    at = np.flatnonzero(columns)
-    centre = len(columns) // 2
-    return slice(min(int(at[0]), centre), max(int(at[-1]), centre) + 1)
-
-
 def mrd_skeleton_bytes(
-    trains: Sequence[Sequence[int]], shape: tuple[int, int], geometry: SliceGeometry | None
+    trains: Sequence[Sequence[int]], shape: tuple[int, int], geometry: SliceGeometry | None, partitions: int = 1
 ) -> bytes:
-    """An MRD file with one readout of zeros for every line, in the order of measurement.
+    """An MRD file with one readout of zeros for every line, or sample of a plane, in the order of measurement.
 
     ``kspace_encode_step_1`` is the line, ``segment`` the echo train, and the header has the matrix, the field of view
-    and the centre of k-space. What a design does not know is zero: the resonance frequency and the dwell time. Without
-    a place, directions are the identity, marked as unknown. The labels are read back by the reader of this package
-    before the file is given.
+    and the centre of k-space. Of a plane ``kspace_encode_step_1`` is the row ky and ``kspace_encode_step_2`` the column
+    kz, and there are no segments. What a design does not know is zero: the resonance frequency and the dwell time.
+    Without a place, directions are the identity, marked as unknown. The labels are read back by the reader of this
+    package before the file is given.
 
     Parameters
     ----------
     trains : sequence of sequences of int
-        Lines of every echo train, numbered from 0.
+        Lines of every echo train, numbered from 0; of a plane samples, numbered row by row.
     shape : tuple of int
         Grid (ky, kx).
     geometry : SliceGeometry or None
         Pixel size, and place where it is known. None writes 1 mm, marked as not known.
+    partitions : int
+        Columns kz of a plane; 1 for lines.
 
     Raises
     ------
     InputError
         For a grid or a number of trains that the labels cannot hold, and where the labels are not those of the design.
     """
-    layout = MrdLayout(shape, (geometry,), shots=len(trains), echoes=max(map(len, trains)))
-    heads = readout_heads(layout, [(0, line) for train in trains for line in train])
-    heads["idx"]["segment"] = [shot for shot, train in enumerate(trains) for _ in train]
+    lines, columns = np.divmod([number for train in trains for number in train], partitions)
+    of_trains = {"shots": len(trains), "echoes": max(map(len, trains))} if partitions == 1 else {}
+    layout = MrdLayout(shape, (geometry,), partitions=partitions, **of_trains)
+    heads = readout_heads(layout, [(0, line) for line in lines])
+    heads["idx"]["kspace_encode_step_2"] = columns
+    if of_trains:
+        heads["idx"]["segment"] = [shot for shot, train in enumerate(trains) for _ in train]
     return mrd_file_bytes(layout, heads, [np.zeros((1, shape[1]), np.complex64)] * len(heads))
