@@ -62,7 +62,7 @@ def design(
     several = slices is not None and whole_number(slices.removeprefix("-")) is None
     if several:
         load_ahead(to.jobs, to.executor, [source])
-    from mri_design.evaluation.run_status import CHECKPOINT
+    from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.sources import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design.report import report_design

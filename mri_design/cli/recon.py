@@ -66,7 +66,7 @@ def recon(
     once. Slices that are finished are kept: --resume goes on with the others.
     """
     load_ahead(to.jobs, to.executor, [source])
-    from mri_design.evaluation.run_status import PROGRESS
+    from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
     from mri_design.runs.recon.report import report_reconstruction
     from mri_design.runs.recon.run import ReconRequest, reconstruct_scan

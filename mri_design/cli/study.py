@@ -83,7 +83,7 @@ def compare(
     Finished pieces are kept in the run folder: --resume goes on with the others.
     """
     terminal.load_ahead(to.jobs, to.executor, sources)
-    from mri_design.evaluation.run_status import PROGRESS
+    from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.sources import scan_sources
     from mri_design.runs.compare import ComparisonRequest, compare_strategies, finished_comparison, report_comparison
 
@@ -166,7 +166,7 @@ def protocol(
     those behind exchanges, those of the test scans, and what --method map makes of INPUTS on the way.
     """
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
-    from mri_design.evaluation.run_status import CHECKPOINT
+    from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol

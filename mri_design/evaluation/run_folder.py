@@ -1,85 +1,276 @@
-"""The folder of one run: who may write to it, which names, and every file complete or absent."""
+"""The folder of one run: who may write to it, which names, every file complete or absent; how far the run is.
+
+A run keeps a lock, a ledger of the names it wrote, and its progress in hidden files; a finished one has a manifest.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import socket
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.pictures import Drawing, placed, png_bytes, svg_text
-from mri_design.evaluation.run_status import CHECKPOINT, PROGRESS, PROGRESS_NAME, FolderLock, ProgressFile
 from mri_design.evaluation.tables import Row, csv_text
 from mri_design.scan.io import atomic
+from mri_design.scan.io.safe import ReadLimits, read_json_table
 
-LEDGER_NAME = ".mri-design.json"
-_MAX_BYTES = 1 << 20
-OUTPUTS = {
-    "recon.npy": "the image, complex64 (ky, kx); of several slices (slice, ky, kx), of several repetitions, contrasts, "
-    "phases or sets (frame, slice, ky, kx)",
-    "noise.npy": "standard deviation of every pixel by noise alone, float32, axes as of std.npy",
-    "g_factor.npy": "noise over that of the complete scan, over the root of the acceleration, float32",
-    "std.npy": "standard deviation of every pixel, float32 (ky, kx); of several slices (slice, ky, kx)",
-    "draws.npy": "images as the posterior holds them possible, complex64 (draw, ky, kx); of several slices (slice, "
-    "draw, ky, kx)",
-    "reference.npy": "the true image, complex64, axes as of recon.npy",
-    "coil_maps.npy": "coil sensitivity maps of the scan's own coils, complex64 (coil, ky, kx); of several slices "
-    "(slice, coil, ky, kx)",
-    "mask.npy": "what is measured, bool: lines (ky,), samples of a plane (ky, kz), or shots (shot,)",
-    "lines.csv": "lines in the order of choice",
-    "samples.csv": "samples of the plane in the order of choice",
-    "shots.csv": "shots in the order of choice, with their angles",
-    "trajectory.npz": "the chosen shots as a scan: data, trajectory, noise, coil maps",
-    "acquisition.csv": "what is measured, in the order of measurement, with its echo trains where there are any",
-    "state.npz": "where the design stands: --lines N --resume goes on from there",
-    "masks.json": "every mask as what it measures, in the order of choice",
-    "metrics.csv": "error of every image",
-    "coverage.csv": "within how many standard deviations the pixels of other scans are",
-    "winners.csv": "least mean error at each number of lines, samples or shots",
-    "measures.csv": "means of regions and their differences, with errors",
-    "summary.csv": "mean errors and their spread",
-    "gains.csv": "what designs gain by coil maps from few centre lines, and what by the choice of lines",
-    "enough.csv": "how many lines, samples or shots are enough for an error",
-    "paired.csv": "designed masks against the best of the others",
-    "maps.csv": "what the coil maps of masks rest on, and how well they predict coils held back",
-    "companions.csv": "which other images of the object the priors of images knew, mask by mask",
-    "methods.csv": "mean errors of every method of reconstruction on the same masks",
-    "tuned.csv": "powers of the tuned densities",
-    "steps.csv": "every decision of the design",
-    "blocks.csv": "every block of samples of the design",
-    "scores.csv": "score of every line at every decision",
-    "prediction.csv": "predicted and actual error along the run",
-    "prediction-lines.csv": "the same line by line",
-    "exchanges.csv": "exchanges of lines that were tried",
-    "manifest.json": "command, versions, seed, settings",
-} | dict.fromkeys(
-    (
-        *("checkpoint.npz", "exchanges.json", "kspace.npz", "latency.csv", "messages.jsonl", "paired.md"),
-        *("progress.json", "readouts.mrd", "report.html", "summary.md", "test-progress.json"),
-        *("maps.md", "winners.md", "companions.md", "gains.md", "enough.md"),
-    ),
-    "",
+MANIFEST, LEDGER_NAME, LOCK_NAME, PROGRESS_NAME = "manifest.json", ".mri-design.json", ".lock", ".progress.json"
+STATE = "state.npz"
+"""What a finished design leaves, so that one of more lines can go on from it."""
+CHECKPOINT = "checkpoint.npz"
+"""File of an unfinished design."""
+PROGRESS = "progress.json"
+"""File of an unfinished comparison."""
+EVERY = 1.0
+"""Seconds between two writings, at least; beginnings and ends of stages are written at once."""
+_TEXTS = ReadLimits(max_text_bytes=64 * 2**20)
+_ATTEMPTS, _PAUSE = 3, 0.05
+OUTPUTS: Mapping[str, str] = tomllib.loads(
+    resources.files("mri_design.evaluation").joinpath("outputs.toml").read_text("utf-8")
 )
 """Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
 
 
-def _names(path: Path) -> set[str] | None:
-    """Names of files in a ledger, none of which leads out of the folder; None where there is none that can be read."""
+def read_manifest(folder: Path, **kinds: type) -> dict[str, Any]:
+    """The manifest of a run, whose entries of these names are of these kinds.
+
+    Raises
+    ------
+    InputError
+        Where it is damaged, or that of another kind of run.
+    """
+    field, wanted = f"{folder.name}/{MANIFEST}", "the manifest of a run"
     try:
-        if path.is_symlink() or path.stat().st_size > _MAX_BYTES:
-            return None
-        files = json.loads(path.read_text(encoding="utf-8"))["files"]
-        return set(files) if all(_LISTED.fullmatch(name) for name in files) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest = read_json_table(folder / MANIFEST, _TEXTS)
+    except InputError as error:
+        raise InputError(field, error.got, wanted, error.cure) from error
+    for name, kind in kinds.items():
+        if not isinstance(manifest.get(name), kind):
+            raise InputError(f"{field}: {name}" if name in manifest else field, "another type", wanted)
+    return manifest
+
+
+def _own_table(path: Path) -> dict[str, Any]:
+    """What a run wrote into a JSON file; nothing where it cannot be read, or is a link."""
+    with suppress(InputError, OSError):
+        return {} if path.is_symlink() else read_json_table(path, _TEXTS)
+    return {}
+
+
+class FolderLock:
+    """The right to write into a folder, which one process has at a time.
+
+    The lock is the kernel's (``flock``) and ends with the process that took it: the file that a killed run leaves locks
+    nothing. Hosts share it as far as their file system does.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder.
+    name : str
+        Of the lock file.
+
+    Raises
+    ------
+    InputError
+        Where another process, or another `FolderLock` of this process, holds the folder, or no lock can be had there.
+    """
+
+    def __init__(self, folder: Path, name: str = LOCK_NAME) -> None:
+        self._path = folder / name
+        holder, held = "another process", self._taken()
+        for _ in range(_ATTEMPTS - 1):  # it may just have been released, or looked at by `lock_holder`
+            if held is None:
+                holder = lock_holder(self._path) or holder
+                time.sleep(_PAUSE)
+                held = self._taken()
+        if held is None:
+            raise InputError(
+                field=str(folder),
+                got=f"a folder in use by {holder}",
+                wanted="a folder no other run is writing to",
+                cure="Wait for that run to end or choose another output folder.",
+            )
+        os.ftruncate(held, 0)
+        os.pwrite(held, f"process {os.getpid()} on host {socket.gethostname()}".encode(), 0)
+        self._descriptor: int | None = held
+
+    def _taken(self) -> int | None:
+        """Descriptor of the lock file, locked; None where somebody has the lock, or removed the file on the way."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            with suppress(BlockingIOError, FileNotFoundError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(descriptor), os.stat(self._path, follow_symlinks=False)):
+                    return descriptor
+            os.close(descriptor)
+        except OSError as error:
+            got = error.strerror or str(error)
+            raise InputError(field=str(self._path), got=got, wanted="a file that can be written and locked") from error
         return None
+
+    def release(self) -> None:
+        """Release the folder; a second call does nothing."""
+        if self._descriptor is not None:
+            self._path.unlink(missing_ok=True)  # before the lock goes, so that none locks a file about to vanish
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def lock_holder(path: Path) -> str:
+    """Process and host that hold the lock file at ``path``; empty where it is free or absent. Nothing is written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(descriptor, 512, 0).decode(errors="replace") or "another process"
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of work of a run, a number of equal pieces.
+
+    Parameters
+    ----------
+    name : str
+        What is being done ("designing").
+    done, total : int
+        Pieces; the total is what is expected where that is known only in the end.
+    already : int
+        Pieces that were done when the work began, or went on.
+    began, updated : float
+        When it began, or went on, and when the last piece was done: seconds since 1970.
+    """
+
+    name: str
+    done: int
+    total: int
+    already: int
+    began: float
+    updated: float
+
+    @property
+    def seconds_a_piece(self) -> float | None:
+        """Mean over the pieces done since the work began; None before the first."""
+        made = self.done - self.already
+        return (self.updated - self.began) / made if made > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time for the pieces left at the mean pace so far, as of the last update; None before the first piece."""
+        each = self.seconds_a_piece
+        return 0.0 if self.done >= self.total else None if each is None else each * (self.total - self.done)
+
+    def after(self, done: int, total: int, now: float) -> Stage:
+        """The stage with so many pieces done; one that has fewer than before begins anew."""
+        if done < self.done or self.done == self.already == done:
+            return Stage(self.name, done, total, done, now, now)
+        return replace(self, done=done, total=total, updated=now)
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """Content of a progress file.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The arguments of the run, as they were typed.
+    stages : sequence of Stage
+        In the order in which they were announced.
+    about : str
+        What of its input the run is about ("slice 0 of 4"); empty where it is about all.
+    """
+
+    command: Sequence[str]
+    stages: Sequence[Stage]
+    about: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> RunProgress | None:
+        """The progress in a file; None where there is none that can be read."""
+        try:
+            stored = _own_table(path)
+            stages = [Stage(**stage) for stage in stored["stages"]]
+            return cls([str(word) for word in stored["command"]], stages, str(stored["about"]))
+        except (KeyError, TypeError):
+            return None
+
+
+class ProgressFile:
+    """Keep the progress of a run in a file, replaced in one step now and then.
+
+    Parameters
+    ----------
+    path : Path
+        Nothing is written before the first call of `show`.
+    command : sequence of str
+        The arguments of the run.
+
+    Attributes
+    ----------
+    waiting : bool
+        While it is set nothing is written: another run's progress may stand there, and this one may be refused.
+
+    Notes
+    -----
+    A progress file is no result: where the disk does not take it, the run goes on without.
+    """
+
+    def __init__(self, path: Path, command: Sequence[str] = ()) -> None:
+        self.path, self.command = path, command
+        self.waiting = False
+        self._stages: dict[str, Stage] = {}
+        self._about, self._written = "", 0.0
+
+    def show(self, name: str, done: int, total: int) -> None:
+        """Note that ``done`` of ``total`` pieces of the work called ``name`` are done; 0 announces or begins it."""
+        now = time.time()
+        before = self._stages.get(name)
+        begun = Stage(name, done, total, done, now, now)
+        self._stages[name] = begun if before is None else before.after(done, total, now)
+        if done in (0, total) or now - self._written >= EVERY:
+            self._written = now
+            self.write()
+
+    def note(self, about: str) -> None:
+        """Note what of its input the run is about; it is written with what is shown next."""
+        self._about = about
+
+    def write(self) -> None:
+        """Write what was shown so far, where anything was."""
+        if self._stages and not self.waiting:
+            stages = [asdict(stage) for stage in self._stages.values()]
+            content = {"command": list(self.command), "about": self._about, "stages": stages}
+            with suppress(OSError):
+                atomic.write_text(self.path, json.dumps(content, indent=1) + "\n")
+
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
 
 _FIGURES = "figures"
@@ -186,17 +377,19 @@ class RunFolder:
                 f"{self.path.name} holds the link {links[0]}, and nothing is written through links; "
                 f"give another {option('out')}"
             )
-        names = _names(self.path / LEDGER_NAME)
+        listed = _own_table(self.path / LEDGER_NAME).get("files")
+        known = isinstance(listed, list) and all(isinstance(name, str) and _LISTED.fullmatch(name) for name in listed)
+        names = set(listed or ()) if known else set()
         if self.overwrite:
-            return names or set()
-        if names is None and entries:
+            return names
+        if not known and entries:
             raise UsageError(
                 f"{self.path.name} holds {entries[0].name}, and no run of this program; give another "
                 f"{option('out')}, or add {option('overwrite')} to write beside and over what is there"
             )
-        for name in sorted(OUTPUTS.keys() & {path.name for path in entries} - (names or set())):
+        for name in sorted(OUTPUTS.keys() & {path.name for path in entries} - names):
             self._refuse(name)
-        return names or set()
+        return names
 
     def _refuse(self, name: str) -> None:
         raise UsageError(
@@ -296,19 +489,15 @@ class RunFolder:
         if self.overwrite:
             return None
         another = f"give another {option('out')}, or add {option('overwrite')}"
-        path = self.path / "manifest.json"
-        if path.exists():
-            cure = ""
-            try:
-                manifest = json.loads(path.read_text(encoding="utf-8"))
-                if manifest["settings"]["identity"] == identity:
-                    return str(manifest["status"]), tuple(manifest["lines"]), manifest["settings"]
-                if beginning and manifest["settings"].get("beginning") == beginning:
-                    if resume:
-                        return None
-                    cure = "add --resume to go on from it to more lines, "
-            except (ValueError, KeyError, TypeError):
-                pass  # somebody else's manifest is a reason to keep away too
+        if (self.path / MANIFEST).exists():
+            cure, stored = "", _own_table(self.path / MANIFEST)
+            settings = stored.get("settings")
+            if isinstance(settings, dict) and settings.get("identity") == identity:
+                return str(stored.get("status")), tuple(stored.get("lines", ())), settings
+            if isinstance(settings, dict) and beginning and settings.get("beginning") == beginning:
+                if resume:
+                    return None
+                cure = "add --resume to go on from it to more lines, "
             raise UsageError(f"{self.path.name} holds a finished run; {cure}{another}")
         unfinished = [name for name in (CHECKPOINT, PROGRESS) if name != own and (self.path / name).exists()]
         if unfinished:
@@ -492,3 +681,94 @@ def read_kept(path: Path, identity: str, what: str, other: str, parse: Callable[
         ) from error
     require_same_run(path, own, identity, other)
     return state
+
+
+DEEPEST = 4
+"""Folders inside folders that are looked into."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatus:
+    """State of one run.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder; of a training, the file of the order.
+    state : {"running", "stopped", "finished"}
+        A stopped run is not finished, and no process works on it.
+    holder : str
+        The process that runs, and its host; empty where none does.
+    progress : RunProgress or None
+        Stages and command, unless nothing was kept.
+    ended : str
+        How a finished run ended, in the words of its manifest.
+    seconds : float or None
+        What a finished run took.
+    kept : sequence of str
+        Names of the files that a stopped run goes on from.
+    about : str
+        What of its input it is about ("slice 0 of 4"); empty where it is about all.
+    """
+
+    path: Path
+    state: Literal["running", "stopped", "finished"]
+    holder: str = ""
+    progress: RunProgress | None = None
+    ended: str = ""
+    seconds: float | None = None
+    kept: Sequence[str] = ()
+    about: str = ""
+
+
+def run_statuses(folder: Path) -> list[RunStatus]:
+    """The runs of a folder and of the folders inside it, in the order of their names; nothing is written.
+
+    Raises
+    ------
+    InputError
+        Where there is no such folder, or it cannot be read.
+    """
+    if not folder.is_dir():
+        raise InputError(field=str(folder), got="no folder", wanted="a run folder, or a folder of run folders")
+    try:
+        return list(_runs_in(folder, DEEPEST))
+    except OSError as error:
+        raise InputError(field=str(folder), got=error.strerror or str(error), wanted="a folder to look into") from error
+
+
+def _runs_in(folder: Path, deeper: int) -> Iterator[RunStatus]:
+    own = _status(folder, folder)
+    if own is not None:
+        yield own
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            continue
+        if path.name.endswith(PROGRESS_NAME) and path.name != PROGRESS_NAME:  # of a file that is being made
+            made = _status(folder / path.name.removesuffix(PROGRESS_NAME).removeprefix("."), folder)
+            if made is not None:
+                yield made
+        elif deeper and path.is_dir() and not path.name.startswith(".") and path.name != "figures":
+            yield from _runs_in(path, deeper - 1)
+
+
+def _status(path: Path, folder: Path) -> RunStatus | None:
+    """Status of the run that makes a folder, or a file of a folder; None where there is none."""
+    before = "" if path == folder else f".{path.name}"
+    progress = RunProgress.read(folder / f"{before}{PROGRESS_NAME}")
+    about = "" if progress is None else progress.about
+    holder = lock_holder(folder / f"{before}{LOCK_NAME}")
+    if holder:
+        return RunStatus(path=path, state="running", holder=holder, progress=progress, about=about)
+    if not before and progress is None:
+        with suppress(ValueError, KeyError, TypeError):  # no manifest, or another program's
+            stored = _own_table(folder / MANIFEST)
+            status, seconds, settings = str(stored["status"]), float(stored["wall_seconds"]), stored["settings"]
+            if "identity" in settings:
+                about = str(settings.get("part_of_scan", ""))
+                return RunStatus(path=path, state="finished", ended=status, seconds=seconds, about=about)
+    names = (f"{path.name}.unfinished",) if before else (CHECKPOINT, PROGRESS)
+    kept = [name for name in names if (folder / name).is_file()]
+    if not kept and progress is None:
+        return None
+    return RunStatus(path=path, state="stopped", progress=progress, kept=kept, about=about)

@@ -17,7 +17,7 @@ from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.page import Paragraph, ReportTable, Section
-from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.evaluation.run_folder import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over

@@ -31,8 +31,7 @@ from mri_design.evaluation.plots.panels import (
     object_top,
     scale_top,
 )
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.evaluation.tables import Row, percent
 from mri_design.experiment import extent
 from mri_design.experiment.design import require_room

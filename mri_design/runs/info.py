@@ -8,27 +8,24 @@ import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mri_design.brief import duration_text
 from mri_design.errors import InputError, UsageError
+from mri_design.evaluation.run_folder import MANIFEST, RunProgress, RunStatus, read_manifest, run_statuses
 from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, read_manifest
+from mri_design.runs.stored_run import SAMPLES, SHOTS, counted
 from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
-
-if TYPE_CHECKING:
-    from mri_design.evaluation.run_status import RunProgress, RunStatus
-
 
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
@@ -96,7 +93,7 @@ def _way(direction: tuple[float, float, float]) -> str:
     return f"{begin} to {end}" if direction[axis] > 0 else f"{end} to {begin}"
 
 
-_MANIFEST, _MOST_LINES = "manifest.json", 24
+_MOST_LINES = 24
 
 
 def describe_folder(folder: Path) -> dict[str, str]:
@@ -120,13 +117,11 @@ def describe_folder(folder: Path) -> dict[str, str]:
     InputError
         Where it is no folder of a run of this program, and holds none.
     """
-    from mri_design.evaluation.run_status import run_statuses  # with what it takes to write runs
-
     runs = run_statuses(folder)
     own = next((run for run in runs if run.path == folder), None)
     unfinished = own is not None and own.state != "finished"
-    if (folder / "manifest.json").is_file() and not unfinished and (own is not None or not runs):
-        return _finished(folder, read_manifest(folder, {"command": list, "status": str, "inputs": list, "lines": list}))
+    if (folder / MANIFEST).is_file() and not unfinished and (own is not None or not runs):
+        return _finished(folder, read_manifest(folder, command=list, status=str, inputs=list, lines=list))
     if not runs:
         raise InputError(
             field=str(folder),
@@ -361,7 +356,7 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     """
     if path.suffix not in (".npy", ".npz") or not path.is_file():
         return None
-    if path.name in _OF_RUNS and (path.parent / _MANIFEST).is_file():
+    if path.name in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
         plane = _mask_axes(path.parent / "mask.npy") == 2

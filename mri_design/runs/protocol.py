@@ -25,8 +25,7 @@ from mri_design.evaluation.metrics import noise_caption
 from mri_design.evaluation.page import FirstScreen, ReportTable, Section
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.predictions import DesignAccount
-from mri_design.evaluation.run_folder import read_kept
-from mri_design.evaluation.run_status import CHECKPOINT
+from mri_design.evaluation.run_folder import CHECKPOINT, read_kept
 from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, require_room, run_design
 from mri_design.experiment.recipe import Recipe

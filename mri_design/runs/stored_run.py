@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
+from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+from mri_design.scan.io.safe import DEFAULT_LIMITS, read_small
 from mri_design.scan.io.source import COUNTERS
 from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
 
@@ -228,7 +228,7 @@ def read_run(folder: Path) -> StoredRun:
         unfinished = (folder / "checkpoint.npz").exists()
         cure = "finish it with --resume first" if unfinished else "give a folder of design, recon or protocol"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
-    manifest, field = read_manifest(folder, {"lines": list, "settings": dict}), f"{folder.name}/manifest.json"
+    manifest, field = read_manifest(folder, lines=list, settings=dict), f"{folder.name}/manifest.json"
     settings, lines = manifest["settings"], manifest["lines"]
     if not all(type(line) is int for line in lines) or not (lines or "readouts" in settings):
         raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
@@ -307,31 +307,9 @@ def _require_shape(path: Path, found: tuple[int, ...], wanted: tuple[int, ...], 
         raise InputError(field=f"{path.parent.name}/{path.name}", got=f"shape {found}", wanted=f"{wanted}, as {other}")
 
 
-def read_manifest(folder: Path, kinds: Mapping[str, type]) -> dict[str, Any]:
-    """The manifest of a run, whose entries of these names are of these kinds.
-
-    Raises
-    ------
-    InputError
-        Where it is damaged, or that of another kind of run.
-    """
-    path, field, wanted = folder / "manifest.json", f"{folder.name}/manifest.json", "the manifest of a run"
-    try:
-        if check_file(path) > _MOST_TEXT:
-            raise ValueError(f"more than {_MOST_TEXT} bytes")
-        manifest = dict(json.loads(path.read_text(encoding="utf-8")))
-        wrong = [name for name, kind in kinds.items() if not isinstance(manifest[name], kind)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(field=field, got=f"{error}"[:120], wanted=wanted) from error
-    if wrong:
-        raise InputError(field=f"{field}: {wrong[0]}", got="another type", wanted=wanted)
-    return manifest
-
-
 def _read_trains(path: Path, field: str, unit: str) -> tuple[tuple[int, ...], ...]:
     try:
-        if check_file(path) > _MOST_TEXT:
-            raise ValueError("a very long file")
+        read_small(path, _MOST_TEXT)
         rows = [(int(str(row["train"])), int(str(row[unit]))) for row in read_csv(path)]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(field=field, got=str(error), wanted=f"{unit}s and trains of a run") from error

@@ -18,8 +18,7 @@ from mri_design.design.training import (
 )
 from mri_design.design.trials import Outcome, Trial, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
-from mri_design.evaluation.run_folder import require_same_run
-from mri_design.evaluation.run_status import LOCK_NAME, PROGRESS_NAME, FolderLock, ProgressFile
+from mri_design.evaluation.run_folder import LOCK_NAME, PROGRESS_NAME, FolderLock, ProgressFile, require_same_run
 from mri_design.experiment.extent import amount_wanted, refuse_shots, require_amount, start_of_growing, with_calibration
 from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.runs.run import Ending, Record, Work, require_resume

@@ -29,7 +29,7 @@ from mri_design.evaluation import (
     RunFolder,
     RunProgress,
     manifest_text,
-    run_status,
+    run_folder,
     run_statuses,
 )
 from mri_design.evaluation.plots.style import empty_figure
@@ -202,7 +202,7 @@ def test_of_many_processes_starting_at_once_one_wins(tmp_path: Path) -> None:
 def test_a_lock_file_removed_before_it_was_locked_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, flock = FolderLock(tmp_path), run_status.fcntl.flock
+    first, flock = FolderLock(tmp_path), run_folder.fcntl.flock
 
     def release_meanwhile(descriptor: int, operation: int) -> None:
         monkeypatch.setattr("fcntl.flock", flock)
@@ -391,7 +391,7 @@ def test_the_manifest_holds_plain_values_and_no_folder_of_the_machine(tmp_path: 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(run_status.time, "time", lambda: now[0])
+    monkeypatch.setattr(run_folder.time, "time", lambda: now[0])
     return now
 
 

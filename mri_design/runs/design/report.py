@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.evaluation.page import FirstScreen, Section
-from mri_design.evaluation.run_status import CHECKPOINT, STATE
+from mri_design.evaluation.run_folder import CHECKPOINT, STATE
 from mri_design.experiment.extent import mostly_calibration, what_was_missed
 from mri_design.experiment.sources import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label

@@ -24,7 +24,7 @@ from mri_design.evaluation.predictions import (
     check_predictions,
     truth_or_none,
 )
-from mri_design.evaluation.run_status import CHECKPOINT, STATE
+from mri_design.evaluation.run_folder import CHECKPOINT, STATE
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.design import (

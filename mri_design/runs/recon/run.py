@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import names_file

@@ -15,8 +15,7 @@ from mri_design.brief import briefly
 from mri_design.errors import InputError, option
 from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.plots.panels import ImagePanel
-from mri_design.evaluation.run_folder import RunFolder, read_kept
-from mri_design.evaluation.run_status import PROGRESS
+from mri_design.evaluation.run_folder import PROGRESS, RunFolder, read_kept
 from mri_design.evidence.error_bars import StdFactor
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.coverage import Coverage
