@@ -111,11 +111,11 @@ def export(
     only where the file, read back, plays exactly what was designed within the scanner's limits; of designs over a plane
     (ky, kz), spokes and spirals, too.
     """
-    from mri_design.runs.export import ExportRequest, export_run
+    from mri_design.runs.export import export_run
 
     sequence = played.asked_for(to == "seq", "--to seq")
-    request = ExportRequest(run, to, out, field_of_view=flags.extents_of(fov), sequence=sequence)
-    return written(export_run(request), overwrite=overwrite, quiet=quiet)
+    made = export_run(run, to, out, field_of_view=flags.extents_of(fov), sequence=sequence)
+    return written(made, overwrite=overwrite, quiet=quiet)
 
 
 _IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")

@@ -24,7 +24,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.plots.panels import Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.notices import say_once
-from mri_design.runs.export import ExportRequest, export_run
+from mri_design.runs.export import export_run
 from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 from mri_design.runs.recon.volume import KeptSlices, ReconResult, VolumeResult
 from mri_design.runs.run import Ending, Progress, Run
@@ -242,7 +242,7 @@ class Saved(Shown):
             number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
         with TemporaryDirectory() as folder:
             run = self.save(Path(folder) / "run")
-            made = export_run(ExportRequest(run, form, Path(named_file(path)), field_of_view=field_of_view))
+            made = export_run(run, form, Path(named_file(path)), field_of_view=field_of_view)
         write_made_files(made, overwrite=overwrite)
         return list(made.sentences)
 

@@ -54,22 +54,18 @@ def left_out(scan: Scan | ImageStack, kept: Collection[str]) -> list[str]:
     return [f"Not in this file: {', '.join(lost)}."] if lost else []
 
 
-def header_file(stem: Path, facts: Mapping[str, object]) -> dict[Path, bytes]:
-    """NAME.json, which tells the readers of this package what the arrays do not; none where there is nothing to say."""
-    known = {name: fact for name, fact in facts.items() if fact is not None}
-    return {stem.with_name(f"{stem.name}.json"): f"{json.dumps(known)}\n".encode()} if known else {}
-
-
 Extents = tuple[float, float] | None
 _NOISE = ("noise_variance", "noise_covariance")
 _COMPANIONS = ("coil_maps", *_NOISE, "reference")
 
 
-def _noise_facts(scan: Scan) -> dict[str, object]:
-    """What is known of the noise, for a header file."""
+def _header_file(stem: Path, scan: Scan, **facts: object) -> dict[Path, bytes]:
+    """NAME.json, with the noise and what else the arrays do not tell our readers; none where there is nothing."""
     covariance = scan.noise_covariance
     pairs = None if covariance is None else np.stack([covariance.real, covariance.imag], axis=-1).tolist()
-    return {"noise_variance": scan.noise_variance, "noise_covariance": pairs}
+    facts = {"noise_variance": scan.noise_variance, "noise_covariance": pairs, **facts}
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    return {stem.with_name(f"{stem.name}.json"): f"{json.dumps(known)}\n".encode()} if known else {}
 
 
 def _npz(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
@@ -83,13 +79,13 @@ def _npz(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
 
 
 def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    header = header_file(out.with_suffix(""), _noise_facts(scan))
+    header = _header_file(out.with_suffix(""), scan)
     said = (f"{scan.sizes}: {out}", *left_out(scan, _NOISE))
     return MadeFiles({out: npy_bytes(scan.kspace), **header}, said)
 
 
 def _cfl(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
-    stem, header, said = out.with_suffix(""), _noise_facts(scan), [f"{scan.sizes}: {out.with_suffix('')}"]
+    stem, header, said = out.with_suffix(""), dict[str, object](), [f"{scan.sizes}: {out.with_suffix('')}"]
     trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
     planes = isinstance(scan, KSpaceData) and scan.volume
     if isinstance(scan, TrajectoryData):
@@ -106,7 +102,7 @@ def _cfl(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
     if scan.coil_maps is not None:
         files |= pair_files(maps, _for_bart(scan.coil_maps, planes))
         said.append(f"coil maps: {maps}")
-    return MadeFiles(files | header_file(stem, header), (*said, *left_out(scan, ("coil_maps", *_NOISE))))
+    return MadeFiles(files | _header_file(stem, scan, **header), (*said, *left_out(scan, ("coil_maps", *_NOISE))))
 
 
 def _for_bart(arrays: NDArray[np.complex64], planes: bool) -> NDArray[np.generic]:
@@ -115,7 +111,11 @@ def _for_bart(arrays: NDArray[np.complex64], planes: bool) -> NDArray[np.generic
 
 
 def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
-    _line_by_line(scan, out)
+    if scan.volume:
+        raise UsageError(
+            f"{scan.header.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
+            f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .cfl, .npz or .npy"
+        )
     places = scan.geometry
     if extents is not None:
         known = places or (NO_SIZES,) * scan.n_slices
@@ -125,16 +125,6 @@ def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
     noise = () if scan.noise_covariance is None else ("The covariance of the noise is that of its noise readout.",)
     said = (f"{scan.sizes}: {out}", *noise, *unknown, *left_out(scan, ("geometry", "noise_covariance")))
     return MadeFiles({out: content}, said)
-
-
-def _line_by_line(scan: KSpaceData, out: Path) -> Path:
-    """The name, where the scan's rows and columns are lines and readouts."""
-    if scan.volume:
-        raise UsageError(
-            f"{scan.header.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
-            f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .cfl, .npz or .npy"
-        )
-    return out
 
 
 def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
@@ -148,7 +138,7 @@ def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
 def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     images, geometry = _real(stack), sized(stack.geometry, extents, stack.images.shape[1:])
     study = hashlib.sha256(images.tobytes()).hexdigest()
-    names = [out] if len(images) == 1 else [name_beside(out, ".dcm", f"_{i:04d}") for i in range(1, len(images) + 1)]
+    names = [out] if len(images) == 1 else [name_beside(out, f"_{i:04d}") for i in range(1, len(images) + 1)]
     derivation = f"converted by mri-design from {stack.header.get('file', stack.name)}"
     files = {}
     for number, (name, image) in enumerate(zip(names, images, strict=True)):
@@ -177,16 +167,12 @@ def _real(stack: ImageStack) -> NDArray[np.floating]:
     return np.abs(stack.images) if np.iscomplexobj(stack.images) else stack.images.real
 
 
-def _counted(stack: ImageStack) -> str:
-    count, rows, columns = stack.images.shape
-    kind = "complex" if np.iscomplexobj(stack.images) else "real"
-    return f"{count} {kind} image{'s' * (count > 1)} of {rows} x {columns} pixels"
-
-
 def _said(stack: ImageStack, where: object, *kept: str) -> list[str]:
     """What is written where, and what is not."""
-    phase = ["Not in this file: the phase."] if np.iscomplexobj(stack.images) and "phase" not in kept else []
-    return [f"{_counted(stack)}: {where}", *phase, *left_out(stack, kept)]
+    (count, rows, columns), complex_ = stack.images.shape, np.iscomplexobj(stack.images)
+    kind = f"{'complex' if complex_ else 'real'} image{'s' * (count > 1)}"
+    phase = ["Not in this file: the phase."] if complex_ and "phase" not in kept else []
+    return [f"{count} {kind} of {rows} x {columns} pixels: {where}", *phase, *left_out(stack, kept)]
 
 
 WRITERS: Mapping[type, Mapping[str, Callable[[Any, Path, Extents], MadeFiles]]] = {
@@ -259,33 +245,27 @@ def convert_file(
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))
     if recipe.design.encoding == "plane":
         data = _as_plane(data, source)
-    made = _made(data, source, out, ending, field_of_view)
+    writers = WRITERS[type(data)]
+    if ending not in writers:
+        holds = {TrajectoryData: "samples along a trajectory", ImageStack: "images, from which no k-space is made here"}
+        cure = f"end the name of the file in {_listed(writers)}"
+        if isinstance(data, KSpaceData) and ending in WRITERS[ImageStack]:
+            cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"
+        raise UsageError(f"{source} holds {holds.get(type(data), 'k-space')}: {cure}")
+    made, header = writers[ending](data, out, field_of_view), out.with_suffix(".json")
     if not phantom:
         given = Path(source)
-        inputs = {path.resolve() for path in (*(pair_of(given) if is_bart(given) else (given,)), _header(given))}
+        read_ones = pair_of(given) if is_bart(given) else (given,)
+        inputs = {path.resolve() for path in (*read_ones, given.with_suffix(".json"))}
         for path in made.files:
             if path.resolve() in inputs:
                 raise UsageError(f"{path} belongs to the input, which stays as it is; take another name")
-    header = _header(out)
     if out.suffix in _WITH_HEADER and header.exists() and header not in made.files:  # it is about something else
         raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
     refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
     centre = data.header.get(CENTRE, "") and f"its centre of k-space is {data.header[CENTRE]}"
     warnings = [left_out_text(data.header, asked=recipe.input.counters), centre, refused and f"samples {refused}"]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
-
-
-def _made(
-    data: KSpaceData | TrajectoryData | ImageStack, source: str, out: Path, ending: str, extents: Extents
-) -> MadeFiles:
-    writers = WRITERS[type(data)]
-    if ending in writers:
-        return writers[ending](data, out, extents)
-    holds = {TrajectoryData: "samples along a trajectory", ImageStack: "images, from which no k-space is made here"}
-    cure = f"end the name of the file in {_listed(writers)}"
-    if isinstance(data, KSpaceData) and ending in WRITERS[ImageStack]:
-        cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"
-    raise UsageError(f"{source} holds {holds.get(type(data), 'k-space')}: {cure}")
 
 
 def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:
@@ -297,10 +277,6 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
     if data.n_slices > 1:
         raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slices")
     return replace(data, header={**data.header, "volume": volume_note(1, data.grid_shape)})
-
-
-def _header(path: Path) -> Path:
-    return path.with_suffix(".json")
 
 
 def _listed(endings: Collection[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +64,6 @@ def _differing(scan: Mapping[str, float], settings: SequenceSettings) -> list[st
     return [f"Other than in the scan: {'; '.join(found)}."] if found else []
 
 
-ENDINGS = {
-    "nifti": (".nii.gz", ".nii"),
-    "dicom": (".dcm",),
-    "cfl": (".cfl",),
-    "csv": (".csv",),
-    "npy": (".npy",),
-    "mrd": (".h5", ".mrd"),
-    "seq": (".seq",),
-}
-"""Formats, and how their files may be called."""
-_STD, _NOISE, _G_FACTOR, _MAPS = "_std", "_noise", "_g_factor", "_maps"
 _LISTED = 12
 _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
@@ -122,16 +111,28 @@ class SequenceRequest:
         return SequenceSettings(kind=kind, field_of_view=extents, samples=samples, **chosen)
 
 
-@dataclass(frozen=True)
-class ExportRequest:
-    """Request for one export.
+Extents = tuple[float, float] | None
+"""Field of view (ky, kx), metres; None is that of the scan, where its file said."""
+
+
+def export_run(
+    source: Path | StoredRun,
+    form: str,
+    out: Path,
+    *,
+    field_of_view: Extents = None,
+    sequence: SequenceRequest | None = None,
+) -> MadeFiles:
+    """Make the files; nothing is written.
+
+    Where the run was about one slice or series of several, a sentence says which.
 
     Parameters
     ----------
-    folder : Path
-        Of a design, a reconstruction or a protocol.
+    source : Path or StoredRun
+        Folder of a design, a reconstruction or a protocol; or a run that has been read, or was never stored.
     form : str
-        One of `ENDINGS`.
+        One of `FORMATS`.
     out : Path
         The file.
     field_of_view : tuple of float, optional
@@ -142,37 +143,8 @@ class ExportRequest:
     Raises
     ------
     UsageError
-        For an unknown format or the wrong ending of the file's name.
-    """
-
-    folder: Path
-    form: str
-    out: Path
-    _: KW_ONLY
-    field_of_view: tuple[float, float] | None = None
-    sequence: SequenceRequest | None = None
-
-    def __post_init__(self) -> None:
-        if self.form not in ENDINGS:
-            raise UnknownNameError("format", self.form, ENDINGS)
-        if ending_of(self.out, ENDINGS[self.form]) is None:
-            wanted = " or ".join(ENDINGS[self.form])
-            raise UsageError(f"{self.out.name} is no file name ending in {wanted}, as the format {self.form} needs")
-
-    def beside(self, mark: str) -> Path:
-        """The name of a second file: the mark stands before the ending."""
-        return name_beside(self.out, ending_of(self.out, ENDINGS[self.form]) or "", mark)
-
-
-def export_run(request: ExportRequest) -> MadeFiles:
-    """Make the files; nothing is written.
-
-    Where the run was about one slice or series of several, a sentence says which.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds no finished run, or not what the format is about.
+        For an unknown format or the wrong ending of the file's name; where the folder holds no finished run, or not
+        what the format is about.
     InputError
         Where a file of the run cannot be used, or a sequence cannot be had on the scanner.
     SequenceError
@@ -180,32 +152,31 @@ def export_run(request: ExportRequest) -> MadeFiles:
     MissingPackageError
         Where the format needs a package that is not installed.
     """
-    run = read_run(request.folder)
-    made = export_of(request, run)
-    about = run.part_of_scan
+    if form not in FORMATS:
+        raise UnknownNameError("format", form, FORMATS)
+    endings, write = FORMATS[form]
+    if ending_of(out, endings) is None:
+        raise UsageError(f"{out.name} is no file name ending in {' or '.join(endings)}, as the format {form} needs")
+    run = read_run(source) if isinstance(source, Path) else source
+    made, about = write(run, out, field_of_view, sequence), run.part_of_scan
     return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
 
 
-def export_of(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    """Make the files of a run that has been read, or was never stored; raises as `export_run`."""
-    return _WRITERS[request.form](request, run)
-
-
-def _images(request: ExportRequest, run: StoredRun) -> list[tuple[Path, str, NDArray[Any]]]:
+def _images(run: StoredRun, out: Path, form: str) -> list[tuple[Path, str, NDArray[Any]]]:
     """File, name and values of the magnitude and of what else the run knows of its pixels."""
     if run.image is None:
-        raise UsageError(f"{run.name} holds no image; {request.form} is for runs of design and recon")
-    further = (
-        (_STD, "standard deviation", run.std),
-        (_NOISE, "standard deviation of the noise", run.noise),
-        (_G_FACTOR, "g-factor", run.g_factor),
+        raise UsageError(f"{run.name} holds no image; {form} is for runs of design and recon")
+    images = (
+        ("", "magnitude", np.abs(run.image)),
+        ("_std", "standard deviation", run.std),
+        ("_noise", "standard deviation of the noise", run.noise),
+        ("_g_factor", "g-factor", run.g_factor),
     )
-    beside = [(request.beside(mark), name, values) for mark, name, values in further if values is not None]
-    return [(request.out, "magnitude", np.abs(run.image)), *beside]
+    return [(name_beside(out, mark), name, values) for mark, name, values in images if values is not None]
 
 
-def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    images = _images(request, run)
+def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+    images = _images(run, out, "nifti")
     known, order, said = run.geometry, [0], list[str]()
     if run.numbers:
         order = list(range(len(run.numbers)))
@@ -216,8 +187,8 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
         said = [f"{len(order)} slices along the third axis{turned}: {numbers}."]
     if run.frames:
         said.append(f"{len(run.frames)} {run.axis}s along the fourth axis: {_listed(run.frames)}.")
-    geometry = sized(known, request.field_of_view, images[0][2].shape[-2:])
-    compressed = request.out.name.endswith(".gz")
+    geometry = sized(known, extents, images[0][2].shape[-2:])
+    compressed = out.name.endswith(".gz")
     files = {
         path: nifti_bytes(
             image[..., order, :, :] if run.numbers else image, geometry, f"{name}, mri-design", compressed=compressed
@@ -231,7 +202,10 @@ def _nifti(request: ExportRequest, run: StoredRun) -> MadeFiles:
     ]
     if run.maps is not None:
         maps = np.moveaxis(run.maps[order], 1, 0) if run.numbers else run.maps[:, np.newaxis]
-        path, text = request.beside(_MAPS), f"{len(maps)} coil maps, mri-design"
+        path, text = (
+            name_beside(out, "_maps"),
+            f"{len(maps)} coil maps, mri-design",
+        )
         files[path] = nifti_bytes(maps, geometry, text, compressed=compressed)
         of_first = f" of {run.axis} {run.frames[0]}" if run.frames else ""
         said.append(f"coil maps{of_first}, complex, coil after coil along the fourth axis: {path}")
@@ -262,8 +236,8 @@ def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
     return run.places[:count]
 
 
-def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    images = _images(request, run)
+def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+    images = _images(run, out, "dicom")
     if run.frames:
         raise UsageError(
             f"{run.name} holds {len(run.frames)} {run.axis}s, and --to dicom writes one: --to nifti takes all of "
@@ -273,17 +247,15 @@ def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     files, said = dict[Path, bytes](), list[str]()
     for series, (path, name, image) in enumerate(images, 1):
         stack = image if run.numbers else image[np.newaxis]
-        names = (
-            [path] if not run.numbers else [name_beside(path, ".dcm", f"_{n:04d}") for n in range(1, len(stack) + 1)]
-        )
+        names = [path] if not run.numbers else [name_beside(path, f"_{n:04d}") for n in range(1, len(stack) + 1)]
         for number, (file, one) in enumerate(zip(names, stack, strict=True)):
-            place = sized(run.places[number] if run.places else run.geometry, request.field_of_view, one.shape)
+            place = sized(run.places[number] if run.places else run.geometry, extents, one.shape)
             source = run.sources[number] if run.sources else run.source
             labels = DicomLabels(name, derivation, run.identity, series, number + 1, source)
             files[file] = dicom_bytes(one, place, labels, float(stack.max()))
         said.append(f"{name}: {names[0]}" + (f" to {names[-1].name}" if run.numbers else ""))
     said += whose_it_is(run.source)
-    geometry = sized(run.geometry, request.field_of_view, images[0][2].shape[-2:])
+    geometry = sized(run.geometry, extents, images[0][2].shape[-2:])
     if geometry is None:
         said.append(f"{_UNKNOWN_SIZE}, and neither does the file. {option('fov')} gives the field of view.")
     else:
@@ -291,9 +263,9 @@ def _dicom(request: ExportRequest, run: StoredRun) -> MadeFiles:
     return MadeFiles(files, tuple(said))
 
 
-def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
+def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     """Mask and coil maps as BART's pairs, those that there are."""
-    stem = request.out.with_suffix("")
+    stem = out.with_suffix("")
     files, said = dict[Path, bytes](), list[str]()
     on_grid = run.counted in ("lines", "samples")
     if on_grid or run.maps is None:
@@ -310,7 +282,7 @@ def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
             maps = stacked_slices([maps_to_bart(one) for one in run.maps])
         else:
             maps = maps_to_bart(run.maps)
-        beside = stem.with_name(f"{stem.name}{_MAPS}")
+        beside = stem.with_name(f"{stem.name}_maps")
         files |= pair_files(beside, maps)
         said.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
     if not on_grid:
@@ -318,7 +290,7 @@ def _cfl(request: ExportRequest, run: StoredRun) -> MadeFiles:
     return MadeFiles(files, tuple(said))
 
 
-def _csv(request: ExportRequest, run: StoredRun) -> MadeFiles:
+def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     """A table: place in the order, what is measured, shot and echo."""
     middle = [side // 2 for side in run.mask.shape]
     unit, rows = run.counted.removesuffix("s"), list[Mapping[str, object]]()
@@ -327,18 +299,18 @@ def _csv(request: ExportRequest, run: StoredRun) -> MadeFiles:
             at = np.unravel_index(number, run.mask.shape)
             k = {name: int(i) - m for name, i, m in zip(("ky", "kz"), at, middle, strict=False)}
             rows.append({"order": len(rows), unit: number, **k, "shot": shot, "echo": echo})
-    return MadeFiles({request.out: csv_text(rows).encode()}, (_counted(run, request.out),))
+    return MadeFiles({out: csv_text(rows).encode()}, (_counted(run, out),))
 
 
-def _npy(request: ExportRequest, run: StoredRun) -> MadeFiles:
+def _npy(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     numbers = np.array([number for train in run.trains() for number in train], dtype=np.int64)
-    said = [_counted(run, request.out)]
+    said = [_counted(run, out)]
     if run.counted == "samples":
         numbers = np.stack(np.unravel_index(numbers, run.mask.shape), axis=1)
         said.append("Its columns are the row ky and the column kz of every sample, counted from 0.")
-    files = {request.out: npy_bytes(numbers)}
+    files = {out: npy_bytes(numbers)}
     if run.maps is not None:
-        beside = request.beside(_MAPS)
+        beside = name_beside(out, "_maps")
         files[beside] = npy_bytes(run.maps)
         said.append(f"coil maps ({'slice, ' * bool(run.numbers)}coil, row, column): {beside}")
     return MadeFiles(files, tuple(said))
@@ -350,34 +322,36 @@ def _counted(run: StoredRun, out: Path) -> str:
     return f"{np.count_nonzero(run.mask)} {run.counted}{of_plane} {order}: {out}"
 
 
-def _mrd(request: ExportRequest, run: StoredRun) -> MadeFiles:
+def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
 
     plane, trains = run.counted == "samples", run.trains()
-    if plane and request.field_of_view is not None:
+    if plane and extents is not None:
         raise UsageError("--fov: an MRD file of the samples of a plane has no sizes; leave it out")
     shape = (len(run.mask), len(run.mask) if plane else run.columns or len(run.mask))
-    known = None if plane else sized(run.geometry, request.field_of_view, shape)
+    known = None if plane else sized(run.geometry, extents, shape)
     content = mrd_skeleton_bytes(trains, shape, known, run.mask.shape[1] if plane else 1)
-    said = [f"{np.count_nonzero(run.mask)} readouts with their labels, samples zero: {request.out}"]
+    said = [f"{np.count_nonzero(run.mask)} readouts with their labels, samples zero: {out}"]
     unknown, samples = "The run does not know its readouts: they have", f"{shape[1]} samples, as many as"
     if plane:
         said.append(f"{unknown} {samples} the plane has rows, and sizes of 1 mm, marked as not known.")
     elif run.image is None:
         said.append(f"{unknown} {samples} there are lines.")
-    return MadeFiles({request.out: content}, (*said, *([] if plane else what_is_unknown("The run", known))))
+    return MadeFiles({out: content}, (*said, *([] if plane else what_is_unknown("The run", known))))
 
 
 _Plan = tuple[Order, SequenceSettings, str, str]
 """A sequence before it is made: its order, its settings, and what is to be known of both."""
 
 
-def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
-    if request.sequence is None:
+def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+    if asked is None:
         raise UsageError("a sequence needs a scanner and settings")
-    asked, scan = request.sequence, scan_parameters(run)
+    scan = scan_parameters(run)
     plane = run.counted == "samples" and run.designed
-    extents = request.field_of_view or (None if plane else _known_extents(run))
+    if extents is None and not plane and run.geometry is not None and run.image is not None:
+        along_y, along_x = 1e-3 * np.multiply(run.geometry.pixel, run.image.shape[-2:])
+        extents = float(along_y), float(along_x)
     if extents is None:
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view along ky and kx in metres, as --fov 0.24")
     if plane:
@@ -390,7 +364,7 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
     echo = order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1
     duration = f" in {1e3 / found.bandwidth:.4g} ms" if isinstance(order, SpiralOrder) else ""
     said = (
-        f"{what}{duration}: {request.out}",
+        f"{what}{duration}: {out}",
         f"{size}, effective echo time {1e3 * echo * found.echo_time:.4g} ms, {found.bandwidth:.4g} Hz a pixel, "
         f"{found.seconds:.4g} s.",
         _labelled(order),
@@ -399,14 +373,22 @@ def _seq(request: ExportRequest, run: StoredRun) -> MadeFiles:
         f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT on "
         f"{asked.scanner.name}.",
     )
-    return MadeFiles({request.out: made.content}, said)
+    return MadeFiles({out: made.content}, said)
 
 
 def _plan_of_lines(
     asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
-    lines = run.line_order()
-    order = _order_in_trains(lines, asked.train)
+    order = run.line_order()
+    if asked.train is not None and order.echoes == 1:
+        order = LineOrder.in_trains(order.lines, asked.train, order.n_lines)
+    elif asked.train not in (None, order.echoes):
+        raise InputError(
+            field="echo trains",
+            got=f"{asked.train} lines a train",
+            wanted=f"{order.echoes}, because the run's lines come in such trains",
+            cure="Leave out --etl.",
+        )
     if asked.resolution is None and run.columns is not None:
         samples = run.columns
     else:
@@ -427,20 +409,6 @@ def _plan_of_lines(
     thickness = f"slices of {1e3 * settings.slice_thickness:.3g} mm"
     what = f"{settings.kind}{echoes}, {len(order.lines)} lines"
     return order, settings, what, f"Pixels of {size} mm (ky x kx), {thickness}"
-
-
-def _order_in_trains(order: LineOrder, length: int | None) -> LineOrder:
-    """The lines in echo trains of a length, one after the other in their order; as they are without one."""
-    if length is None:
-        return order
-    if order.echoes > 1 and length != order.echoes:
-        raise InputError(
-            field="echo trains",
-            got=f"{length} lines a train",
-            wanted=f"{order.echoes}, because the run's lines come in such trains",
-            cure="Leave out --etl.",
-        )
-    return order if order.echoes > 1 else LineOrder.in_trains(order.lines, length, order.n_lines)
 
 
 def _sizes(lengths: tuple[float, ...]) -> str:
@@ -497,15 +465,6 @@ def _plan_of_shots(
     return order, settings, what, f"Pixels of {_sizes((whole / samples,))} mm"
 
 
-def _known_extents(run: StoredRun) -> tuple[float, float] | None:
-    if run.geometry is None or run.image is None:
-        return None
-    along_y, along_x = (
-        1e-3 * size * count for size, count in zip(run.geometry.pixel, run.image.shape[-2:], strict=True)
-    )
-    return along_y, along_x
-
-
 def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
     """Pixels along the readout, of a resolution where one is given; metres.
 
@@ -525,12 +484,14 @@ def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
     return count
 
 
-_WRITERS: Mapping[str, Callable[[ExportRequest, StoredRun], MadeFiles]] = {
-    "nifti": _nifti,
-    "dicom": _dicom,
-    "cfl": _cfl,
-    "csv": _csv,
-    "npy": _npy,
-    "mrd": _mrd,
-    "seq": _seq,
+_Writer = Callable[[StoredRun, Path, Extents, SequenceRequest | None], MadeFiles]
+FORMATS: Mapping[str, tuple[tuple[str, ...], _Writer]] = {
+    "nifti": ((".nii.gz", ".nii"), _nifti),
+    "dicom": ((".dcm",), _dicom),
+    "cfl": ((".cfl",), _cfl),
+    "csv": ((".csv",), _csv),
+    "npy": ((".npy",), _npy),
+    "mrd": ((".h5", ".mrd"), _mrd),
+    "seq": ((".seq",), _seq),
 }
+"""Formats: how their files may be called, and what makes them."""

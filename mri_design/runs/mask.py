@@ -16,7 +16,7 @@ from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import ShotReadouts
-from mri_design.runs.export import ExportRequest, SequenceRequest, export_of
+from mri_design.runs.export import SequenceRequest, export_run
 from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, order_of_shots
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import SideLobe, largest_side_lobe, to_bart
@@ -230,5 +230,4 @@ def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
         shots=shots,
     )
     form = out.suffix.removeprefix(".")
-    wanted = ExportRequest(out.parent, form, out, field_of_view=request.field_of_view, sequence=request.sequence)
-    return export_of(wanted, run)
+    return export_run(run, form, out, field_of_view=request.field_of_view, sequence=request.sequence)

@@ -384,8 +384,9 @@ def ending_of(path: Path, endings: Collection[str]) -> str | None:
     return next((ending for ending in endings if path.name.endswith(ending) and path.name != ending), None)
 
 
-def name_beside(path: Path, ending: str, mark: str) -> Path:
+def name_beside(path: Path, mark: str) -> Path:
     """The name of a second file: the mark stands before the ending."""
+    ending = ".nii.gz" if path.name.endswith(".nii.gz") else path.suffix
     return path.with_name(path.name.removesuffix(ending) + mark + ending)
 
 

@@ -17,7 +17,7 @@ from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRe
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
 from mri_design.runs.convert import ENDINGS as CONVERTED
-from mri_design.runs.export import ENDINGS
+from mri_design.runs.export import FORMATS as EXPORTED
 from mri_design.runs.train import RULES
 from mri_design.scan.simulation import phantom_names
 from mri_design.sequences import shipped_scanners
@@ -38,7 +38,7 @@ def test_every_verb_has_a_help_with_the_options_that_stand_first(run: Run, verb:
 def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
     assert phantom_names() == flags.PHANTOMS
     assert ReconstructionRecipe.kinds()["method"].choices == METHODS
-    assert tuple(ENDINGS) == files.FORMATS
+    assert tuple(EXPORTED) == files.FORMATS
     assert CONVERTED == files.CONVERTED
     assert shipped_scanners() == sequence_flags.SCANNERS
     assert sequence_flags.SEQUENCES == KINDS

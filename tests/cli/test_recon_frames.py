@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.runs.export import ExportRequest, export_run
+from mri_design.runs.export import export_run
 from tests.cli.folders import Run, manifest, rows
 from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
@@ -94,7 +94,7 @@ def test_a_folder_whose_frames_contradict_each_other_is_refused(
 ) -> None:
     found = _changed(every, tmp_path / "copy", name, value)
     with refused(field):
-        export_run(ExportRequest(found, "nifti", tmp_path / "all.nii"))
+        export_run(found, "nifti", tmp_path / "all.nii")
 
 
 def _changed(folder: Path, copy: Path, name: str, value: object) -> Path:
@@ -121,7 +121,7 @@ def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Pat
     assert np.load(out / "coil_maps.npy").shape == (2, 1, 2, *SHAPE)
     sources = manifest(out)["settings"]["source_images"]
     assert [source["identifiers"]["EchoTime"] for source in sources] == ["10", "25"]
-    made = export_run(ExportRequest(out, "nifti", tmp_path / "echoes.nii"))
+    made = export_run(out, "nifti", tmp_path / "echoes.nii")
     assert nibabel.Nifti1Image.from_bytes(made.files[tmp_path / "echoes_maps.nii"]).shape == (20, 24, 1, 2)
 
 

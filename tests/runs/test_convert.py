@@ -16,7 +16,7 @@ from mri_design import ImageStack, KSpaceData, Recipe, TrajectoryData, UsageErro
 from mri_design.experiment import SliceChoice
 from mri_design.operators import to_kspace
 from mri_design.runs.convert import convert_file
-from mri_design.runs.export import ExportRequest, export_run
+from mri_design.runs.export import export_run
 from mri_design.runs.stored_run import MadeFiles, write_made_files
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz
@@ -287,7 +287,7 @@ def data(tmp_path: Path) -> KSpaceData:
     np.save(tmp_path / "run/mask.npy", measured)
     np.save(tmp_path / "run/recon.npy", np.zeros(INTEROPERABLE, np.complex64))
     (tmp_path / "run/manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
-    write_made_files(export_run(ExportRequest(tmp_path / "run", "cfl", tmp_path / "mask.cfl")))
+    write_made_files(export_run(tmp_path / "run", "cfl", tmp_path / "mask.cfl"))
     return scan
 
 
