@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/until_error.py DATA [--out results/reliability] [--only NAME] [--own-maps]
 
 DATA is the folder of raw scans. Every design runs with the rule behind ``--until-error``, which looks at the image
-itself (`experiment.image_error`), to half of its lines at most, a third of a plane's samples, or 48 spokes. Where the
+itself (`experiment.design`), to half of its lines at most, a third of a plane's samples, or 48 spokes. Where the
 rule ends it, the error that was predicted of the image is held against the actual one and against the wanted one; not
 against the wanted one where the design ended "at once", before which none may end, with a smaller error. Raw
 scans are judged by their own complete image, whose noise is taken off the squared error where it was not measured for
@@ -34,9 +34,8 @@ from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
 from mri_design.experiment.calibration import PreparedScan, prepare
-from mri_design.experiment.design import DesignOptions, final_model, run_design
+from mri_design.experiment.design import DesignOptions, ImageErrors, final_model, final_signal, run_design
 from mri_design.experiment.extent import start_lines, stop_rule, with_calibration
-from mri_design.experiment.image_error import ImageErrors, final_signal
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared

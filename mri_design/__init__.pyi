@@ -36,8 +36,8 @@ from .experiment.calibration import PreparedScan as PreparedScan
 from .experiment.calibration import prepare as prepare
 from .experiment.calibration import prepare_samples as prepare_samples
 from .experiment.design import DesignOptions as DesignOptions
+from .experiment.design import ImageErrors as ImageErrors
 from .experiment.design import run_design as run_design
-from .experiment.image_error import ImageErrors as ImageErrors
 from .experiment.inputs import mr_image_model as mr_image_model
 from .experiment.recipe import Recipe as Recipe
 from .experiment.recipe import load_recipe as load_recipe

@@ -67,7 +67,7 @@ class Forecast:
         were none.
     image_error : float
         Relative L2 error that is predicted of the image that these lines give in the end, from readouts that are held
-        back (`experiment.image_error`); NaN where the design did not look.
+        back (`experiment.design`); NaN where the design did not look.
     tested : float
         How many candidates had been predicted, measured and held against what was predicted by then
         (`DesignTrace.found`); NaN where nobody counted.

@@ -491,7 +491,7 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
         companion_patches([moved.image])
     except InputError as error:
         return Offered(companion, refused=f"{error.got} where {error.wanted} is needed")
-    pixel, aside = companion.pixel, companion.volume.words(across) if across and companion.volume else ""
+    pixel, aside = companion.pixel, companion.volume.places[across] if across and companion.volume else ""
     if found is not None and companion.by_headers and pixel is not None:
         far = float(np.hypot(found.motion.displacement(image.shape) * max(pixel), across))
         if far > FARTHEST:

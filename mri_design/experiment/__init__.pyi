@@ -10,9 +10,11 @@ from .calibration import only_measured as only_measured
 from .calibration import prepare as prepare
 from .calibration import prepare_samples as prepare_samples
 from .companion_images import CompanionImages as CompanionImages
+from .companion_images import RegionMask as RegionMask
 from .companion_images import companion_file as companion_file
 from .companion_images import companions_over as companions_over
 from .companion_images import readout_energies as readout_energies
+from .companion_images import region_labels as region_labels
 from .companion_images import same_readouts as same_readouts
 from .coverage import FEWEST as FEWEST
 from .coverage import Coverage as Coverage
@@ -22,10 +24,13 @@ from .coverage import share_within as share_within
 from .description import describe_samples as describe_samples
 from .description import describe_scan as describe_scan
 from .description import measured_how as measured_how
+from .design import MOST_SLICES as MOST_SLICES
 from .design import DesignOptions as DesignOptions
+from .design import ImageErrors as ImageErrors
 from .design import available_memory as available_memory
 from .design import design_inference as design_inference
 from .design import final_model as final_model
+from .design import final_signal as final_signal
 from .design import needed_memory as needed_memory
 from .design import refinement as refinement
 from .design import require_room as require_room
@@ -53,9 +58,6 @@ from .extent import start_of_growing as start_of_growing
 from .extent import stop_rule as stop_rule
 from .extent import what_was_missed as what_was_missed
 from .extent import with_calibration as with_calibration
-from .image_error import MOST_SLICES as MOST_SLICES
-from .image_error import ImageErrors as ImageErrors
-from .image_error import final_signal as final_signal
 from .inputs import MEMORY_PREFIX as MEMORY_PREFIX
 from .inputs import PHANTOM_PREFIX as PHANTOM_PREFIX
 from .inputs import data_of_array as data_of_array
@@ -93,8 +95,6 @@ from .reconstruction import method_named as method_named
 from .reconstruction import reconstruct as reconstruct
 from .reconstruction import reconstruct_by_recipe as reconstruct_by_recipe
 from .reconstruction import reconstruct_prepared as reconstruct_prepared
-from .region_masks import RegionMask as RegionMask
-from .region_masks import region_labels as region_labels
 from .settings import Kind as Kind
 from .settings import Settings as Settings
 from .shots import closed_form_samples as closed_form_samples

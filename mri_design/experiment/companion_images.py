@@ -1,18 +1,19 @@
-"""Other images of the object, from files of any kind, laid over the slices of a scan."""
+"""Other images of the object and masks of its regions, from files of any kind, laid over the slices of a scan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mri_design.brief import briefly
 from mri_design.calibration.maps import places_in
-from mri_design.errors import InputError, UsageError, option
+from mri_design.errors import InputError, UsageError, number_array, option
 from mri_design.experiment.calibration import prepare, prepare_samples
 from mri_design.experiment.inputs import load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
@@ -20,7 +21,7 @@ from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.sources import ALL_SLICES, SliceChoice
 from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
-from mri_design.model.companion import Companion
+from mri_design.model.companion import Companion, Volume
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
@@ -28,6 +29,8 @@ from mri_design.scan.io.companions import read_images
 from mri_design.scan.io.formats import read
 from mri_design.scan.sampling import require_dynamic_range
 
+MOST_REGIONS, _LARGEST = 64, 1e6
+"""Regions of a mask, and the largest of their numbers."""
 OWN_IMAGE = "recon.npy"
 """The image of a run, where its folder is given."""
 MOSTLY = 0.5
@@ -146,12 +149,17 @@ class CompanionImages:
         """
         shape, one = scan.readouts.grid, len(self.images) == 1
         here = scan.geometry[0] if isinstance(scan, KSpaceData) and scan.geometry is not None else None
-        by_headers = here is not None and here.placed and self.places is not None and self.places[0].placed
-        if by_headers and here is not None:
+        placed = here is not None and here.placed and self.places is not None and self.places[0].placed
+        volume: Volume | None = None
+        if here is not None and placed:
             image, covered = self.at_places(here, shape)
             how = "by the places in both headers"
             if one and several and covered < LEAST_OVERLAP:
                 return None
+            if not one:
+                near, away = self._near(here, shape), [REACH * part / 4 for part in (-4, -3, -2, -1, 1, 2, 3, 4)]
+                words = {place: f"{abs(place):g} mm from where the headers place it" for place in away}
+                volume = Volume(words, partial(near._at_distance, here, shape, covered))
         elif one and several:
             raise InputError(
                 field=f"companion {self.name}",
@@ -161,6 +169,13 @@ class CompanionImages:
             )
         else:
             image, covered, how = self.by_number(here, shape, number, count)
+            if not one:
+                cut = slice(max(0, number - SLICES), min(count, number + SLICES + 1))
+                near = CompanionImages(self.name, self.images[cut], self.places and self.places[cut])
+                away = [part / 2 for part in range(-2 * SLICES, 2 * SLICES + 1) if part]
+                of = f"of {count}, numbered from 0, instead of {number}"
+                words = {place: f"slice {number + place:g} {of}" for place in away}
+                volume = Volume(words, partial(near._beside_number, here, shape, number - cut.start))
         if covered < LEAST_OVERLAP:
             raise InputError(
                 field=f"companion {self.name}",
@@ -169,16 +184,29 @@ class CompanionImages:
                 cure="Give an image of the same place.",
             )
         whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
-        placed, pixel = f"laid over the scan {how}{whole}", None if here is None else here.pixel
-        volume: VolumeAround | NumberedVolume | None = None
-        if len(self.images) > 1 and by_headers and here is not None:
-            volume = VolumeAround(self._near(here, shape), here, shape, covered)
-        elif len(self.images) > 1:
-            near = slice(max(0, number - SLICES), min(len(self.images), number + SLICES + 1))
-            cut = CompanionImages(self.name, self.images[near], self.places and self.places[near])
-            volume = NumberedVolume(cut, here, shape, number, near.start, len(self.images))
-        refused = self._same_as(scan, image)
-        return Companion(self.name, image, placed, by_headers=by_headers, pixel=pixel, refused=refused, volume=volume)
+        return Companion(
+            self.name,
+            image,
+            f"laid over the scan {how}{whole}",
+            by_headers=placed,
+            pixel=None if here is None else here.pixel,
+            refused=self._same_as(scan, image),
+            volume=volume,
+        )
+
+    def _at_distance(
+        self, here: SliceGeometry, shape: tuple[int, int], whole: float, aside: float
+    ) -> NDArray[np.float32] | None:
+        """What lies ``aside`` of a slice, as far as it covers what the image there covers, ``whole``; else None."""
+        image, covered = self.at_places(here, shape, aside)
+        return image if covered > 0.99 * whole else None
+
+    def _beside_number(
+        self, here: SliceGeometry | None, shape: tuple[int, int], number: int, aside: float
+    ) -> NDArray[np.float32] | None:
+        """What lies so many slices beside that of a number; None where there is none."""
+        have = len(self.images)
+        return self.by_number(here, shape, number + aside, have)[0] if 0 <= number + aside <= have - 1 else None
 
     def _near(self, here: SliceGeometry, shape: tuple[int, int]) -> CompanionImages:
         """The slices within `REACH` of a slice, and no others: they may travel to other processes."""
@@ -232,18 +260,9 @@ class CompanionImages:
         inside = (depth >= -beyond) & (depth <= len(self.images) - 1 + beyond)
         steps = (here.pixel[0] / first.pixel[0], here.pixel[1] / first.pixel[1])
         depth = np.clip(depth, 0, len(self.images) - 1)
-        lowest, highest = (
-            int(np.floor(depth.min())),
-            int(np.ceil(depth.max())),
-        )  # of a volume the slices around this one
-        places = [
-            depth - lowest,
-            away @ along_y / first.pixel[0],
-            away @ along_x / first.pixel[1],
-        ]
-        found = _between(self.images[order[lowest : highest + 1]], places, steps)
-        inside &= np.all([(at > -0.5) & (at < n - 0.5) for at, n in zip(places[1:], own, strict=True)], axis=0)
-        return np.where(inside, found, 0).astype(np.float32), float(inside.mean())
+        lowest, highest = int(np.floor(depth.min())), int(np.ceil(depth.max()))  # of a volume the slices around this
+        places = [depth - lowest, away @ along_y / first.pixel[0], away @ along_x / first.pixel[1]]
+        return _between(self.images[order[lowest : highest + 1]], places, steps, inside)
 
     def by_number(
         self, here: SliceGeometry | None, shape: tuple[int, int], number: float, count: int
@@ -268,85 +287,133 @@ class CompanionImages:
             ratio, how = (float(theirs[0] / mine[0]), float(theirs[1] / mine[1])), "by the fields of view"
         places = places_in(image.shape, shape, ratio)
         steps = tuple(wide * m / n for n, m, wide in zip(shape, image.shape, ratio, strict=True))
-        inside = np.all([(at > -0.5) & (at < m - 0.5) for at, m in zip(places, image.shape, strict=True)], axis=0)
-        found = _between(image[None], [np.zeros(shape), *places], (steps[0], steps[1]))
-        return np.where(inside, found, 0).astype(np.float32), float(inside.mean()), how
+        return *_between(image[None], [np.zeros(shape), *places], (steps[0], steps[1])), how
 
 
+@briefly
 @dataclass(frozen=True)
-class VolumeAround:
-    """What a volume shows beside where headers place a slice: a `model.companion.Volume`.
+class RegionMask:
+    """Regions of an image, each with a number of its own.
 
     Parameters
     ----------
-    images : CompanionImages
-        The slices near it.
-    here : SliceGeometry
-        The slice.
-    shape : (int, int)
-        Its grid.
-    covered : float
-        Share of its pixels that the volume covers.
+    name : str
+        Of the file, for messages.
+    labels : int array, shape (slice, ky, kx)
+        0 outside, 1 and more in the regions.
+    places : tuple of SliceGeometry, optional
+        Of the slices, where the file says them.
     """
 
-    images: CompanionImages
-    here: SliceGeometry
-    shape: tuple[int, int]
-    covered: float
+    name: str
+    labels: NDArray[np.int64]
+    places: tuple[SliceGeometry, ...] | None = None
 
-    @property
-    def places(self) -> list[float]:
-        """Millimetres along the slice's normal."""
-        return [REACH * part / 4 for part in (-4, -3, -2, -1, 1, 2, 3, 4)]
+    @classmethod
+    def read(cls, path: Path) -> RegionMask:
+        """Regions of a file: flags or whole numbers, as ``.npy`` with the axes of ``recon.npy``, or any other image.
 
-    def at(self, place: float) -> NDArray[np.float32] | None:
-        """None where the volume ends."""
-        image, covered = self.images.at_places(self.here, self.shape, place)
-        return image if covered > 0.99 * self.covered else None
+        Raises
+        ------
+        InputError
+            Where it cannot be read, or holds no regions.
+        """
+        held = read_images(path)
+        first = held.geometry
+        places = None if first is None else tuple(first.slice_after(number) for number in range(held.n_slices))
+        return cls(path.name, region_labels(held.images, path.name), places)
 
-    def words(self, place: float) -> str:
-        """Where that is."""
-        return f"{abs(place):g} mm from where the headers place it"
+    @classmethod
+    def of(cls, given: ArrayLike, name: str = "region") -> RegionMask:
+        """Regions of an array, (ky, kx) or (slice, ky, kx).
+
+        Raises
+        ------
+        InputError
+            Where it holds none.
+        """
+        array = number_array(name, given)
+        if array.ndim not in (2, 3):
+            raise InputError(name, f"shape {array.shape}", "(ky, kx) or (slice, ky, kx)")
+        return cls(name, region_labels(array.reshape(-1, *array.shape[-2:]), name))
+
+    def over(self, places: Sequence[SliceGeometry | None], shape: tuple[int, int, int]) -> NDArray[np.int64]:
+        """The labels on the grid of an image.
+
+        Where both headers say where slices lie, they count, and a pixel has the label that fills half of it; else the
+        mask has to be on the same grid.
+
+        Parameters
+        ----------
+        places : sequence of SliceGeometry or None
+            Of the slices of the image.
+        shape : tuple of int
+            Of the image, (slice, ky, kx).
+
+        Raises
+        ------
+        InputError
+            For another grid, and for a mask that lies elsewhere.
+        """
+        known = [place for place in places if place is not None and place.placed]
+        if self.places is not None and self.places[0].placed and known and len(known) == shape[0]:
+            found = self._at(known, shape)
+            if not found.any():
+                raise InputError(
+                    self.name,
+                    "regions that lie outside of the image, by the places in both headers",
+                    "a mask of the same place",
+                    "Draw it on the image that mri-design export RUN --to nifti writes.",
+                )
+            return found
+        if self.labels.shape != shape:
+            got, wanted = (" x ".join(map(str, sides)) for sides in (self.labels.shape, shape))
+            raise InputError(
+                self.name,
+                f"a mask of {got} pixels (slice, ky, kx)",
+                f"{wanted}, as the image, since not both say where they lie",
+                "Draw it on the image of the run (recon.npy, or what mri-design export RUN --to nifti writes); one of "
+                "a volume's slices is named by --slice.",
+            )
+        return self.labels
+
+    def _at(self, places: Sequence[SliceGeometry], shape: tuple[int, int, int]) -> NDArray[np.int64]:
+        found = np.zeros(shape, dtype=np.int64)
+        for label in np.unique(self.labels[self.labels > 0]):
+            region = CompanionImages(self.name, (self.labels == label).astype(np.float32), self.places)
+            for number, place in enumerate(places):
+                found[number][region.at_places(place, shape[1:])[0] > 0.5] = label
+        return found
 
 
-@dataclass(frozen=True)
-class NumberedVolume:
-    """What a volume shows beside the slice of a number, where no headers place it: a `model.companion.Volume`.
+def region_labels(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
+    """A mask as whole numbers.
 
-    Parameters
-    ----------
-    images : CompanionImages
-        The slices near it.
-    here : SliceGeometry, optional
-        The scan's slice.
-    shape : (int, int)
-        Its grid.
-    number, first, count : int
-        The slice, the first of ``images``, and how many the file has.
+    Raises
+    ------
+    InputError
+        For values that are not whole, negative, not finite or complex, for no region and for too many.
     """
-
-    images: CompanionImages
-    here: SliceGeometry | None
-    shape: tuple[int, int]
-    number: int
-    first: int
-    count: int
-
-    @property
-    def places(self) -> list[float]:
-        """Slices, and half-way between them."""
-        return [part / 2 for part in range(-2 * SLICES, 2 * SLICES + 1) if part]
-
-    def at(self, place: float) -> NDArray[np.float32] | None:
-        """None where the volume ends."""
-        number, have = self.number - self.first + place, len(self.images.images)
-        if not 0 <= number <= have - 1:
-            return None
-        return self.images.by_number(self.here, self.shape, number, have)[0]
-
-    def words(self, place: float) -> str:
-        """Where that is."""
-        return f"slice {self.number + place:g} of {self.count}, numbered from 0, instead of {self.number}"
+    wanted, outside = "flags, or whole numbers from 0, one for each region", "Write 0 where there is no region."
+    if array.dtype.kind not in "buif":
+        raise InputError(name, f"values of type {array.dtype}", wanted, "Make a mask of them: abs(image) > threshold.")
+    values = array.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(name, "NaN or infinite values", wanted, outside)
+    if (values < 0).any():
+        raise InputError(name, f"negative values, {values.min():g}", wanted, outside)
+    if values.max() > _LARGEST:
+        raise InputError(name, f"a label of {values.max():g}", f"{_LARGEST:g} at most", "Number the regions from 1.")
+    labels = values.astype(np.int64)
+    if (labels != values).any():
+        broken = values[labels != values][0]
+        raise InputError(name, f"values that are not whole, {broken:g}", wanted, "Take mask > 0.5 of it.")
+    count = np.unique(labels[labels > 0]).size
+    if not count:
+        raise InputError(name, "zeros only", "a region of one pixel or more", "Draw it on the image of the run.")
+    if count > MOST_REGIONS:
+        raise InputError(name, f"{count} regions", f"{MOST_REGIONS} at most", "Is it an image, and no mask?")
+    return labels
 
 
 def _require_samples(held: object, name: str) -> None:
@@ -445,9 +512,18 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
 
 
 def _between(
-    images: NDArray[np.float32], places: Sequence[NDArray[np.float64]], steps: tuple[float, float]
-) -> NDArray[np.float32]:
-    """Images (slice, row, column) at places between their pixels, smoothed first where the new ones are larger."""
+    images: NDArray[np.float32],
+    places: Sequence[NDArray[np.float64]],
+    steps: tuple[float, float],
+    covered: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.float32], float]:
+    """Images (slice, row, column) at places between their pixels, smoothed first where the new ones are larger.
+
+    0 outside of the images, and of what is ``covered``; and the share of the places that are inside.
+    """
     blur = [0.0, *(0.4 * np.sqrt(max(step**2 - 1, 0.0)) for step in steps)]
     smooth = scipy.ndimage.gaussian_filter(images, blur, mode="nearest") if any(blur) else images
-    return np.asarray(scipy.ndimage.map_coordinates(smooth, places, order=1, mode="nearest"), dtype=np.float32)
+    found = np.asarray(scipy.ndimage.map_coordinates(smooth, places, order=1, mode="nearest"), dtype=np.float32)
+    within = [(at > -0.5) & (at < n - 0.5) for at, n in zip(places[1:], images.shape[1:], strict=True)]
+    inside = np.all([*within, *([] if covered is None else [covered])], axis=0)
+    return np.where(inside, found, 0).astype(np.float32), float(inside.mean())

@@ -1,11 +1,11 @@
-"""A whole design run: the memory it takes, engine, checkpoints, resume."""
+"""A whole design run: the memory it takes, engine, checkpoints, resume, and the image in its midst."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +14,21 @@ from mri_design.brief import briefly
 from mri_design.design.engine import DesignEngine, DesignState, ImageError, Measuring, StopRule
 from mri_design.design.slices import Keeper, Refined
 from mri_design.design.strategy import Corrects, Strategy
+from mri_design.design.trace import relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
+from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.extent import design_seed, start_lines
 from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_or_default
+from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct_prepared
 from mri_design.experiment.stored_designs import Checkpoint, kept_in, load_state
 from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
+from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.operators.conventions import Chosen
-from mri_design.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
 
 COMPLEX, REAL = 8, 8
 """Bytes of a value: k-space is in single precision, energies are in double."""
@@ -298,3 +302,81 @@ def final_model(
         return slice_model, None
     warm, refined = state.warm[place], refinement(recipe)
     return slice_model if refined is None else refined(slice_model, warm.mean), warm
+
+
+MOST_SLICES = 4
+"""Slices whose images are made, evenly out of those that share the lines."""
+
+
+@briefly
+@dataclass(frozen=True)
+class ImageErrors:
+    """Predicts the error of the posterior mean by its error bars; see `DesignEngine.image_error`.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of the image. Whatever its method, the error is that of the posterior mean.
+    seed : int
+        Of the run: the image of the last lines is the one that the run makes.
+    companions : tuple of Companion
+        Other images of the object, which the prior of the first slice knows.
+
+    Raises
+    ------
+    InputError
+        For another recipe than a `Recipe`, or a seed below zero.
+    """
+
+    recipe: Recipe
+    seed: int = 0
+    companions: tuple[Companion, ...] = ()
+    _last: dict[tuple[int, ...], Reconstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)
+        require_counts(seed=self.seed, least=0)
+
+    def __call__(self, slices: Sequence[MRSlice], state: DesignState) -> float:
+        """Norm of the error over norm of the image, slices together whose error is predicted; NaN without such."""
+        places = range(len(slices))
+        if len(slices) > MOST_SLICES:
+            places = np.linspace(0, len(slices) - 1, MOST_SLICES).round().astype(int).tolist()
+        errors, images = 0.0, 0.0
+        for place in places:
+            error, image = self._energies(slices, state, place)
+            if np.isfinite(error):
+                errors, images = errors + error, images + image
+        return relative_error(errors, images) if errors else float("nan")
+
+    def image_of(self, lines: Sequence[int]) -> Reconstruction | None:
+        """The posterior mean of the first slice with its error bars, where the last call made it of these lines."""
+        return self._last.get(tuple(lines))
+
+    def _energies(self, slices: Sequence[MRSlice], state: DesignState, place: int) -> tuple[float, float]:
+        """Of the error of one slice as it is predicted, in the units of its file squared, and of its image.
+
+        Whitened coils weigh pixels in another way than the file's coils, in whose units the run judges its image.
+        """
+        lines = state.trace.lines
+        one, warm = final_model(slices[place], state, self.recipe, place)
+        if place == 0:
+            one = replace(one, companions=self.companions)
+        options = InferenceOptions(warm_start=warm, signal=final_signal(one, state, place))
+        made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
+        if place == 0:
+            self._last.clear()
+            self._last[lines] = made
+        shown = made.times(one.image_unit)
+        known = shown.std is not None and shown.std_factor is not None
+        return energy_of(shown.std) if known else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]
+
+
+def final_signal(slice_model: MRSlice, state: DesignState, place: int = 0) -> float:
+    """The signal level of the image in the end, of one of the slices.
+
+    That of lines is what their common centre shows; the few shots of a start show less of it than all do.
+    """
+    if isinstance(slice_model.candidates, ShotReadouts):
+        return slice_model.signal_level(state.trace.lines)
+    return state.signals[place]

@@ -20,9 +20,9 @@ from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel
 from mri_design.evaluation.tables import percent
+from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.experiment.region_masks import RegionMask
 from mri_design.interactive.running import Report, Saved, Told, image_png, mask_png, named_file
 from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison

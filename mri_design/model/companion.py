@@ -8,9 +8,8 @@ weights of total variation. A repeat in the same contrast shows the image itself
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -167,21 +166,21 @@ WINDOW = Window(nearest=1, radius=4, half=1, indistinct=0.36)
 """3 x 3 patches within four pixels, neighbours included (results/companions has what noise and heads show)."""
 
 
-class Volume(Protocol):
-    """A volume around the slice of it that is a companion."""
+@dataclass(frozen=True)
+class Volume:
+    """A volume around the slice of it that is a companion.
 
-    @property
-    def places(self) -> Sequence[float]:
-        """Distances from that slice, across it, at which the volume can be looked at; never 0."""
-        ...
+    Parameters
+    ----------
+    places : mapping of float to str
+        Distances from that slice, across it, at which the volume can be looked at, never 0; and where that is, in words
+        that go on from "taken from".
+    at : callable
+        Gives the image at a place, as `Companion.image`; None where the volume has none.
+    """
 
-    def at(self, place: float) -> Array | None:
-        """Its image there, as `Companion.image`; None where it has none."""
-        ...
-
-    def words(self, place: float) -> str:
-        """Where that is, after "taken from"."""
-        ...
+    places: Mapping[float, str]
+    at: Callable[[float], Array | None]
 
 
 @briefly

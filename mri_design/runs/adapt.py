@@ -21,7 +21,7 @@ from mri_design.evaluation.run_folder import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over
-from mri_design.experiment.design import DesignOptions, run_design
+from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
 from mri_design.experiment.extent import (
     calibration_for,
     centre_for_maps,
@@ -29,7 +29,6 @@ from mri_design.experiment.extent import (
     require_lines,
     start_lines,
 )
-from mri_design.experiment.image_error import ImageErrors
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.stored_designs import Checkpoint, load_state

@@ -17,7 +17,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.region_masks import RegionMask
+from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
 from mri_design.runs.image_sections import DRAWS, REFERENCE
 from mri_design.runs.stored_run import StoredRun, read_run

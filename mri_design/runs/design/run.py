@@ -28,9 +28,12 @@ from mri_design.evaluation.run_folder import CHECKPOINT, STATE
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.design import (
+    MOST_SLICES,
     DesignOptions,
+    ImageErrors,
     design_inference,
     final_model,
+    final_signal,
     refinement,
     require_room,
     run_design,
@@ -49,7 +52,6 @@ from mri_design.experiment.extent import (
     what_was_missed,
     with_calibration,
 )
-from mri_design.experiment.image_error import MOST_SLICES, ImageErrors, final_signal
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import (
