@@ -249,6 +249,9 @@ class Shared:
         )
 
 
+NOTHING_SHARED = Shared()
+
+
 class Survey:
     """Gathers what slices share, slice by slice.
 

@@ -29,7 +29,7 @@ from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.image_sections import frame_of, layout_of
 from mri_design.runs.measure import DrawnImage, RegionMean
 from mri_design.runs.recon.report import report_reconstruction
-from mri_design.runs.recon.volume import ReconResult, VolumeResult
+from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError
@@ -325,11 +325,11 @@ class ScanVolume(ScanImage):
     ----------
     known, mask, images, told, write, coverage
         As for `ScanImage`, of the slice in the middle.
-    result : VolumeResult
+    result : ReconResult
         What ``mri-design recon`` computes of several slices.
     """
 
-    result: VolumeResult
+    result: ReconResult
 
     @property
     def error(self) -> RelativeError:
@@ -407,11 +407,11 @@ class ScanVolume(ScanImage):
         return [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in every]
 
 
-def image_of(result: ReconResult | VolumeResult, told: Told) -> ScanImage:
+def image_of(result: ReconResult, told: Told) -> ScanImage:
     """What was reconstructed as an image, or of several slices as a volume."""
     images, covered = tuple(result.images), result.coverage
     write = partial(report_reconstruction, result=result)
-    if isinstance(result, VolumeResult):
+    if result.several:
         return ScanVolume(result.known, result.mask, images, told, write, result, coverage=covered)
     return ScanImage(result.known, result.mask, images, told, write, coverage=covered)
 

@@ -8,13 +8,13 @@ import os
 import time
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ from mri_design.evaluation.plots.panels import Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.notices import say_once
 from mri_design.runs.export import export_run
-from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
-from mri_design.runs.recon.volume import KeptSlices, ReconResult, VolumeResult
+from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.stored_run import write_made_files
 from mri_design.scan.data import KSpaceData, TrajectoryData
@@ -110,7 +109,7 @@ def reconstructed(
     mask: NDArray[np.bool_] | None,
     told: Told,
     reference: NDArray[np.generic] | None = None,
-) -> ReconResult | VolumeResult:
+) -> ReconResult:
     """What `mri-design recon` computes of a scan in memory, with a mask and references that are arrays."""
     with told.computing() as run, TemporaryDirectory() as beside:
         files = {name: Path(beside) / f"{name}.npy" for name in ("lines", "reference")}
@@ -126,29 +125,7 @@ def reconstructed(
             field = next((argument for argument, file in files.items() if file.name in error.field), error.field)
             raise InputError(field, error.got, error.wanted, error.cure) from error
         assert not isinstance(result, Ending)  # nothing was finished there before
-        return replace(result, kept=HeldSlices.of(result)) if isinstance(result, VolumeResult) else result
-
-
-class HeldSlices(KeptSlices):
-    """Finished slices in memory, where the folder that they were kept in is gone."""
-
-    @classmethod
-    def of(cls, result: VolumeResult) -> HeldSlices:
-        """The slices of a result whose folder is still there."""
-        kept = cls(result.kept.folder, result.kept.identity, result.kept.facts)
-        kept.held = {number: result.kept.arrays(number) for number in result.numbers}
-        return kept
-
-    held: Mapping[int, Mapping[str, NDArray[Any]]]
-
-    def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
-        """The arrays of a slice."""
-        return self.held[number]
-
-    @property
-    def files(self) -> list[str]:
-        """None: there are no files."""
-        return []
+        return replace(result, kept=result.kept.held(result.numbers)) if result.several else result
 
 
 _WIDE = 100

@@ -55,8 +55,8 @@ from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.recon.one_slice import what_is_used
 from mri_design.runs.recon.run import ReconRequest
+from mri_design.runs.recon.slices import what_is_used
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number

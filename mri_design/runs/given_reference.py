@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.operators.base import Array
-from mri_design.scan.data import ImageStack
 from mri_design.scan.io.companions import read_images
 
 _TURNS: Mapping[str, Callable[[Array], Array]] = {
@@ -81,21 +80,65 @@ def scaled_words(factors: Sequence[float]) -> str:
 
 @dataclass(frozen=True)
 class GivenReference:
-    """An image that somebody measures a slice against.
+    """Images of a user's file that slices are measured against.
 
     Parameters
     ----------
     name : str
         Of the file.
-    image : float or complex array, shape (ky, kx)
-        In any unit; only its magnitude counts.
+    images : float or complex array, shape (image, ky, kx)
+        In any unit; only their magnitude counts.
     """
 
     name: str
-    image: Array
+    images: NDArray[np.generic]
+
+    @classmethod
+    def read(cls, path: Path) -> GivenReference:
+        """Read them, see `read_images`."""
+        return cls(path.name, read_images(path).images)
+
+    def of_slices(self, numbers: Sequence[int], count: int, grid: tuple[int, int]) -> dict[int, GivenReference]:
+        """The one image of every slice, by its number.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Slices that are reconstructed.
+        count : int
+            Slices of the input. A file of as many images has one for each of them; another one has an image for each of
+            ``numbers``, in their order.
+        grid : tuple of int
+            Pixels (ky, kx).
+
+        Raises
+        ------
+        InputError
+            For images of another number or size, and such without signal.
+        """
+        images, by_number = self.images, len(self.images) == count
+        if images.shape[1:] != grid or not (by_number or len(images) == len(numbers)):
+            raise InputError(
+                field=f"reference {self.name}",
+                got=f"{len(images)} x {images.shape[1]} x {images.shape[2]} (images, rows, columns)",
+                wanted=f"{len(numbers)} x {grid[0]} x {grid[1]}, the slices reconstructed, their ky and kx"
+                + (f"; or images of all {count} slices" if count != len(numbers) else ""),
+                cure="Give an image on the matrix of the reconstruction, with ky along rows as recon.npy has it"
+                + (" (turn it by numpy.transpose)." if images.shape[:0:-1] == grid else "."),
+            )
+        places = {number: number if by_number else place for place, number in enumerate(numbers)}
+        for number, place in places.items():
+            if not images[place].any():
+                raise InputError(
+                    field=f"reference {self.name}, slice {number}",
+                    got="all zeros",
+                    wanted="an image with signal",
+                    cure=f"Leave the slice out with {option('slices')}.",
+                )
+        return {number: GivenReference(self.name, images[place : place + 1]) for number, place in places.items()}
 
     def fitted(self, image: Array) -> FittedReference:
-        """Scale it to an image (ky, kx) by the one factor that leaves the least squares of magnitudes.
+        """Scale the first to an image (ky, kx) by the one factor that leaves the least squares of magnitudes.
 
         Raises
         ------
@@ -103,7 +146,7 @@ class GivenReference:
             Where no pixel is bright in both.
         """
         # in double precision and scaled to a peak of one: squares of scanners' units would leave the range
-        own, theirs = (np.abs(one).astype(np.float64) for one in (image, self.image))
+        own, theirs = (np.abs(one).astype(np.float64) for one in (image, self.images[0]))
         peak = theirs.max()
         given = theirs / peak
         factor = float(np.vdot(given, own) / np.vdot(given, given)) / peak
@@ -128,67 +171,3 @@ def _better_turned(given: Array, image: Array) -> str:
     errors = {name: missed(turn(given)) for name, turn in _TURNS.items() if turn(given).shape == image.shape}
     best = min(errors, key=errors.__getitem__)
     return best if errors[best] < _MUCH_BETTER**2 * missed(given) else ""
-
-
-@dataclass(frozen=True)
-class GivenReferences:
-    """The images of a file.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    stack : ImageStack
-        One image or several.
-    """
-
-    name: str
-    stack: ImageStack
-
-    @classmethod
-    def read(cls, path: Path) -> GivenReferences:
-        """Read them, see `read_images`."""
-        return cls(path.name, read_images(path))
-
-    def of_slices(self, numbers: Sequence[int], count: int, grid: tuple[int, int]) -> dict[int, GivenReference]:
-        """The image of every slice, by its number.
-
-        Parameters
-        ----------
-        numbers : sequence of int
-            Slices that are reconstructed.
-        count : int
-            Slices of the input. A file of as many images has one for each of them; another one has an image for each of
-            ``numbers``, in their order.
-        grid : tuple of int
-            Pixels (ky, kx).
-
-        Raises
-        ------
-        InputError
-            For images of another number or size, and such without signal.
-        """
-        images: NDArray[np.generic] = self.stack.images
-        by_number = len(images) == count
-        if images.shape[1:] != grid or not (by_number or len(images) == len(numbers)):
-            raise InputError(
-                field=f"reference {self.name}",
-                got=f"{len(images)} x {images.shape[1]} x {images.shape[2]} (images, rows, columns)",
-                wanted=f"{len(numbers)} x {grid[0]} x {grid[1]}, the slices reconstructed, their ky and kx"
-                + (f"; or images of all {count} slices" if count != len(numbers) else ""),
-                cure="Give an image on the matrix of the reconstruction, with ky along rows as recon.npy has it"
-                + (" (turn it by numpy.transpose)." if images.shape[:0:-1] == grid else "."),
-            )
-        found = {
-            number: GivenReference(self.name, np.asarray(images[number if by_number else place]))
-            for place, number in enumerate(numbers)
-        }
-        for number, given in found.items():
-            if not given.image.any():
-                raise InputError(
-                    field=f"reference {self.name}, slice {number}",
-                    got="all zeros",
-                    wanted="an image with signal",
-                    cure=f"Leave the slice out with {option('slices')}.",
-                )
-        return found

@@ -12,7 +12,7 @@ import mri_design as md
 from mri_design.experiment import Around, load_recipe
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import other_frames
-from mri_design.runs.recon import volume
+from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, rows, settings
 from tests.interruptions import stopping
 from tests.quick_recipes import quickened
@@ -45,13 +45,13 @@ def asked(exam: Path, *more: object) -> tuple[object, ...]:
 
 def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, exam: Path, tmp_path: Path) -> None:
     out, quiet = tmp_path / "all", ("--no-report", "--resume")
-    with stopping(volume, "neighbour_image", 1) as first, stopping(volume, "slice_image") as made:
+    with stopping(recon_run, "neighbour_image", 1) as first, stopping(recon_run, "slice_image") as made:
         run(*asked(exam, "--out", out, *quiet), code=130)
     assert (len(first), len(made)) == (1, 0)
-    with stopping(volume, "neighbour_image") as others, stopping(volume, "slice_image", 1) as made:
+    with stopping(recon_run, "neighbour_image") as others, stopping(recon_run, "slice_image", 1) as made:
         run(*asked(exam, "--out", out, *quiet), code=130)
     assert (len(others), len(made)) == (2, 1)
-    with stopping(volume, "neighbour_image") as others, stopping(volume, "slice_image") as made:
+    with stopping(recon_run, "neighbour_image") as others, stopping(recon_run, "slice_image") as made:
         run(*asked(exam, "--out", out, *quiet), code=(0, 4))
     assert (len(others), len(made)) == (0, 2)
     assert not list(out.glob("neighbours-*"))

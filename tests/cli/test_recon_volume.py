@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import Recipe, load_phantom
 from mri_design.experiment import load_scan, opened_slices
-from mri_design.runs.recon import volume
+from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, manifest, rows
 from tests.cli.test_design import PLAIN
 from tests.interruptions import stopping
@@ -65,11 +65,11 @@ def test_an_interrupted_volume_goes_on_with_the_slices_that_are_left(
 ) -> None:
     out = tmp_path / "run"
     words = ("recon", stack, "--recipe", "quick.toml", "--jobs", 1, "--out", out)
-    with stopping(volume, "slice_image", 2):
+    with stopping(recon_run, "slice_image", 2):
         run(*words, code=130)
-    with stopping(volume, "slice_image") as made:
+    with stopping(recon_run, "slice_image") as made:
         run(*words, "--resume", code=(0, 4))
-    assert [item[0] for _, item in made] == [2, 3]
+    assert [item.number for _, item in made] == [2, 3]
     for name in ("recon.npy", "std.npy", "metrics.csv", "mask.npy"):
         assert (out / name).read_bytes() == (volume_run / name).read_bytes()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, measure
-from mri_design.runs.given_reference import GivenReference, GivenReferences
+from mri_design import InputError, measure
+from mri_design.runs.given_reference import GivenReference
 from mri_design.scan.io import read_images
 from mri_design.scan.writing import nifti_bytes
 
@@ -26,7 +26,7 @@ def test_no_other_factor_fits_better_and_the_phase_is_not_compared(
     rng: np.random.Generator, image: np.ndarray, unit: float
 ) -> None:
     given = unit * (np.abs(image) + 0.3 * rng.random((8, 6)))
-    fitted = GivenReference("truth.npy", given * np.exp(2j * rng.random((8, 6)))).fitted(image)
+    fitted = GivenReference("truth.npy", (given * np.exp(2j * rng.random((8, 6))))[None]).fitted(image)
     np.testing.assert_allclose(np.abs(fitted.image), fitted.factor * given, rtol=1e-6)
 
     def missed(factor: float) -> float:
@@ -40,17 +40,17 @@ def test_no_other_factor_fits_better_and_the_phase_is_not_compared(
 
 def test_images_go_by_the_numbers_of_slices_or_by_their_order(rng: np.random.Generator) -> None:
     images = rng.random((4, 8, 6)).astype(np.float32)
-    every = GivenReferences("four.npy", ImageStack(images)).of_slices([3, 1], 4, (8, 6))
-    some = GivenReferences("two.npy", ImageStack(images[[3, 1]])).of_slices([3, 1], 4, (8, 6))
+    every = GivenReference("four.npy", images).of_slices([3, 1], 4, (8, 6))
+    some = GivenReference("two.npy", images[[3, 1]]).of_slices([3, 1], 4, (8, 6))
     for number in (3, 1):
-        np.testing.assert_array_equal(every[number].image, images[number])
-        np.testing.assert_array_equal(some[number].image, images[number])
+        np.testing.assert_array_equal(every[number].images, images[[number]])
+        np.testing.assert_array_equal(some[number].images, images[[number]])
 
 
 @pytest.mark.parametrize(("shape", "grid"), [((2, 8, 6), (9, 6)), ((3, 8, 6), (8, 6)), ((2, 6, 8), (8, 6))])
 def test_other_shapes_are_refused(shape: tuple[int, ...], grid: tuple[int, int]) -> None:
     with pytest.raises(InputError) as caught:
-        GivenReferences("r.npy", ImageStack(np.ones(shape, np.float32))).of_slices([3, 1], 4, grid)
+        GivenReference("r.npy", np.ones(shape, np.float32)).of_slices([3, 1], 4, grid)
     assert caught.value.field == "reference r.npy"
 
 
@@ -58,12 +58,12 @@ def test_what_shows_nothing_is_refused(image: np.ndarray) -> None:
     dark = np.zeros((2, 8, 6), np.float32)
     dark[0] = 1
     with pytest.raises(InputError) as caught:
-        GivenReferences("r.npy", ImageStack(dark)).of_slices([0, 1], 2, (8, 6))
+        GivenReference("r.npy", dark).of_slices([0, 1], 2, (8, 6))
     assert caught.value.field == "reference r.npy, slice 1"
     apart = np.zeros((8, 6))
     apart[0] = 1
     with pytest.raises(InputError):
-        GivenReference("r.npy", apart).fitted(image * (apart == 0))
+        GivenReference("r.npy", apart[None]).fitted(image * (apart == 0))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_shows_nothing_is_refused(image: np.ndarray) -> None:
 def test_a_reference_that_lies_otherwise_is_doubted(turn: object, said: str, rng: np.random.Generator) -> None:
     truth = rng.random((8, 8)) ** 3
     noisy = truth + 0.05 * rng.standard_normal((8, 8))
-    fitted = GivenReference("r.npy", turn(truth)).fitted(noisy)
+    fitted = GivenReference("r.npy", turn(truth)[None]).fitted(noisy)
     assert fitted.turned == said and bool(fitted.doubt) == bool(said)
 
 

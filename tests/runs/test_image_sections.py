@@ -137,7 +137,7 @@ def test_beside_an_image_of_a_file_both_errors_are_those_of_the_modulus() -> Non
     known, lines = known_scan(0.02, 64), some_lines(24)
     made = reconstruct(known.slice_model, lines, "mean", load_recipe("fast")).times(known.image_unit)
     assert known.reference is not None and made.predicted_error is not None
-    given = GivenReference("truth.npy", np.abs(known.reference)).fitted(made.image)
+    given = GivenReference("truth.npy", np.abs(known.reference)[None]).fitted(made.image)
     error = replace(known, given=given).judged("mean", made, lines)[0].error
     assert error.of == "modulus" and known.judged("mean", made, lines)[0].error.of == "complex image"
     assert error.found == pytest.approx(measure(made.image, given.image).relative_l2)

@@ -17,7 +17,7 @@ from mri_design.experiment.companion_images import readout_energies, same_readou
 from mri_design.experiment.coverage import FEWEST, Coverage, scores
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.volume import Slices, opened_slices, recipe_of_frame
-from mri_design.runs.recon.one_slice import ReadySlice
+from mri_design.runs.recon.slices import CalibratedSlice, MeasuredSlice, SliceWork
 from mri_design.runs.run import Run
 from mri_design.runs.scan_facts import KnownScan
 from mri_design.runs.workers import Workers
@@ -101,18 +101,6 @@ def check_calibrated_on(recipe: Recipe, companions: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _AsTheScan:
-    """How every scan of the group is reconstructed."""
-
-    recipe: Recipe
-    mask: NDArray[np.bool_]
-    seed: int
-
-
-_Item = tuple[int, str, KSpaceData]
-
-
 def coverage_of(
     group: Group | None,
     slices: Slices,
@@ -163,20 +151,19 @@ def coverage_of(
         with suppress(InputError):  # without signal
             own.append(readout_energies(slices.read(number))[0])
 
-    def items() -> Iterator[_Item]:
+    def items() -> Iterator[tuple[str, MeasuredSlice]]:
         for number, path in enumerate(group.files):
             try:
                 data = _middle(path, recipe, run.seed + 1 + number, like, mask)
                 if any(same_readouts(readout_energies(data)[0], one) for one in own):
                     raise _UnfitError("it is the scan itself: the same samples")
-                yield number, path.name, data
+                yield path.name, MeasuredSlice(number, data, mask)
             except MriDesignError as error:
                 refused.append(f"{path.name} is left out: {error}")
 
-    found = dict[str, NDArray[np.float32]]()
-    work, count = _AsTheScan(recipe, mask, run.seed), len(group.files)
+    found, count = dict[str, NDArray[np.float32]](), len(group.files)
     run.progress.show(STAGE, 0, count)
-    with Workers(work, max(1, min(run.jobs, count)), run.executor) as workers:
+    with Workers(SliceWork(recipe, run.seed), max(1, min(run.jobs, count)), run.executor) as workers:
         for number, name, made in workers.map(_scores, items(), ahead=_AHEAD * run.jobs):
             if isinstance(made, str):
                 refused.append(f"{name} is left out: {made}")
@@ -229,16 +216,14 @@ def _middle(path: Path, recipe: Recipe, seed: int, like: KSpaceData, mask: NDArr
     return data
 
 
-def _scores(work: _AsTheScan, item: _Item) -> tuple[int, str, NDArray[np.float32] | str]:
+def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str, NDArray[np.float32] | str]:
     """Errors of one slice in its standard deviations, or why there are none."""
-    number, name, data = item
+    name, measured = item
     try:
-        ready = ReadySlice.of(data, work.mask, work.recipe)
-        made = ready.reconstructed(work.seed, number=number)
+        known, images = CalibratedSlice.of(work, measured).images()
     except InputError as error:
-        return number, name, str(error)
-    known = ready.known(made.image)
-    reference = known.shown_reference
+        return measured.number, name, str(error)
+    made, reference = images[0].reconstruction, known.shown_reference
     assert isinstance(known, KnownScan) and reference is not None and made.std is not None
-    beyond = error_beyond_noise(made.image, made.std, known.scan.data, reference, known.image_unit, work.mask)
-    return number, name, scores(beyond, made.std)
+    beyond = error_beyond_noise(made.image, made.std, known.scan.data, reference, known.image_unit, measured.mask)
+    return measured.number, name, scores(beyond, made.std)

@@ -44,8 +44,8 @@ from mri_design.runs.image_sections import (
     reading_of,
     save_reconstruction,
 )
-from mri_design.runs.recon.one_slice import REPORT
-from mri_design.runs.recon.volume import OTHER_IMAGES, ReconResult, VolumeResult
+from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.verdicts import RelativeError, image_verdict, method_words, volume_verdict
@@ -60,7 +60,7 @@ def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
     if isinstance(result, Ending):
         return result
     image, known, account = result.images[0], result.known, result.account
-    volume = result if isinstance(result, VolumeResult) else None
+    volume = result if result.several else None
     sections = _slice_sections(run.folder, result) if volume is None else _save_volume(run.folder, volume)
     sections += coverage_sections(run.folder, result.coverage)
     covered, calibrated = coverage_facts(result.coverage)
@@ -88,7 +88,7 @@ def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
         lambda: _first_screen(result),
         summary,
         sections,
-        checkpoints=() if volume is None else volume.kept.files,
+        checkpoints=result.kept.files,
     )
     run.progress.show(REPORT, 1, 1)
     return ended
@@ -131,7 +131,7 @@ _FILES = {
 """Arrays of slices, and the files of the volume's."""
 
 
-def _save_volume(folder: RunFolder, result: VolumeResult) -> list[Section]:
+def _save_volume(folder: RunFolder, result: ReconResult) -> list[Section]:
     """Write the volume slice by slice and its table; arrays of an earlier run do not stay beside it."""
     rows = [row for one in result.facts for row in one.rows]
     frames = len(result.numbering.numbers)
@@ -145,14 +145,14 @@ def _save_volume(folder: RunFolder, result: VolumeResult) -> list[Section]:
     return [*volume_sections(folder, result, rows), *_of_shown(folder, result)]
 
 
-def _counts(result: VolumeResult) -> dict[str, object]:
+def _counts(result: ReconResult) -> dict[str, object]:
     """Frames and slices, as rows of the page's table."""
     frames, chosen = result.numbering, slices_text(result.first_frame).partition(" ")[2]
     found = {f"{frames.axis}s": f"{len(frames.numbers)}: {', '.join(map(str, frames.numbers))}"} if frames.axis else {}
     return {**found, "slices": f"{len(result.first_frame)} of {result.count}: {chosen}"}
 
 
-def _describe(result: VolumeResult, summary: dict[str, object], settings: dict[str, object]) -> None:
+def _describe(result: ReconResult, summary: dict[str, object], settings: dict[str, object]) -> None:
     """Change what is told of the slice that is shown into what is true of all."""
     facts, numbering = result.facts, result.numbering
     summary.pop("part of the scan", None)
@@ -204,7 +204,7 @@ def totals(rows: Rows) -> Rows:
     return said
 
 
-def volume_sections(folder: RunFolder, result: VolumeResult, rows: Rows) -> list[Section]:
+def volume_sections(folder: RunFolder, result: ReconResult, rows: Rows) -> list[Section]:
     """Montage, slider and table of the slices; of several frames a montage of each of both."""
     if not folder.reported:
         return []
@@ -236,7 +236,7 @@ def volume_sections(folder: RunFolder, result: VolumeResult, rows: Rows) -> list
     return [*sections, Section("Slices", blocks)]
 
 
-def _slider(result: VolumeResult, layout: Layout, top: float) -> SliceExplorer:
+def _slider(result: ReconResult, layout: Layout, top: float) -> SliceExplorer:
     """Pictures at the images' own size, of as many slices as fit."""
     has_std = "std" in result.kept.arrays(result.shown)
     wrong = max(scale_top([std]) for std in result.stack("std")) if has_std else 0.0
@@ -267,7 +267,7 @@ def _spread(count: int, most: int) -> list[int]:
     return sorted({round(place) for place in np.linspace(0, count - 1, most)})
 
 
-def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
+def _of_shown(folder: RunFolder, result: ReconResult) -> list[Section]:
     """One slice in detail, and what is used of it."""
     known, rows, about, used = result.known, result.kept.facts[result.shown].rows, None, list[Section]()
     if isinstance(known, KnownScan):
@@ -281,7 +281,7 @@ def _of_shown(folder: RunFolder, result: VolumeResult) -> list[Section]:
     return [first, *others, *_companions(folder, result, frame_of(known)), *coils, *used]
 
 
-def _companions(folder: RunFolder, result: VolumeResult, frame: Frame) -> list[Section]:
+def _companions(folder: RunFolder, result: ReconResult, frame: Frame) -> list[Section]:
     """What companions made of one slice: of the nearest to the one in detail that uses some, beside its image."""
 
     def far(number: int) -> tuple[bool, int]:
@@ -301,7 +301,7 @@ def _first_screen(result: ReconResult) -> FirstScreen:
     readouts, frame = known.slice_model.candidates, frame_of(known)
     measured = measured_text(readouts, int(np.count_nonzero(mask)))
     verdict = image_verdict(measured, image.name, image.error)
-    if isinstance(result, VolumeResult):
+    if result.several:
         errors = {
             result.numbering.name(number): float(str(facts.rows[0]["found_error"]))
             for number, facts in zip(result.numbers, result.facts, strict=True)

@@ -1,0 +1,514 @@
+"""Slices on their way through a reconstruction: calibrated, reconstructed stage by stage, kept in the run's folder."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.estimation.noise_map import NoiseMap
+from mri_design.evaluation.metrics import looks_folded
+from mri_design.evaluation.plots.panels import ImagePanel
+from mri_design.evaluation.run_folder import PROGRESS, RunFolder, read_kept
+from mri_design.evidence.error_bars import StdFactor
+from mri_design.experiment.calibration import PreparedSamples, PreparedScan, prepare, prepare_samples
+from mri_design.experiment.coverage import Coverage
+from mri_design.experiment.extent import check_other_than_lines
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import (
+    InferenceOptions,
+    Reconstruction,
+    image_rng,
+    loops_at_most,
+    loops_shown,
+    reconstruct_prepared,
+)
+from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, told_to_neighbours
+from mri_design.model.companion import Companion
+from mri_design.model.mr_image import MRSlice
+from mri_design.operators.base import Array
+from mri_design.runs.given_reference import GivenReference
+from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.scan.calibration import LOST
+from mri_design.scan.data import KSpaceData, TrajectoryData
+from mri_design.scan.io.atomic import write_json
+from mri_design.scan.io.companions import read_mask
+from mri_design.scan.io.numpy_files import read_npz_members
+from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.status import Convergence, Status
+
+_BEFORE = ("reading", "calibrating")
+_OF_MEAN = "choosing the model"
+LOOPS, REPORT = "outer loops", "report"
+"""Stages with names that others need: the iterations of a posterior mean, and what is written in the end."""
+
+
+class Stages:
+    """Show which part of a reconstruction is being done, and which are left.
+
+    Parameters
+    ----------
+    show : callable
+        Takes the name of a part, how many of its pieces are done, and of how many.
+    method : str
+        Of the recipe: only the posterior mean has outer loops and error bars.
+    """
+
+    def __init__(self, show: Callable[[str, int, int], None], method: str) -> None:
+        middle = (_OF_MEAN, LOOPS, "error bars") if method == "mean" else ("reconstructing",)
+        self._show = show
+        self._totals = dict.fromkeys((*_BEFORE, *middle, REPORT), 1)
+        self._open = list(self._totals)
+        for name in self._open:
+            show(name, 0, 1)
+
+    def begin(self, name: str) -> None:
+        """Say that a part begins: those before it are done. A name that the method does not have says nothing."""
+        if name in self._open:
+            for earlier in self._open[: self._open.index(name)]:
+                self._open.remove(earlier)
+                self._show(earlier, self._totals[earlier], self._totals[earlier])
+            self._show(name, 0, self._totals[name])
+
+    def loop(self, done: int, most: int) -> None:
+        """Say that ``done`` outer loops are done, of ``most``."""
+        if LOOPS in self._open:
+            self._totals[LOOPS] = most
+            self._show(LOOPS, done, most)
+
+
+_WITHOUT_STREAKS = ("mean", "map")
+
+
+def what_is_used(data: AnySlice, mask: Path | None, recipe: Recipe) -> NDArray[np.bool_]:
+    """Lines (ky,), samples (ky, kz) or readouts of a slice that are used: those of a mask's file, or all measured.
+
+    Samples where a plane is asked for, lines have holes, or the mask is one of samples.
+
+    Raises
+    ------
+    InputError
+        For a mask that does not fit the slice.
+    """
+    if isinstance(data, TrajectoryData):
+        every = np.ones(data.n_readouts, dtype=bool)
+        return every if mask is None else read_mask(mask, every)
+    sampling = data.samplings[0]
+    in_plane = recipe.design.encoding == "plane"
+    if mask is not None:
+        return read_mask(mask, data.measured, sampling.samples, plane=in_plane or data.volume)
+    plane = in_plane or (data.volume and not sampling.whole_lines)
+    return sampling.samples if plane or sampling.holes else data.measured
+
+
+def recipe_for(mask: NDArray[np.bool_], data: AnySlice, recipe: Recipe) -> Recipe:
+    """The recipe for lines, or for samples of a plane, as a mask says.
+
+    Raises
+    ------
+    InputError
+        For settings that samples of a plane do not have.
+    """
+    if isinstance(data, TrajectoryData):
+        return recipe
+    recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
+    check_other_than_lines(recipe)
+    return recipe
+
+
+@dataclass(frozen=True)
+class MeasuredSlice:
+    """A slice as read, and what its image is made of beside the recipe.
+
+    Parameters
+    ----------
+    number : int
+        Of the image in the run, see `Frames`.
+    data : KSpaceData or TrajectoryData
+        As read.
+    mask : bool array
+        See `what_is_used`.
+    reference : GivenReference, optional
+        The user's image that errors are measured against.
+    companions : sequence of Companion
+        Other images of the object.
+    """
+
+    number: int
+    data: AnySlice
+    mask: NDArray[np.bool_]
+    reference: GivenReference | None = None
+    companions: Sequence[Companion] = ()
+
+
+@dataclass(frozen=True)
+class SliceWork:
+    """What every slice needs.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        In force.
+    seed : int
+        Of the run.
+    shared : Shared
+        Noise and directions of coil space that the slices share.
+    numbering : Frames, optional
+        How several images are numbered. Without it there is one, which has to show more than noise.
+    """
+
+    recipe: Recipe
+    seed: int
+    shared: Shared = NOTHING_SHARED
+    numbering: Frames | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedSlice:
+    """A slice with noise and coil maps known.
+
+    Parameters
+    ----------
+    work : SliceWork
+        Recipe and seed.
+    measured : MeasuredSlice
+        As read, with the noise of the run.
+    scan : PreparedScan or PreparedSamples
+        Calibrated by what is used of it.
+    slice_model : MRSlice
+        As models take it.
+    lines : sequence of int
+        Candidates that are used, by number.
+    signal : float
+        Signal level.
+    """
+
+    work: SliceWork
+    measured: MeasuredSlice
+    scan: PreparedScan | PreparedSamples
+    slice_model: MRSlice
+    lines: Sequence[int]
+    signal: float
+
+    @classmethod
+    def of(cls, work: SliceWork, measured: MeasuredSlice) -> CalibratedSlice:
+        """Calibrate a slice.
+
+        Raises
+        ------
+        InputError
+            Where it cannot be calibrated, or is the only one and holds noise only.
+        """
+        recipe, mask, data = work.recipe, measured.mask, work.shared.known_by(measured.data)
+        scan: PreparedScan | PreparedSamples
+        if isinstance(data, TrajectoryData):
+            scan = prepare_samples(data, recipe, used=data.select_readouts(mask))
+        else:
+            scan = prepare(data, recipe, measured=mask, ordinary=True, directions=work.shared.directions)
+        model = replace(scan.slice_model(0, recipe), companions=tuple(measured.companions))
+        along = isinstance(data, TrajectoryData)
+        lines = list(range(model.candidates.size)) if along else np.flatnonzero(mask).tolist()
+        signal = (model.signal_level if work.numbering is None else model.level)(lines)
+        measured = replace(measured, data=data)
+        return cls(work=work, measured=measured, scan=scan, slice_model=model, lines=lines, signal=signal)
+
+    def beside(self, companions: Sequence[Companion]) -> CalibratedSlice:
+        """The slice with further images of the object."""
+        every = (*self.slice_model.companions, *companions)
+        return replace(self, slice_model=replace(self.slice_model, companions=every))
+
+    def images(self, stages: Stages | None = None) -> tuple[KnownScan | KnownSamples, list[NamedImage]]:
+        """The image by the recipe's method in the units of the input, one to compare it with, and what is known of it.
+
+        Raises
+        ------
+        InputError
+            Where a reference that was given has nothing in common with it.
+        """
+        recipe, method = self.work.recipe, self.work.recipe.reconstruction.method
+        along = isinstance(self.scan, PreparedSamples)
+        most = recipe.inference.loops if along else loops_at_most(self.slice_model, recipe)
+        options = InferenceOptions(signal=self.signal, number=self.measured.number)
+        if stages is not None:
+            options = replace(options, callback=loops_shown(stages.loop, recipe, most), watch=stages.begin)
+        rng = image_rng(self.work.seed)
+        made = reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
+        made = made.times(self.scan.image_unit(0))
+        known = self.known(made.image)
+        return known, known.judged(method, made, self.lines)
+
+    def known(self, image: Array) -> KnownScan | KnownSamples:
+        """What a run knows about the slice, of which this is the image (ky, kx), in the input's units."""
+        reference = self.measured.reference
+        given = None if reference is None else reference.fitted(image)
+        if isinstance(self.scan, PreparedSamples):
+            used = self.scan.data
+            return KnownSamples(
+                data=used,
+                scan=self.scan,
+                slice_model=self.slice_model,
+                signal=self.signal,
+                reference=None if used.reference is None else used.reference[0],
+                folded=self.work.recipe.reconstruction.method in _WITHOUT_STREAKS and looks_folded(image),
+                given=given,
+            )
+        assert isinstance(self.measured.data, KSpaceData)
+        return KnownScan.of(self.measured.data, self.scan, self.slice_model, self.signal, given)
+
+    def read_back(
+        self, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts
+    ) -> tuple[KnownScan | KnownSamples, list[NamedImage]]:
+        """`images` of a slice that is kept, as if it had been reconstructed just now."""
+        known = self.known(arrays["recon"])
+        ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
+        factor = None if facts.std_factor is None else StdFactor(**facts.std_factor)
+        noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts.replicas) if "noise" in arrays else None
+        made = Reconstruction(
+            arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
+        )
+        return known, known.judged(self.work.recipe.reconstruction.method, made, self.lines)
+
+
+OTHER_IMAGES = "other images"
+"""Column of metrics.csv: those that the prior of a slice knows, "none" where it was offered some and knows none."""
+_OTHERS = "other_images"
+_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps", "draws", "reference", _OTHERS)
+_MODULUS = "modulus"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceFacts:
+    """What is known of a reconstructed slice beside its arrays.
+
+    Parameters
+    ----------
+    rows : list of mappings
+        Of metrics.csv.
+    status : str
+        How the reconstruction ended, one of `Status`.
+    iterations, matvecs : int
+        Of the reconstruction.
+    residual : float
+        See `Convergence`.
+    noise_only : bool
+        Whether the slice holds no more than noise.
+    folded : bool
+        Whether its field of view looks too small.
+    account : mapping
+        `Reconstruction.account`.
+    std_factor : mapping, optional
+        `StdFactor.facts`.
+    left_out : str
+        See `Reconstruction`.
+    reference_scale : float, optional
+        What its image of a file of references was multiplied by.
+    replicas : int
+        See `NoiseMap`.
+    others : sequence of (str, str)
+        Titles and captions of pictures of its companions, whose moduli are the array ``other_images``.
+    about_others : str
+        See `CompanionPictures`.
+    lost : float, optional
+        See `Compression`; None where coils are not combined.
+    """
+
+    rows: Rows
+    status: str
+    iterations: int
+    matvecs: int
+    residual: float
+    noise_only: bool
+    folded: bool
+    account: Mapping[str, str]
+    std_factor: Mapping[str, Any] | None
+    left_out: str
+    reference_scale: float | None = None
+    replicas: int = 0
+    others: Sequence[Sequence[str]] = ()
+    about_others: str = ""
+    lost: float | None = None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the reconstruction did."""
+        return self.status == Status.CONVERGED.value
+
+
+def facts_of(ready: CalibratedSlice, known: KnownScan | KnownSamples, images: Sequence[NamedImage]) -> SliceFacts:
+    """What is to be kept of the images of a slice beside their arrays."""
+    made, pictures, numbering = (
+        images[0].reconstruction,
+        CompanionPictures.of(images[0].reconstruction),
+        ready.work.numbering,
+    )
+    place = {} if numbering is None else numbering.place(ready.measured.number)
+    rows = [{**place, **row} for row in image_rows(known, images, ready.lines)]
+    if made.companions is not None:
+        rows[0][OTHER_IMAGES] = "; ".join(made.companions.used) or "none"
+    ended, factor, header = made.convergence, made.std_factor, ready.scan.data.header
+    return SliceFacts(
+        rows=rows,
+        status=ended.status.value,
+        iterations=ended.iterations,
+        matvecs=ended.matvecs,
+        residual=float(ended.residual),
+        noise_only=not ready.slice_model.shows_signal(ready.lines),
+        folded=isinstance(known, KnownSamples) and known.folded,
+        account=made.account(),
+        std_factor=None if factor is None else factor.facts,
+        left_out=made.left_out,
+        reference_scale=None if known.given is None else known.given.factor,
+        replicas=0 if made.noise is None else made.noise.replicas,
+        others=[] if pictures is None else [(panel.title, panel.caption) for panel in pictures.panels],
+        about_others="" if pictures is None else pictures.about,
+        lost=float(header[LOST]) if LOST in header else None,
+    )
+
+
+def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], SliceFacts]:
+    """Reconstruct one of several slices: its number, arrays in the input's units as they are kept, and the rest.
+
+    The arrays are ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``reference``,
+    ``draws`` (draw, ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
+    """
+    ready = CalibratedSlice.of(work, measured)
+    known, images = ready.images()
+    made, maps, pictures = (
+        images[0].reconstruction,
+        ready.scan.maps_as_read,
+        CompanionPictures.of(images[0].reconstruction),
+    )
+    complex_ones = {
+        "recon": made.image,
+        "draws": made.draws,
+        "reference": None if made.draws is None else known.shown_reference,
+        "coil_maps": None if maps is None else maps[0],
+    }
+    others = None if pictures is None else np.stack([np.abs(panel.image) for panel in pictures.panels])
+    real_ones = {"std": made.std, _OTHERS: others}
+    arrays = {name: np.asarray(one, dtype=np.complex64) for name, one in complex_ones.items() if one is not None}
+    arrays |= {name: np.asarray(one, dtype=np.float32) for name, one in real_ones.items() if one is not None}
+    if made.noise is not None:
+        arrays |= {"noise": made.noise.std, "g_factor": made.noise.g_factor}
+    facts = facts_of(ready, known, images)
+    del ready, known, images, made, maps, pictures, complex_ones
+    gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
+    return measured.number, arrays, facts
+
+
+def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, NDArray[np.float32]]:
+    """The number of a slice, and the modulus of its image that its neighbours know."""
+    ready = CalibratedSlice.of(work, measured)
+    return measured.number, told_to_neighbours(ready.slice_model, ready.lines, work.recipe, work.seed)
+
+
+@dataclass
+class KeptSlices:
+    """Finished slices in the run's folder: a file of arrays for each, and one that says which there are.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run.
+    identity : str
+        Of the run; files of another one are refused.
+    facts : dict of int to SliceFacts
+        By number of the slice.
+    told : set of int
+        Slices of which there is what their neighbours are told.
+    coverage : Coverage, optional
+        Of the error bars, where they have been calibrated.
+    in_memory : mapping of int to mapping of str to array
+        Arrays of slices, see `held`.
+    """
+
+    folder: RunFolder
+    identity: str
+    facts: dict[int, SliceFacts] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
+    coverage: Coverage | None = None
+    in_memory: Mapping[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: RunFolder, identity: str) -> KeptSlices:
+        """Read what is there, or begin.
+
+        Raises
+        ------
+        InputError
+            For a damaged file.
+        UsageError
+            For the file of another run.
+        """
+        path = folder.existing(PROGRESS)
+        if path is None:
+            return cls(folder, identity)
+
+        def parse(stored: dict[str, Any]) -> tuple[dict[int, SliceFacts], set[int], Coverage | None]:
+            facts = {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
+            found = stored.get("coverage")
+            return facts, set(map(int, stored["told"])), Coverage.from_settings(found) if found else None
+
+        kept = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
+        return cls(folder, identity, *kept)
+
+    def add(self, number: int, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts) -> None:
+        """Keep a slice: its arrays first, then that they are there."""
+        self.folder.write_archive(_name(number), arrays)
+        self.facts[number] = facts
+        self._write()
+
+    def tell(self, number: int, modulus: NDArray[np.float32]) -> None:
+        """Keep what the neighbours of a slice are told of it."""
+        self.folder.write_archive(_name(number, NEIGHBOURS), {_MODULUS: modulus})
+        self.told.add(number)
+        self._write()
+
+    def calibrate(self, coverage: Coverage | None) -> None:
+        """Keep what the error bars were found to cover."""
+        self.coverage = coverage
+        self._write()
+
+    def _write(self) -> None:
+        stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
+        kept = {"identity": self.identity, "slices": stored, "told": sorted(self.told)}
+        kept |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
+        write_json(self.folder.output_path(PROGRESS), kept)
+
+    def modulus(self, number: int) -> NDArray[np.float32]:
+        """What the neighbours of a slice are told of it."""
+        arrays, _ = read_npz_members(self.folder.path / _name(number, NEIGHBOURS), (_MODULUS,), DEFAULT_LIMITS)
+        return arrays[_MODULUS]
+
+    def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
+        """The arrays of a slice."""
+        if number in self.in_memory:
+            return self.in_memory[number]
+        arrays, _ = read_npz_members(self.folder.path / _name(number), _ARRAYS, DEFAULT_LIMITS)
+        return arrays
+
+    def held(self, numbers: Sequence[int]) -> KeptSlices:
+        """With the arrays of slices in memory, as the folder will be gone."""
+        return replace(self, in_memory={number: self.arrays(number) for number in numbers})
+
+    def pictures(self, number: int) -> CompanionPictures | None:
+        """Those of the companions of a slice; None where it was offered none."""
+        facts, images = self.facts[number], self.arrays(number).get(_OTHERS, ())
+        titles = zip(images, facts.others, strict=True)
+        panels = [ImagePanel(image, title, caption) for image, (title, caption) in titles]
+        return CompanionPictures(panels, facts.about_others) if panels else None
+
+    @property
+    def files(self) -> list[str]:
+        """Names of all files."""
+        return [PROGRESS, *map(_name, self.facts), *(_name(number, NEIGHBOURS) for number in self.told)]
+
+
+def _name(number: int, kind: str = "slice") -> str:
+    return f"{kind}-{number:04d}.npz"
