@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.runs.recon import volume
+from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, manifest, rows, settings
 from tests.interruptions import stopping
 
@@ -86,9 +86,9 @@ def test_the_radius_is_that_of_errors_against_true_images_where_these_are_known(
 def test_slices_share_the_radii_which_an_interrupted_run_keeps(run: Run, group: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", kspace=np.concatenate([subject(6)["kspace"], subject(7)["kspace"]]))
     asked = ("recon", tmp_path / "two.npz", *WORDS, group.parent / "mask.npy", "--calibrated-on", group, *QUIETLY)
-    with stopping(volume, "slice_image", 0):
+    with stopping(recon_run, "slice_image", 0):
         run(*asked, "--out", tmp_path / "x", code=130)
-    with stopping(volume, "coverage_of", 0):
+    with stopping(recon_run, "coverage_of", 0):
         run(*asked, "--out", tmp_path / "x", "--resume", code=(0, 4))
     found = settings(tmp_path / "x")["coverage"]
     assert found["images"] == ["1.npz", "2.npz", "3.npz", "copy.npz", "scaled.npz"]
