@@ -54,18 +54,6 @@ _ARGUMENTS = {
     "encoding-space": "encoding",
 }
 """Options that Python's functions call otherwise."""
-_SETTINGS = {
-    "calibration": "constraints",
-    "centre": "input",
-    "compress-coils": "coils",
-    "contrast": "input",
-    "encoding": "design",
-    "phase": "input",
-    "repetition": "input",
-    "set": "input",
-    "until-gain": "design",
-}
-"""Options that Python has as settings of the recipe, by their sections."""
 
 
 @contextmanager
@@ -86,20 +74,20 @@ def option(name: str, value: object = "") -> str:
     Parameters
     ----------
     name : str
-        Of the option, without its dashes.
+        Of the option, without its dashes; of one that Python has as a setting of the recipe its path, ``input.centre``.
     value : object
         An example of what it takes, in capitals where it stands for something.
     """
     text = str(value)
+    section, _, setting = name.rpartition(".")
     if os.environ.get(_COMMAND_LINE):
-        return f"--{name} {text}".rstrip()
+        return f"--{setting.replace('_', '-')} {text}".rstrip()
     if text and not isinstance(value, list | int | float) and not text.isupper() and not text[0].isdigit():
         text = repr(text)
     elif "," in text and not isinstance(value, list):
         text = f"[{text.replace(',', ', ')}]"
-    if name in _SETTINGS:
-        setting = name.replace("-", "_")
-        return f"recipe={{'{_SETTINGS[name]}': {{'{setting}': {text or '...'}}}}}"
+    if section:
+        return f"recipe={{'{section}': {{'{setting}': {text or '...'}}}}}"
     argument = _ARGUMENTS.get(name, name.replace("-", "_"))
     if text and argument == "companions":
         text = f"[{text}]"
@@ -146,33 +134,21 @@ _BEHIND = {
     "calibration lines": ("start",),
     "slice": ("index", "slices"),
     "slices": ("slices", "sources"),
-    "error to stop at": ("until_error",),
-    "gain to stop at": ("until_gain",),
     "forbidden lines": ("forbid",),
     "required lines": ("require", "forbid", "partial_fourier"),
     "constraints": ("forbid", "require", "partial_fourier", "max_jump"),
     "forced centre": ("start", "forbid", "partial_fourier"),
-    "partial Fourier": ("partial_fourier",),
-    "maximum jump": ("max_jump",),
-    "order": ("order", "block", "max_jump"),
-    "field of view": ("fov",),
-    "echo time": ("te", "bandwidth"),
-    "repetition time": ("tr", "dummies", "te"),
-    "flip angle": ("flip",),
-    "max_gradient": ("scanner", "bandwidth", "resolution", "fov", "thickness"),
-    "max_b1": ("scanner", "flip"),
-    "bandwidth": ("bandwidth", "resolution", "fov"),
-    "slice thickness": ("thickness",),
-    "samples of a readout": ("resolution",),
+    "max_gradient": ("scanner", "bandwidth", "resolution", "field_of_view", "slice_thickness"),
+    "max_b1": ("scanner", "flip_angle"),
     "echo trains": ("etl", "sequence"),
-    "calibration scans": ("calibrated_on",),
-    "RF spoiling": ("rf_spoiling",),
     "encoding": ("encoding_space", "encoding"),
-    "target": ("lines", "acceleration"),
     "out": ("out", "file", "folder", "path"),
+    "target": ("lines", "acceleration"),
     "samples": ("noise_samples",),
+    "samples of a readout": ("resolution",),
 }
-"""Fields of errors, and the options or arguments that may have brought them, the likeliest first."""
+"""Fields of errors that are not named by one option or argument, and those that may have brought them, the likeliest
+first."""
 
 
 def argument_behind(error: InputError, given: Collection[str]) -> str | None:
@@ -190,7 +166,7 @@ def argument_behind(error: InputError, given: Collection[str]) -> str | None:
         return None  # a recipe file, whatever was given beside it
     setting = error.field.rpartition(": ")[2].rpartition(".")[2]
     behind = _BEHIND.get(error.field, _BEHIND.get(setting, ()))
-    return next((name for name in (*behind, setting) if name in given), None)
+    return next((name for name in (*behind, setting.replace(" ", "_").lower()) if name in given), None)
 
 
 class UsageError(MriDesignError):

@@ -45,7 +45,7 @@ def test_an_error_survives_the_way_from_a_worker_process() -> None:
 
 
 def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> None:
-    named = {"maps": "FILE", "noise-sd": 0.1, "with": "slices", "overwrite": "", "lines": "", "contrast": "all"}
+    named = {"maps": "FILE", "noise-sd": 0.1, "with": "slices", "overwrite": "", "lines": "", "input.contrast": "all"}
     assert [option(name, value) for name, value in named.items()] == [
         "coil_maps=FILE",
         "noise_sd=0.1",
@@ -54,7 +54,7 @@ def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> 
         "lines",
         "recipe={'input': {'contrast': 'all'}}",
     ]
-    assert option("centre", "LINE,SAMPLE") == "recipe={'input': {'centre': [LINE, SAMPLE]}}"
+    assert option("input.centre", "LINE,SAMPLE") == "recipe={'input': {'centre': [LINE, SAMPLE]}}"
     assert option("matrix", "16,12") == "matrix=[16, 12]"
     with naming_options():
         assert option("maps", "FILE") == "--maps FILE" and option("overwrite") == "--overwrite"

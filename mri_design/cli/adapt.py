@@ -105,6 +105,8 @@ def adapt(
     With --with FILE the image in the end knows another image of the object, as in recon, and a repeat steers the lines;
     it is read before the scanner is asked for anything. With --repetition 1 --with frames it is what came of the
     repetition before, in the same MRD stream; with --contrast and the like what came of those around it.
+
+    Example: mri-design adapt --listen 9002 --lines 64 --out run; then connect an MRD client to port 9002
     """
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, adapt_scan, report_adapt
     from mri_design.runs.design.run import DesignRequest

@@ -58,6 +58,9 @@ def design(
 
     With --with the image's prior knows another image of the object, whatever its contrast, and a repeat, which shows
     what the first lines show, steers the mask; either is corrected by everything that is measured.
+
+    Example: mri-design design scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed:
+    mri-design design scan.h5 --until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run
     """
     several = slices is not None and whole_number(slices.removeprefix("-")) is None
     if several:

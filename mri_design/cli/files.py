@@ -31,6 +31,8 @@ def info(
     Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
     folder of a run are described as what they are: of a run that is not finished how far it is and how to go on, of a
     folder of runs each.
+
+    Example: mri-design info scan.h5; mri-design info run
     """
     from mri_design.experiment.sources import require_no_slices
     from mri_design.runs.info import describe_input
@@ -55,7 +57,7 @@ def convert(
     out: Annotated[
         Path | None, flags.option("--out", metavar="FILE", help="The file, as OUT.", show_default=False)
     ] = None,
-    fov: flags.FieldOfView = None,
+    field_of_view: flags.FieldOfView = None,
     slices: flags.AllSlices = None,
     overwrite: flags.Replace = False,
     quiet: flags.Quiet = False,
@@ -75,6 +77,8 @@ def convert(
 
     All slices of INPUT are taken, or those of --slices; of several contrasts, phases, repetitions and sets of raw data
     the first, or those that are named.
+
+    Example: mri-design convert scan.h5 scan.cfl; mri-design convert head.npy head.nii.gz --fov 0.24
     """
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
@@ -87,7 +91,7 @@ def convert(
     target = out or file
     if target is None or file not in (None, target):
         raise UsageError("which file is to be written? Give its name once, as OUT or as --out")
-    made = convert_file(source, target, recipe, field_of_view=flags.extents_of(fov), slices=chosen)
+    made = convert_file(source, target, recipe, field_of_view=flags.extents_of(field_of_view), slices=chosen)
     return written(made, overwrite=overwrite, quiet=quiet)
 
 
@@ -100,7 +104,7 @@ def export(
     to: Annotated[str, flags.option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
     out: Annotated[Path, flags.option("--out", metavar="FILE", help="The file.", show_default=False)],
     played: SequenceFlags,
-    fov: flags.FieldOfView = None,
+    field_of_view: flags.FieldOfView = None,
     overwrite: flags.Replace = False,
     quiet: flags.Quiet = False,
 ) -> int:
@@ -110,11 +114,14 @@ def export(
     lines in the order of measurement. mrd: a file for every line's label, without samples. seq: a Pulseq sequence, kept
     only where the file, read back, plays exactly what was designed within the scanner's limits; of designs over a plane
     (ky, kz), spokes and spirals, too.
+
+    Example: mri-design export run --to seq --fov 0.24 --scanner siemens-skyra --out lines.seq; mri-design export
+    run --to nifti --out image.nii.gz
     """
     from mri_design.runs.export import export_run
 
     sequence = played.asked_for(to == "seq", "--to seq")
-    made = export_run(run, to, out, field_of_view=flags.extents_of(fov), sequence=sequence)
+    made = export_run(run, to, out, field_of_view=flags.extents_of(field_of_view), sequence=sequence)
     return written(made, overwrite=overwrite, quiet=quiet)
 
 
@@ -163,6 +170,9 @@ def measure(
     Errors come from the draws of the image, over which pixels vary together as their errors do; no map of error bars
     tells that. Where the run has a reference, the true value and the error over the standard deviation stand
     beside. measures.csv has the table, with intervals of 50, 80 and 95 %, figures/regions.svg the regions on the image.
+
+    Example: mri-design measure recon --region lesion.nii.gz --against muscle.nii.gz; the run was made with
+    mri-design recon scan.h5 --draws 32 --out recon
     """
     from mri_design.evaluation.run_folder import RunFolder
     from mri_design.evaluation.tables import column_names, shown_texts

@@ -169,7 +169,7 @@ class Command:
                     flag, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
                 )
             for flag, text in next((note for note in notes if isinstance(note, Mapping)), {}).items():
-                base, info = get_args(self.flags[flag].annotation)
+                base, info, *_ = get_args(self.flags[flag].annotation)
                 info = copy.copy(info)
                 info.help = text
                 self.flags[flag] = self.flags[flag].replace(annotation=Annotated[base, info])
@@ -178,19 +178,19 @@ class Command:
         """Call it with what the values of the flags, by name, make of its parameters."""
         return self.made(**{name: part(values) for name, part in self.parts.items()})
 
-    def option_behind(self, error: InputError, values: Mapping[str, object]) -> str | None:
-        """The option or argument, as it is written, that was given and that ``error`` is about; None for a file.
+    def wrong_option(self, error: InputError, values: Mapping[str, object]) -> str | None:
+        """What an error says, behind the option or argument that was given and that it is about; None for a file.
 
         Parameters
         ----------
         error : InputError
-            Its field names a value of the program, or a setting of the recipe in force
-            (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that file.
+            Its field, which the text leaves out where the option says as much, names a value of the program, or a
+            setting of the recipe in force (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``)
+            is about that file.
         values : mapping of str to object
             Of all flags; those equal to the default count as not given.
         """
-        given = [name for name, value in values.items() if value != self.flags[name].default]
-        name = argument_behind(error, given)
+        name = argument_behind(error, [name for name, value in values.items() if value != self.flags[name].default])
         if name is None:
             return None
         described = get_args(self.flags[name].annotation)[1]
@@ -198,7 +198,10 @@ class Command:
         start = ("--", described.metavar)
         options = [text for text in names if isinstance(text, str) and text.startswith(start)]
         written = next((text for text in options if text.lstrip("-") in error.field), options[0])
-        return written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
+        written = written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
+        same = error.field.replace(" ", "-").replace("_", "-") in (name.replace("_", "-"), written.lstrip("-").lower())
+        named = same or error.field.startswith("recipe: ")
+        return f"{written}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
 
 
 MOST_USED = {

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mri_design.cli import flags
-from mri_design.cli.sequence_flags import SEQUENCE_PANEL, SequenceFlags
+from mri_design.cli.sequence_flags import SequenceFlags
 from mri_design.cli.terminal import verb, written
 from mri_design.errors import UnknownNameError
 from mri_design.experiment.recipe import Recipe
@@ -17,12 +17,12 @@ ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 _LARGEST = 4096
 _MASKS = {encoding: ", ".join(kinds_of_masks(encoding)) for encoding in ("lines", "plane", "radial")}
 _SEQUENCE_OF_A_MASK = {
-    "te": "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]",
-    "tr": "Repetition time. [default: 0.030; tse: 3]",
-    "flip": "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]",
+    "echo_time": "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]",
+    "repetition_time": "Repetition time. [default: 0.030; tse: 3]",
+    "flip_angle": "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]",
     "resolution": "Pixel size along the readout, metres. [default: the field of view over kx of --shape; of a plane "
     "over ky]",
-    "thickness": "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz, which is needed. "
+    "slice_thickness": "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz, which is needed. "
     "[default: 0.005]",
     "etl": "Length of the echo trains of tse: N lines in their order after each excitation. [default: --block]",
 }
@@ -97,14 +97,12 @@ def mask(
             help=f"What is chosen, where a kind knows several: {', '.join(designed_kinds())}.",
         ),
     ] = None,
-    fov: Annotated[
-        str | None,
-        flags.option(
-            "--fov",
-            metavar="M[,M]",
-            help="Field of view in metres, along phase encoding and readout where they differ; a sequence needs it.",
-            panel=SEQUENCE_PANEL,
-        ),
+    field_of_view: Annotated[
+        flags.FieldOfView,
+        {
+            "field_of_view": "Field of view in metres, along phase encoding and readout where they differ; a sequence "
+            "needs it."
+        },
     ] = None,
     no_picture: Annotated[
         bool, flags.option("--no-picture", help="Only the file, without the picture beside it (.png).")
@@ -123,6 +121,9 @@ def mask(
     The picture shows the mask and its point-spread function, what it makes of a point, whose largest side lobe is said
     as a number. The same seed gives the same mask, which is that of design with the same strategy. recon takes .npy and
     .cfl as --mask.
+
+    Example: mri-design mask --kind poisson-disc --shape 256x180 --acceleration 8 --calibration 24 --seed 3 --out
+    mask.npy
     """
     from mri_design.runs.mask import MaskRequest, make_mask
 
@@ -141,7 +142,7 @@ def mask(
         calibration=calibration,
         seed=seed,
         picture=not no_picture,
-        field_of_view=flags.extents_of(fov),
+        field_of_view=flags.extents_of(field_of_view),
         sequence=played.asked_for(out.suffix == ".seq", "a sequence, --out NAME.seq"),
     )
     return written(make_mask(request), overwrite=overwrite, quiet=quiet)

@@ -64,6 +64,8 @@ def recon(
 
     All slices are reconstructed, or those of --slices, with one noise and one basis of coil maps; --jobs slices at
     once. Slices that are finished are kept: --resume goes on with the others.
+
+    Example: mri-design recon scan.h5 --mask run/mask.npy --out recon
     """
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer.models import OptionInfo
 
 from mri_design.cli import flags
-from mri_design.errors import UnknownNameError, UsageError
+from mri_design.errors import InputError, UnknownNameError, described
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
@@ -16,16 +16,8 @@ if TYPE_CHECKING:
 SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
 SEQUENCES = ("gre", "tse")
 SEQUENCE_PANEL = "The sequence (.seq)"
-_SETTINGS = {
-    "te": "echo_time",
-    "tr": "repetition_time",
-    "flip": "flip_angle",
-    "bandwidth": "bandwidth",
-    "thickness": "slice_thickness",
-    "dummies": "dummies",
-    "rf_spoiling": "rf_spoiling",
-}
-"""Options, and the names of the settings that they give."""
+_REQUESTED = ("sequence", "scanner", "resolution", "etl")
+"""Options that are no settings of the sequence."""
 
 
 def _played(name: str, metavar: str, text: str) -> OptionInfo:
@@ -45,12 +37,14 @@ class SequenceFlags:
         str | None,
         _played("--scanner", "NAME|FILE.toml", f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]"),
     ] = None
-    te: Annotated[
+    echo_time: Annotated[
         float | None,
         _played("--te", "S", "Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]"),
     ] = None
-    tr: Annotated[float | None, _played("--tr", "S", "Repetition time. [default: the scan's; 0.030; tse: 3]")] = None
-    flip: Annotated[
+    repetition_time: Annotated[
+        float | None, _played("--tr", "S", "Repetition time. [default: the scan's; 0.030; tse: 3]")
+    ] = None
+    flip_angle: Annotated[
         float | None,
         _played(
             "--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]"
@@ -63,7 +57,7 @@ class SequenceFlags:
         float | None,
         _played("--resolution", "M", "Pixel size along the readout, metres. [default: as the run's image]"),
     ] = None
-    thickness: Annotated[
+    slice_thickness: Annotated[
         float | None,
         _played(
             "--thickness",
@@ -97,27 +91,24 @@ class SequenceFlags:
         _played("--rf-spoiling", "DEGREES", "Increment of the phase of excitations, gre only. [default: 117]"),
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """Values of the options that were given, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
     def asked_for(self, wanted: bool, what: str) -> SequenceRequest | None:
         """The sequence where one is ``wanted``, whose other settings are the scan's or the defaults; else None.
 
         Raises
         ------
-        UsageError
+        UsageError, InputError
             For an unknown kind of sequence, and for an option of a sequence where ``what`` would want one.
         """
+        given = {name: value for name, value in vars(self).items() if value is not None}
         if not wanted:
-            for name in self.given():
-                raise UsageError(f"--{name.replace('_', '-')} is for {what}")
+            for name, value in given.items():
+                raise InputError(name, described(value), "none", f"It is for {what}.")
             return None
         from mri_design.runs.export import SequenceRequest
         from mri_design.sequences.scanner import load_scanner
 
         if self.sequence is not None and self.sequence not in SEQUENCES:
             raise UnknownNameError("sequence", self.sequence, SEQUENCES)
-        settings = {_SETTINGS[name]: value for name, value in self.given().items() if name in _SETTINGS}
+        settings = {name: value for name, value in given.items() if name not in _REQUESTED}
         scanner = load_scanner(self.scanner or "generic")
         return SequenceRequest(scanner, self.sequence, settings, self.resolution, self.etl)  # type: ignore[arg-type]

@@ -81,6 +81,9 @@ def compare(
     without it.
 
     Finished pieces are kept in the run folder: --resume goes on with the others.
+
+    Example: mri-design compare phantom:t2w --lines 32,48,64 --strategies calibrated,vd-polynomial,random --out
+    study
     """
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
@@ -164,6 +167,8 @@ def protocol(
 
     With --with INPUT=FILE, once for each scan that has one, the images know another image of the object, as in recon:
     those behind exchanges, those of the test scans, and what --method map makes of INPUTS on the way.
+
+    Example: mri-design protocol heads.h5#all --test other.h5#all --lines 64 --swaps 8 --out protocol
     """
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_folder import CHECKPOINT
@@ -236,6 +241,9 @@ def train(
     samples of the plane (ky, kz), --block of them at once. Use the file as `--strategy trained:FILE`, which
     measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
     posterior for as long as they predict its lines well. --resume goes on where it was interrupted.
+
+    Example: mri-design train heads.h5#all --rule residual-greedy --lines 64 --out order.npz; then mri-design design
+    scan.h5 --strategy trained:order.npz --lines 48 --out run
     """
     terminal.load_ahead(jobs, executor, sources)
     from mri_design.experiment.sources import scan_sources
@@ -277,6 +285,8 @@ def demo(
     """Choose lines for a head whose truth is known, against a tuned density; then for a real low-field scan.
 
     Uses the embedded scans only. Ends with the report to open.
+
+    Example: mri-design demo --out demo-run
     """
     from mri_design.runs.demo import STUDY, run_demo
 

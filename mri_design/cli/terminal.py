@@ -52,8 +52,8 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
         except UsageError as error:
             code = _report(error, WRONG_USAGE)
         except InputError as error:
-            option = command.option_behind(error, values)
-            code = _report(error, WRONG_INPUT) if option is None else _report(_error_text(error, option), WRONG_USAGE)
+            about = command.wrong_option(error, values)
+            code = _report(error, WRONG_INPUT) if about is None else _report(about, WRONG_USAGE)
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
         except KeyboardInterrupt as interruption:
@@ -65,12 +65,6 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(list(command.flags.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {name: flag.annotation for name, flag in command.flags.items()}
     return run
-
-
-def _error_text(error: InputError, option: str) -> str:
-    """An error about an option, behind the option's name: the field stands there too where it says something more."""
-    named = error.field.replace(" ", "-") == option.lstrip("-").lower() or error.field.startswith("recipe: ")
-    return f"{option}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
 
 
 def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:

@@ -77,7 +77,7 @@ class LineCandidates:
         for name, found, wanted in (
             ("lines", broken, "lines that the constraints allow"),
             ("required lines", missing, "all of them among the first lines"),
-            ("maximum jump", far, f"at most {jump} between consecutive lines"),
+            ("max_jump", far, f"at most {jump} between consecutive lines"),
         ):
             if found:
                 cure = "Begin with the lines of `LineConstraints.start`, or ask less of the lines."

@@ -149,7 +149,7 @@ class LineConstraints(Constraints):
             require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})
         require_choice(get_args(Half), **{"whole half": self.whole_half})
         if self.max_jump is not None:
-            require_counts(least=1, **{"maximum jump": self.max_jump})
+            require_counts(least=1, **{"max_jump": self.max_jump})
         both = sorted(set(self.forbidden) & set(self.required))
         if both:
             raise InputError(
@@ -273,7 +273,7 @@ class LineConstraints(Constraints):
                 between = np.flatnonzero(allowed[a + 1 : a + self.max_jump + 1])
                 if not len(between):
                     raise InputError(
-                        field="maximum jump",
+                        field="max_jump",
                         got=f"{self.max_jump}, with no line that may be measured from {a + 1} to {a + self.max_jump}",
                         wanted="a way between the lines of the start",
                         cure="Allow larger jumps, or forbid and require fewer lines.",

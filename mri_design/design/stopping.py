@@ -93,11 +93,11 @@ class UntilError(NamedRule):
     looks_ahead: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        _require_positive("error to stop at", self.error)
+        _require_positive("until_error", self.error)
         require_counts(fewest=self.fewest, least=0)
         if not self.error < 1:
             raise InputError(
-                field="error to stop at",
+                field="until_error",
                 got=repr(self.error),
                 wanted="less than 1, the relative error of an empty image",
                 cure="Five per cent are 0.05.",
@@ -174,7 +174,7 @@ class UntilGain(NamedRule):
     fewest: int = FEWEST_TESTED
 
     def __post_init__(self) -> None:
-        _require_positive("gain to stop at", self.gain)
+        _require_positive("until_gain", self.gain)
         require_counts(fewest=self.fewest, least=0)
 
     def __call__(self, forecast: Forecast) -> bool:

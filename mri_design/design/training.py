@@ -123,7 +123,7 @@ class TrainedDesign:
                 field="trained design",
                 got=f"an order of {learnt} for a scan with {there}",
                 wanted="the scan's own grid",
-                cure=f"Take {option('encoding', 'plane')}." if self.counts and len(shape) == 1 else cure,
+                cure=f"Take {option('design.encoding', 'plane')}." if self.counts and len(shape) == 1 else cure,
             )
 
     def residuals(self, history: Sequence[tuple[int, ...]]) -> list[NDArray[np.float64]]:

@@ -180,7 +180,7 @@ class PreparedScan(Calibrated):
                 field="coils.compress_coils",
                 got=f"{len(self.mixing)} of {self.mixing.shape[1]} coils",
                 wanted="all coils, where samples are written as the scanner measured them",
-                cure=f"Leave out {option('compress-coils')} here, and give it to recon.",
+                cure=f"Leave out {option('coils.compress_coils')} here, and give it to recon.",
             )
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, Array | float] = {} if seen is None else {"coil_maps": seen}
@@ -382,7 +382,7 @@ def causes_of_bad_maps(data: KSpaceData | TrajectoryData) -> list[str]:
             "odd lines do not fit even ones: are they readouts of opposite direction, or of coils in another order?"
         ]
     if find_centre(kspace, samples).known_by == "assumed":
-        causes.append(f"the centre of k-space lie elsewhere ({option('centre')})")
+        causes.append(f"the centre of k-space lie elsewhere ({option('input.centre')})")
     return [*causes, f"axes be others, as slices or frames taken for coils ({option('dims')})"]
 
 

@@ -138,7 +138,7 @@ def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
     alone = int(np.prod([min(calibration, side) for side in readouts.shape]))
     if not MOSTLY * count <= alone <= count or isinstance(readouts, ShotReadouts):  # more than all are refused
         return ""
-    flag = option("calibration" if isinstance(readouts, PlaneReadouts) else "start")
+    flag = option("constraints.calibration" if isinstance(readouts, PlaneReadouts) else "start")
     return (
         f"{alone} of {count_text(count, readouts.unit)} are measured for the coil maps, so that strategies differ in "
         f"{count - alone} only; fewer of them ({flag}), or maps that are known ({option('maps')}), leave more to choose"
@@ -268,7 +268,7 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
     check_order(design.order, design.echoes, design.effective_echo, jumps)
     rule = stop_rule(recipe, strategy, by_image=True)
     if lines is None and rule is None:
-        ends = f"{option('lines')}, {option('until-error')} or {option('until-gain')}"
+        ends = f"{option('lines')}, {option('until-error')} or {option('design.until_gain')}"
         raise UsageError(f"when does the design end? Give {ends}")
     return rule
 

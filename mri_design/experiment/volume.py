@@ -385,8 +385,8 @@ class Around:
                 field="companions",
                 got="one frame",
                 wanted="several contrasts, phases, repetitions or sets, which are reconstructed together",
-                cure=f"Give {', '.join(option(axis, 'all') for axis in ('contrast', 'phase', 'repetition'))} or "
-                f"{option('set', 'all')} too, of raw data that have them.",
+                cure=f"Give {option('input.contrast', 'all')}, {option('input.phase', 'all')}, "
+                f"{option('input.repetition', 'all')} or {option('input.set', 'all')} too, of raw data that have them.",
             )
 
     def of(

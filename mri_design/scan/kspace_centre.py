@@ -93,7 +93,7 @@ class Centre:
         def at(place: Place) -> str:
             return f"line {place[0]}, {across} {place[1]}"
 
-        cure = f"if it lies elsewhere, say where in the file: {option('centre', 'LINE,SAMPLE')}"
+        cure = f"if it lies elsewhere, say where in the file: {option('input.centre', 'LINE,SAMPLE')}"
         if self.known_by == "assumed" and self.gap > _tolerance(ky):
             return (
                 f"assumed at {at((ky // 2, kx // 2))}, but was not measured, nor was anything near it: images lack "

@@ -11,7 +11,7 @@ import pytest
 
 from mri_design import strategy_names
 from mri_design.cli import files, flags, sequence_flags, study
-from mri_design.cli.main import EXAMPLES
+from mri_design.cli.main import VERBS as FUNCTIONS
 from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
@@ -25,7 +25,7 @@ from mri_design.sequences.scanner import KINDS
 from tests.cli.conftest import REPOSITORY
 from tests.cli.folders import Run
 
-VERBS = [function.__name__ for function in EXAMPLES]
+VERBS = [function.__name__ for function in FUNCTIONS]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -68,10 +68,10 @@ def test_a_rule_stops_once_its_number_is_small(rule: NamedRule, error: float, ga
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, NAN, float("inf"), 1.5])
 def test_limits_are_above_zero(limit: float) -> None:
-    with refused("error to stop at"):
+    with refused("until_error"):
         UntilError(limit)
     if limit != 1.5:
-        with refused("gain to stop at"):
+        with refused("until_gain"):
             UntilGain(limit)
 
 

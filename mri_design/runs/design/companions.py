@@ -256,7 +256,8 @@ def frame_of_design(recipe: Recipe) -> tuple[str, int]:
     if len(counters) != 1:
         raise UsageError(
             f"{option('with', 'frames')}: which frames are they? Give the number of the one to design as one of "
-            f"{', '.join(option(axis, 0) for axis in ('contrast', 'phase', 'repetition'))} and {option('set', 0)}"
+            f"{option('input.contrast', 0)}, {option('input.phase', 0)}, {option('input.repetition', 0)} and "
+            f"{option('input.set', 0)}"
         )
     (found,) = counters.items()
     return found

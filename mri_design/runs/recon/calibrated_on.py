@@ -23,7 +23,7 @@ from mri_design.runs.scan_facts import KnownScan
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData
 
-FIELD = "calibration scans"
+FIELD = "calibrated_on"
 """What errors about the folder are about."""
 MOST = 64
 """Files that are looked at."""

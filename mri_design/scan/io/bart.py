@@ -248,9 +248,8 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
             if name in _SERIES:
                 axis, counter = _SERIES[name]
                 named = option("dims", f"kx,ky,coil,{axis}")
-                cure += (
-                    f" Or name all axes that have several entries, as {named}, and choose by {option(counter, 'N')}."
-                )
+                chosen = option(f"input.{counter}", "N")
+                cure += f" Or name all axes that have several entries, as {named}, and choose by {chosen}."
             _refuse_coils(stored, number)
             wanted = f"one: only the axes {', '.join(_DATA)} are read"
             raise InputError(f"axis {number} ({name})", f"{length} entries", wanted, cure)

@@ -199,7 +199,7 @@ def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, p
     if (flags == flags[:1]).all() and gaps and not turned:
         got = f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them"
         wanted = "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout"
-        cure = f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('encoding', 'plane')}."
+        cure = f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('design.encoding', 'plane')}."
         raise InputError(field, got, wanted, cure)
     return flags
 

@@ -389,7 +389,7 @@ class CentredSource(Source):
     def _elsewhere(self, held: Held) -> Held:
         """What is no k-space on a grid, refused if its centre is given."""
         if self.centre is not None:
-            cure = f"Leave out {option('centre')}, under [input] in the recipe and in the header file, too."
+            cure = f"Leave out {option('input.centre')}, under [input] in the recipe and in the header file, too."
             got = "given for samples along a trajectory, or for images"
             raise InputError("centre", got, "k-space on a grid", cure)
         return held
