@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from itertools import count, islice
+from functools import partial
+from itertools import chain, count, islice
 from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
 from queue import SimpleQueue
-from threading import RLock, Thread, current_thread, main_thread
+from threading import Thread, current_thread, main_thread
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
@@ -26,7 +27,7 @@ LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
 """Seconds that a scheduler may take to answer, and to have a worker."""
 PUT_UP_WITH = 3
-"""Processes of this machine that may die of one piece."""
+"""Processes that may die of one piece."""
 PRELOADED = "mri_design.runs.warm_process"
 """The module that the process loads which others are copied from."""
 
@@ -43,7 +44,7 @@ _SHOWN = 3
 
 
 class LostPieceError(MriDesignError):
-    """A piece whose process was killed before it was done, several times."""
+    """A piece whose process was killed before it was done."""
 
 
 def require_executor(text: str) -> None:
@@ -86,16 +87,11 @@ def executor_for(text: str, material: Any, jobs: int) -> Executor | None:
     return DaskCluster(material, jobs, text.partition(":")[2])
 
 
-_held: Any = None  # in a process of this machine: the material, sent once
-
-
-def _hold(material: Any) -> None:
-    global _held
-    _held = material
+_material: Any = None  # in a process of this machine: what every piece gets, sent once
 
 
 def _call(function: Piece, item: Any) -> Any:
-    return function(_held, item)
+    return function(_material, item)
 
 
 def _interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -107,7 +103,9 @@ def _interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _begin_process() -> None:
+def _begin_process(material: Any) -> None:
+    global _material
+    _material = material
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)  # several processes with several threads each would only wait for one another
     Thread(target=_end_with_parent, daemon=True).start()
@@ -143,57 +141,31 @@ def load_ahead(jobs: int, executor: str = LOCAL) -> None:
         forkserver.ensure_running()
 
 
-class _Process:
-    """One process, which begins with the first thing that it is given to do, and does one thing after another."""
-
-    def __init__(self, context: BaseContext) -> None:
-        self.pool = ProcessPoolExecutor(1, context, initializer=_begin_process)
-        self._held: Future[Any] | None = None
-
-    def piece(self, material: Any, function: Piece, item: Any) -> Future[Any]:
-        """A piece that needs the material, which is sent before the first."""
-        if self._held is None:
-            self._held = self.pool.submit(_hold, material)
-        return self.pool.submit(_interruptible, _call, function, item)
-
-    def outcome(self, piece: Future[Any]) -> Any:
-        """Wait for a piece, and for the material, which may not have arrived."""
-        wait([piece])
-        if self._held is not None:
-            self._held.result()
-        return piece.result()
-
-
 class Processes:
     """Processes of this machine, which can be asked for by their numbers. Another takes the place of one that dies."""
 
     def __init__(self, material: Any, jobs: int) -> None:
-        self._material, self.places = material, jobs
-        self._context, self._lock, self._ended = _context(), RLock(), False
-        self._pieces = ThreadPoolExecutor(jobs)  # each waits for one process
-        self._processes: dict[int, _Process] = {}
-        self._dead: list[_Process] = []
-        self._idle: SimpleQueue[int] = SimpleQueue()
+        context = _context()
+        self._pool = partial(ProcessPoolExecutor, 1, context, initializer=_begin_process, initargs=(material,))
+        self._pools = [[self._pool()] for _ in range(jobs)]  # of each place; a process begins with its first piece
+        self._ended = False
+        self._pieces, self._idle = ThreadPoolExecutor(jobs), SimpleQueue[int]()  # each thread waits for one process
         for place in range(jobs):
             self._idle.put(place)
 
+    @property
+    def places(self) -> int:
+        """How many processes there are."""
+        return len(self._pools)
+
     def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """``function(material, item)``, to come. The material travels to a process with the first piece it gets."""
+        """``function(material, item)``, to come, in the next free process."""
         return self._pieces.submit(self._computed, function, item)
 
     def _computed(self, function: Piece, item: Any) -> Any:
-        """A piece in the next free process; in another one where that dies, a few times."""
-        place, lost = self._idle.get(), 0
+        place = self._idle.get()
         try:
-            while True:
-                process, piece = self._given(place, lambda process: process.piece(self._material, function, item))
-                try:
-                    return process.outcome(piece)
-                except BrokenExecutor:
-                    self._bury(place, process)
-                    lost += 1
-                    if lost == PUT_UP_WITH:
-                        raise
+            return self.submit_at(place, _call, function, item).result()
         finally:
             self._idle.put(place)
 
@@ -202,8 +174,14 @@ class Processes:
 
         What is computed there must not rely on what an earlier call left there.
         """
-        _, future = self._given(place, lambda process: process.pool.submit(_interruptible, function, *arguments))
-        return future
+        pools = self._pools[place]
+        try:
+            return pools[-1].submit(_interruptible, function, *arguments)
+        except BrokenExecutor:
+            if self._ended:
+                raise
+            pools.append(self._pool())
+            return pools[-1].submit(_interruptible, function, *arguments)
 
     def outcome(self, future: Future[Any]) -> Any:
         """Wait for a result.
@@ -211,7 +189,7 @@ class Processes:
         Raises
         ------
         LostPieceError
-            Where those who computed it died, as often as that is put up with; of what was asked of a place, once.
+            Where the process that computed it died.
         BrokenExecutor
             Where nothing more is computed, this piece or another being the reason: a new executor may do it.
         Exception
@@ -225,40 +203,13 @@ class Processes:
     def close(self) -> None:
         """End all work."""
         self._pieces.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            self._ended = True
-            processes = [*self._processes.values(), *self._dead]
-        if processes:
-            # Side by side, and once each: a pool that was shut down without waiting is not waited for later, and its
-            # thread would end while the interpreter exits.
-            with ThreadPoolExecutor(len(processes)) as waiting:
-                for process in processes:
-                    waiting.submit(process.pool.shutdown, cancel_futures=True)
+        self._ended = True
+        # Side by side, and once each: a pool that was shut down without waiting is not waited for later, and its
+        # thread would end while the interpreter exits.
+        with ThreadPoolExecutor() as waiting:
+            for pool in chain.from_iterable(self._pools):
+                waiting.submit(pool.shutdown, cancel_futures=True)
         self._pieces.shutdown()
-
-    def _given(self, place: int, give: Callable[[_Process], Future[Any]]) -> tuple[_Process, Future[Any]]:
-        """Give the process at a place something to do, another one if it is found dead."""
-        with self._lock:
-            process = self._living(place)
-            try:
-                return process, give(process)
-            except BrokenExecutor:
-                self._bury(place, process)
-                process = self._living(place)
-                return process, give(process)
-
-    def _living(self, place: int) -> _Process:
-        if self._ended:
-            raise BrokenExecutor("all work has been ended")
-        if place not in self._processes:
-            self._processes[place] = _Process(self._context)
-        return self._processes[place]
-
-    def _bury(self, place: int, process: _Process) -> None:
-        """Have another process do what comes next at the place. The pool is shut down in the end: it tells us now."""
-        with self._lock:
-            if self._processes.get(place) is process:
-                self._dead.append(self._processes.pop(place))
 
 
 def _on_one_thread(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
