@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,8 @@ from mri_design.experiment.extent import (
     start_lines,
 )
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
-from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.experiment.stored_designs import Checkpoint, load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
-from mri_design.model.mr_image import MRSlice
 from mri_design.readouts import readouts_named
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
@@ -103,13 +102,6 @@ class AdaptRequest:
         if self.repeated not in ("first", "last"):
             raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
 
-    @cached_property
-    def beside(self) -> list[InputFile]:
-        """Files that are read: coil maps, a strategy's, other images of the object."""
-        design = self.design
-        maps = [] if design.maps is None else [str(design.maps)]
-        return InputFile.of_all([*maps, *strategy_files([design.recipe.design.strategy]), *design.companion_files])
-
     def record(self, run: Run) -> Record:
         """Inputs and settings for the manifest, before anything has arrived.
 
@@ -119,35 +111,25 @@ class AdaptRequest:
             Where a file cannot be read.
         """
         design = self.design
-        asked: dict[str, object] = {
+        maps = [] if design.maps is None else [str(design.maps)]
+        beside = [*maps, *strategy_files([design.recipe.design.strategy]), *design.companion_files]
+        files, asked = InputFile.of_all(beside), {"repeated": self.repeated, **design.named_companions}
+        choices = {
+            "recipe": design.settings,
+            "files": [file.sha256 for file in files],
             "slice": design.index,
             "lines": design.lines,
             "acceleration_wanted": design.acceleration,
-            **design.named_companions,
+            **asked,
         }
-        choices = {"recipe": design.settings, "files": [file.sha256 for file in self.beside], **asked}
-        policies = {"repeated": self.repeated, "timeout": self.patience.seconds, "requests": self.patience.requests}
-        settings = {"slice": design.index, **policies, **design.named_companions, **design.settings}
-        return Record(run.identity("adapt", {**choices, "repeated": self.repeated}), self.beside, settings)
+        patience = {"timeout": self.patience.seconds, "requests": self.patience.requests}
+        settings = {"slice": design.index, **patience, **asked, **design.settings}
+        return Record(run.identity("adapt", choices), files, settings)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdaptResult:
-    """Result of a design at the scanner.
-
-    Parameters
-    ----------
-    design : DesignResult
-        The design and its image.
-    scanner : Scanner
-        With every exchange, and what else arrived.
-    """
-
-    design: DesignResult
-    scanner: Scanner
-
-
-def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection]) -> AdaptResult | Ending:
+def adapt_scan(
+    request: AdaptRequest, run: Run, connections: Iterator[Connection]
+) -> tuple[DesignResult, Scanner] | Ending:
     """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
 
     Everything that arrives is on the disk, in the run's folder, before it is looked at, and a checkpoint is written
@@ -166,8 +148,9 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
 
     Returns
     -------
-    AdaptResult or Ending
-        An `Ending` where the run's folder holds this very design, finished, and the run was to resume it.
+    (DesignResult, Scanner) or Ending
+        The design with its image, and the scanner with every exchange and what else arrived. An `Ending` where the
+        run's folder holds this very design, finished, and the run was to resume it.
 
     Raises
     ------
@@ -184,76 +167,55 @@ def adapt_scan(request: AdaptRequest, run: Run, connections: Iterator[Connection
         require_resume(run.folder.path.name, "readouts of an unfinished design", run.resume)
     companions = request.design.read_companions(run.seed)  # refused before anybody measures for them
     run.begin()
-    path = run.folder.output_path(JOURNAL)
+    path, conversation = (run.folder.output_path(name) for name in (JOURNAL, CONVERSATION))
     protocol = MrdStream(request.design.index, request.design.recipe.input.counters)
     arrivals, kept = Arrivals(request.repeated), 0
     for end, message in recorded(path, protocol):
         arrivals.take(message)
         kept = end
-    told = _Told(run)
-    earlier = told.exchanges_before()
-    journal = Journal(path, kept)
-    channel = Channel(protocol, connections, journal.add)
-    scanner = Scanner(channel, arrivals, request.patience, run.progress.say, told.add, earlier)
-    try:
-        live = _Live(request, run, scanner, told, record.identity, companions)
-        state = live.designed()
-        status = live.status(state)
-        scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
-    except MriDesignError as error:
-        channel.send({"kind": "refused", "why": str(error)})
-        raise
-    finally:
-        channel.close()
-        journal.close()
-        told.close()
-    image = live.image_of(state)
-    data, scan, slice_model = live.measured(state)
-    warn_of_noise(scan, run.progress)
-    warn_of_maps(scan, run.progress)
-    known = slice_model.calibrated(state.trace.lines)
-    measured = {"measured": scan.data.measured}  # and the noise and the maps that the design knew, for the other verbs
-    noise = float(known.noise_variance)
-    write_npz(run.folder.output_path("kspace.npz"), {**measured, **scan.as_read(known.kspace, known.maps, noise)})
-    frames = _frames_that_came(request, path, live.centre)
-    within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, live.recipe, run)
-    designed = Designed(
-        recipe=live.recipe,
-        data=data,
-        scan=scan,
-        slices=[slice_model],
-        state=state,
-        most=live.most,
-        companions=(*live.companions, *within),
-        image=None if within else image,
-        steered_by=live.steered_by,
-    )
-    record = replace(record, inputs=[InputFile.of(path), *record.inputs])
-    result = concluded(request.design, record, designed, run)
+    sent, earlier = _messages(conversation), _exchanges_before(run)
+    with (
+        closing(Journal(path, kept)) as journal,
+        open(conversation, "ab", buffering=0) as told,
+        closing(Channel(protocol, connections, journal.add)) as channel,
+    ):
+
+        def note(content: Mapping[str, object]) -> None:
+            told.write(json.dumps(content).encode() + b"\n")
+
+        scanner = Scanner(channel, arrivals, request.patience, run.progress.say, note, earlier)
+        try:
+            live = _Live(request, run, scanner, note, sent, record.identity, companions)
+            state = live.designed()
+            status = live.status(state)
+            scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
+        except MriDesignError as error:
+            channel.send({"kind": "refused", "why": str(error)})
+            raise
+    result = live.concluded(state, replace(record, inputs=[InputFile.of(path), *record.inputs]), path)
     if status:
         run.progress.say(status)
         result = replace(result, ending=Ending(status, result.ending.lines))
-    return AdaptResult(design=result, scanner=scanner)
+    return result, scanner
 
 
-def _frames_that_came(request: AdaptRequest, journal: Path, centre: Centre | None) -> list[OtherFrame]:
-    """Frames around that of the design, as far as their readouts came in the same stream."""
-    design, found = request.design, list[OtherFrame]()
-    if not design.around.frames:
-        return found
-    axis, frame = frame_of_design(design.recipe)
-    steps = range(1, design.around.frames + 1)
-    for number in [frame - step for step in steps] + ([] if axis == SUCCESSIVE else [frame + step for step in steps]):
-        arrivals = Arrivals(request.repeated)
-        for _, message in recorded(journal, MrdStream(design.index, {axis: number})) if number >= 0 else ():
-            arrivals.take(message)
-        arrivals.settle()
-        if centre is not None and arrivals.header is not None:
-            arrivals.move(centre)
-        if arrivals.arrived.any():
-            data = _as_given(arrivals.data(NAME), design)
-            found.append(OtherFrame(f"{axis} {number}", data, complete=axis == SUCCESSIVE))
+def _messages(path: Path) -> list[dict[str, Any]]:
+    """The messages to the scanner of the run that is resumed; they are on the disk before the next decision."""
+    found = list[dict[str, Any]]()
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with suppress(ValueError):  # cut off when the process died
+            found.append(json.loads(line))
     return found
+
+
+def _exchanges_before(run: Run) -> list[Exchange]:
+    """How long the answers of the run that is resumed took."""
+    path = run.folder.existing(LATENCY)
+    try:
+        return [] if path is None else [Exchange.of_row(row) for row in read_csv_texts(path)]
+    except (ValueError, csv.Error) as error:
+        wanted = "the table that adapt wrote"
+        raise InputError(field=LATENCY, got=str(error)[:120], wanted=wanted, cure="Remove it.") from error
 
 
 def _as_given(data: KSpaceData, design: DesignRequest) -> KSpaceData:
@@ -261,70 +223,11 @@ def _as_given(data: KSpaceData, design: DesignRequest) -> KSpaceData:
     return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, design.recipe)
 
 
-class _Told:
-    """The messages to the scanner and how long its answers took, in two files that a resumed run goes on with.
-
-    A resumed run reads there which lines were given up. Both files are on the disk before the next decision, so that
-    nothing is missing from them where a process died.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._folder = run.folder
-        self._path = run.folder.output_path(CONVERSATION)
-        self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
-
-    def add(self, content: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(content).encode() + b"\n")
-
-    def close(self) -> None:
-        self._file.close()
-
-    def lost_before(self) -> list[int]:
-        return [line for lines in self._before("lost", "lines") for line in lines]
-
-    def _before(self, kind: str, entry: str) -> Iterator[list[int]]:
-        """An entry of all messages of a kind."""
-        for line in self._path.read_bytes().splitlines():
-            try:
-                content = json.loads(line)
-            except ValueError:  # cut off when the process died
-                continue
-            if content.get("kind") == kind:
-                yield content[entry]
-
-    def centre_before(self) -> tuple[int, int] | None:
-        """Where the run that is resumed found the centre of k-space, by the scanner's numbers; None as expected."""
-        return next(((line, sample) for line, sample in self._before("centre", "place")), None)
-
-    def exchanged(self, exchanges: Sequence[Exchange]) -> None:
-        self._folder.write_table(LATENCY, [exchange.as_row() for exchange in exchanges])
-
-    def exchanges_before(self) -> list[Exchange]:
-        path = self._folder.existing(LATENCY)
-        if path is None:
-            return []
-        try:
-            return [Exchange.of_row(row) for row in read_csv_texts(path)]
-        except (ValueError, csv.Error) as error:
-            wanted = "the table that adapt wrote"
-            raise InputError(field=LATENCY, got=str(error)[:120], wanted=wanted, cure="Remove it.") from error
-
-
 class _Live:
     """A slice that is filled while it is designed.
 
-    Attributes
-    ----------
-    recipe : Recipe
-        In force.
-    most : int
-        Lines that the design could have in the end, had none been lost.
-    companions : tuple of Companion
-        Other images of the object, laid over the slice.
-    steered_by : str
-        The other image of the object that has a say in the mask; empty where none has.
-    centre : Centre or None
-        Of k-space, where it is given or was found elsewhere than expected.
+    ``sent`` are the messages of the run that is resumed: they tell which lines were given up, and where the centre of
+    k-space was found, by the scanner's numbers.
     """
 
     def __init__(
@@ -332,58 +235,63 @@ class _Live:
         request: AdaptRequest,
         run: Run,
         scanner: Scanner,
-        told: _Told,
+        note: Callable[[Mapping[str, object]], None],
+        sent: Sequence[Mapping[str, Any]],
         identity: str,
         companions: Sequence[CompanionImages],
     ) -> None:
         self._request, self._run, self._scanner, self._arrivals = request, run, scanner, scanner.arrivals
-        self._told = told
-        self.recipe = request.design.recipe
+        self._note = note
+        self._recipe = request.design.recipe
         header = scanner.header()
         self._encoding = readouts_named("lines", header.shape)
         self._sought: tuple[int, ...] = ()
-        given, found = self.recipe.input.centre, told.centre_before()
-        self.centre = None if found is None else Centre(header.shape, found, "measured")
-        if given is not None:
-            self.centre = given_centre(header.shape, given)
-        if self.centre is not None:
-            self._arrivals.move(self.centre)
+        self._moved_to: Centre | None = None
+        for message in sent:
+            if message.get("kind") == "centre" and self._moved_to is None:
+                line, sample = message["place"]
+                self._moved_to = Centre(header.shape, (line, sample), "measured")
+        if self._recipe.input.centre is not None:
+            self._moved_to = given_centre(header.shape, self._recipe.input.centre)
+        if self._moved_to is not None:
+            self._arrivals.move(self._moved_to)
         self._lines = request.design.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
-        require_lines(self._measurable, self._lines, self.recipe)
+        require_lines(self._measurable, self._lines, self._recipe)
         self._checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
         self._first = self._first_lines()
-        self.most = self._reachable()
-        self._give_up(told.lost_before())
+        self._most = self._reachable()
+        lost = [message["lines"] for message in sent if message.get("kind") == "lost"]
+        self._give_up([line for lines in lost for line in lines])
         self._first = self._start()
         data = _as_given(self._arrivals.data(NAME, self._first), request.design)
-        tell_part(data, self.recipe, run.progress)
-        self.companions = companions_over(companions, data)
-        self._looks = ImageErrors(self.recipe, run.seed, tuple(self.companions))
+        tell_part(data, self._recipe, run.progress)
+        self._companions = companions_over(companions, data)
+        self._looks = ImageErrors(self._recipe, run.seed, tuple(self._companions))
         grows = estimates_own_maps(data)
-        calibrating = self._centre() if grows else calibration_for(self.recipe, self._lines)
-        calibrated = prepare(data, self.recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
+        calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
+        calibrated = prepare(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
             run.progress.warn(
                 f"{NAME}: its noise is {calibrated.noise_source}, of {len(self._first)} start lines alone, whose image "
                 "is coarse and rings: it is often too large; better images need noise readouts, or --noise-sd"
             )
         self._scan: PreparedScan = calibrated
-        model = calibrated.slice_model(0, self.recipe)
+        model = calibrated.slice_model(0, self._recipe)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
         self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
         self._fill()
-        self._strategy, self.steered_by = request.design.strategy, ""
+        self._strategy, self._steered_by = request.design.strategy, ""
         if steered := steering_image(
-            list(zip(companions, self.companions, strict=True)),
+            list(zip(companions, self._companions, strict=True)),
             [self._slice],
             [0],
             1,
             self._first,
-            self.recipe,
+            self._recipe,
             run.seed,
         ):
-            self._strategy, self.steered_by = steered
+            self._strategy, self._steered_by = steered
 
     def _state(self) -> DesignState | None:
         return load_state(self._checkpoint) if self._checkpoint.path.exists() else None
@@ -404,7 +312,7 @@ class _Live:
         """Lines in the end, as far as they can be measured."""
         state = self._state()
         acquired = self._first if state is None else state.trace.lines
-        most = self.recipe.constraints.rules(self._encoding).most_lines(self._measurable, acquired)
+        most = self._recipe.constraints.rules(self._encoding).most_lines(self._measurable, acquired)
         return most if self._lines is None else min(self._lines, most)
 
     def _start(self) -> tuple[int, ...]:
@@ -427,14 +335,14 @@ class _Live:
         Where they show it, lines are numbered anew. Where no line stands out from those at both ends of the start, more
         are measured beyond the stronger end, at most a quarter of all.
         """
-        if self.centre is not None:
+        if self._moved_to is not None:
             return False
         data = self._arrivals.data(NAME, [*first, *self._sought])
         centre = find_centre(data.kspace[0], data.samplings[0].samples)
         if centre.shift != (0, 0):
-            self.centre = replace(centre, turned=False)
-            self._told.add({"kind": "centre", "place": centre.place})
-            self._arrivals.move(self.centre)
+            self._moved_to = replace(centre, turned=False)
+            self._note({"kind": "centre", "place": centre.place})
+            self._arrivals.move(self._moved_to)
             self._measurable = np.roll(self._measurable, centre.shift[0])
             return True
         low, high = gapless_run(data.measured, len(data.measured) // 2)
@@ -450,7 +358,7 @@ class _Live:
         return True
 
     def _first_lines(self) -> tuple[int, ...]:
-        recipe, design, coils = self.recipe, self._request.design, self._arrivals.coils or 1
+        recipe, design, coils = self._recipe, self._request.design, self._arrivals.coils or 1
         allowed = self._measurable & recipe.constraints.rules().allowed(len(self._measurable))
         target = int(allowed.sum()) if self._lines is None else min(self._lines, int(allowed.sum()))
         count = self._centre() if coils > 1 and design.maps is None else 0
@@ -462,14 +370,14 @@ class _Live:
         As many as calibration is usually done with where they have to tell the noise, too: few of them hold nothing but
         signal. That is known from the first line on, because noise readouts come before it.
         """
-        wanted = centre_for_maps(self._request.design.strategy, self.recipe, self._lines)
+        wanted = centre_for_maps(self._request.design.strategy, self._recipe, self._lines)
         if self._arrivals.arrived.any() and not self._noise_is_known:
-            wanted = max(wanted, calibration_for(self.recipe, self._lines) or self.recipe.coils.most_lines)
+            wanted = max(wanted, calibration_for(self._recipe, self._lines) or self._recipe.coils.most_lines)
         return min(wanted, len(self._measurable))
 
     @property
     def _noise_is_known(self) -> bool:
-        return self._arrivals.knows_noise or self.recipe.noise.given
+        return self._arrivals.knows_noise or self._recipe.noise.given
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)
@@ -486,7 +394,7 @@ class _Live:
             callback=lambda s: show(
                 "designing",
                 len(s.trace.lines) - len(self._first),
-                lines_expected(s.trace, self._request.design.stop, self.most) - len(self._first),
+                lines_expected(s.trace, self._request.design.stop, self._most) - len(self._first),
             ),
             closing=True,
             measure=self._measure,
@@ -499,7 +407,7 @@ class _Live:
                     [self._slice],
                     self._strategy,
                     self._reachable(),
-                    self.recipe,
+                    self._recipe,
                     seed=self._run.seed,
                     start=self._first,
                     options=options,
@@ -524,28 +432,69 @@ class _Live:
     def _asked(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
         """Have lines measured, and note how long it took; those that do not come."""
         missing = self._scanner.measure(lines, about)
-        self._told.exchanged(self._scanner.exchanges)
+        self._run.folder.write_table(LATENCY, [exchange.as_row() for exchange in self._scanner.exchanges])
         return missing
 
     def status(self, state: DesignState) -> str:
         """Why the design has fewer lines than it was to have; empty where it has them or a rule ended it."""
-        if state.trace.declined is not None or len(state.trace.lines) >= self.most:
+        if state.trace.declined is not None or len(state.trace.lines) >= self._most:
             return ""
         why = self._scanner.ended or "the others were lost"
-        return f"{len(state.trace.lines)} of {self.most} lines measured: {why}"
+        return f"{len(state.trace.lines)} of {self._most} lines measured: {why}"
 
-    def image_of(self, state: DesignState) -> Reconstruction | None:
-        """The image that the design ended by, unless readouts have come that it does not hold."""
-        return None if self._arrivals.changed else self._looks.image_of(state.trace.lines)
+    def concluded(self, state: DesignState, record: Record, journal: Path) -> DesignResult:
+        """The design and its image, with what was measured written for the other verbs.
 
-    def measured(self, state: DesignState) -> tuple[KSpaceData, PreparedScan, MRSlice]:
-        """Everything that was measured: as it came, calibrated, and as models take it; coil maps are the design's."""
+        Coil maps are the design's. The image that it ended by is taken, unless readouts have come that it does not
+        hold.
+        """
+        image, recipe, run = None, self._recipe, self._run
+        if not self._arrivals.changed:
+            image = self._looks.image_of(state.trace.lines)
         self._fill()
         data = self._arrivals.data(NAME)
-        known = replace(self._scan.data, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
         slice_model = replace(self._slice, measured=data.measured)
+        known = replace(self._scan.data, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
         scan = replace(self._scan, data=known).knowing(slice_model.map_estimate(state.trace.lines))
-        return data, scan, slice_model
+        warn_of_noise(scan, run.progress)
+        warn_of_maps(scan, run.progress)
+        calibrated = slice_model.calibrated(state.trace.lines)
+        written = scan.as_read(calibrated.kspace, calibrated.maps, float(calibrated.noise_variance))
+        write_npz(run.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
+        frames = self._frames_that_came(journal)
+        within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, run)
+        designed = Designed(
+            recipe=recipe,
+            data=data,
+            scan=scan,
+            slices=[slice_model],
+            state=state,
+            most=self._most,
+            companions=(*self._companions, *within),
+            image=None if within else image,
+            steered_by=self._steered_by,
+        )
+        return concluded(self._request.design, record, designed, run)
+
+    def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
+        """Frames around that of the design, as far as their readouts came in the same stream."""
+        design, found = self._request.design, list[OtherFrame]()
+        if not design.around.frames:
+            return found
+        axis, frame = frame_of_design(design.recipe)
+        steps = range(1, design.around.frames + 1)
+        after = [] if axis == SUCCESSIVE else [frame + step for step in steps]
+        for number in (*(frame - step for step in steps), *after):
+            arrivals = Arrivals(self._request.repeated)
+            for _, message in recorded(journal, MrdStream(design.index, {axis: number})) if number >= 0 else ():
+                arrivals.take(message)
+            arrivals.settle()
+            if self._moved_to is not None and arrivals.header is not None:
+                arrivals.move(self._moved_to)
+            if arrivals.arrived.any():
+                data = _as_given(arrivals.data(NAME), design)
+                found.append(OtherFrame(f"{axis} {number}", data, complete=axis == SUCCESSIVE))
+        return found
 
 
 def _number(value: float) -> float | None:
@@ -556,38 +505,29 @@ SHOWN = 20
 """Rows of the table on the page; latency.csv has all."""
 
 
-def report_adapt(run: Run, result: AdaptResult | Ending) -> Ending:
+def report_adapt(run: Run, result: tuple[DesignResult, Scanner] | Ending) -> Ending:
     """Write everything about a design at the scanner; one that was finished before stays as it is."""
     if isinstance(result, Ending):
         return result
-    exchanges = result.scanner.exchanges
-    rows = [exchange.as_row() for exchange in exchanges]
-    counts = {f"readouts {what}": count for what, count in result.scanner.arrivals.counts.items() if count}
-    lost = sum(len(exchange.lost) for exchange in exchanges)
-    again = sum(exchange.requests - 1 for exchange in exchanges)
-    beside: dict[str, object] = {
-        **counts,
-        **({"lines lost": lost} if lost else {}),
-        **({"requests repeated": again} if again else {}),
-    }
-    decided = [one.deciding for one in exchanges]
-    if not rows:
-        return report_design(run, result.design, beside=beside)
-    median, most = float(np.median(decided)), max(decided)
-    slowest = sorted(range(len(rows)), key=lambda i: -decided[i])[:SHOWN]
-    section = Section(
-        "At the scanner",
-        [
-            Paragraph(
-                f"From the last readout of one request to the next request: {median:.3g} s in the median of "
-                f"{len(rows)} requests, {most:.3g} s at most."
-            ),
-            ReportTable(
-                [rows[i] for i in sorted(slowest)],
-                f"The {len(slowest)} requests that took longest to decide. `deciding` is the time that the scanner "
-                "waited for the design, `waiting` the time that the design waited for the scanner.",
-            ),
-        ],
-    )
-    beside["median seconds per decision"] = median
-    return report_design(run, result.design, [section], beside)
+    design, scanner = result
+    exchanges, sections = scanner.exchanges, list[Section]()
+    counts = {f"readouts {what}": count for what, count in scanner.arrivals.counts.items()}
+    counts["lines lost"] = sum(len(exchange.lost) for exchange in exchanges)
+    counts["requests repeated"] = sum(exchange.requests - 1 for exchange in exchanges)
+    beside: dict[str, object] = {what: count for what, count in counts.items() if count}
+    if exchanges:
+        decided = [one.deciding for one in exchanges]
+        median, most = float(np.median(decided)), max(decided)
+        slowest = sorted(range(len(exchanges)), key=lambda i: -decided[i])[:SHOWN]
+        text = (
+            f"From the last readout of one request to the next request: {median:.3g} s in the median of "
+            f"{len(exchanges)} requests, {most:.3g} s at most."
+        )
+        caption = (
+            f"The {len(slowest)} requests that took longest to decide. `deciding` is the time that the scanner "
+            "waited for the design, `waiting` the time that the design waited for the scanner."
+        )
+        table = ReportTable([exchanges[i].as_row() for i in sorted(slowest)], caption)
+        sections = [Section("At the scanner", [Paragraph(text), table])]
+        beside["median seconds per decision"] = median
+    return report_design(run, design, sections, beside)

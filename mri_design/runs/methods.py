@@ -135,14 +135,15 @@ class MethodStudy:
             "tuning penalties": lambda: self._tuning(progress),
             "other methods": lambda: self.judged(progress),
         }
-        with Workers(self.study.material, work.jobs, work.executor) as workers:
+        with Workers(self.study, work.jobs, work.executor) as workers:
             for part, trials in stages.items():
-                left = [trial for trial in trials() if not self._errors(progress, trial)]
-                masks = [(*trial.cell[:3], 0 if trial.training else trial.cell[3]) for trial in left]
-                jobs = [(trial, *self.study.mask_of(progress, cell)) for trial, cell in zip(left, masks, strict=True)]
-                finished = workers.finished(trial_errors, jobs)
-                for place, errors in kept_pieces(finished, len(jobs), progress, part, work.progress.show):
-                    progress.trials[left[place].key] = errors
+                jobs = {}
+                for trial in trials():
+                    if not self._errors(progress, trial):
+                        cell = (*trial.cell[:3], 0 if trial.training else trial.cell[3])
+                        jobs[trial] = trial, *self.study.mask_of(progress, cell)
+                for trial, errors in kept_pieces(workers, trial_errors, jobs, progress, part, work.progress.show):
+                    progress.trials[trial.key] = errors
 
     def weight(self, progress: StudyProgress, method: str, count: int, *, coarse: bool = False) -> float | None:
         """The weight with the least mean error at one number of lines, of those tried; None of methods without one."""

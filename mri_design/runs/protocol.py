@@ -281,7 +281,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         tested = StudyProgress.open(files[TESTED], record.identity)
         if study:
             study = replace(study, given={PROTOCOL: trace.lines})
-            study.run_among(workers, tested, show)
+            study.run(tested, run, workers)
     shown, image = None, [*tests, *training][0]
     if run.folder.reported:  # with error bars where its method knows them
         seen = image.as_measured.calibrated(trace.lines)

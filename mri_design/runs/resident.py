@@ -9,7 +9,6 @@ there and asked the same: the design stays the same to the last bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, TypeVar
@@ -187,7 +186,7 @@ class ResidentSlices(Keeper):
     def close(self, wait: bool = True) -> None:
         """Let the processes forget the slices."""
         places = range(min(len(self._slices), self._workers.places))
-        with suppress(BrokenExecutor, LostPieceError):
+        with suppress(LostPieceError):
             told = [self._workers.submit_at(place, _drop, self._design) for place in places]
             for future in told if wait else ():
                 self._workers.outcome(future)
@@ -212,30 +211,26 @@ class ResidentSlices(Keeper):
         """Do what is left to do, or until ``ends``, and answer; slices that were lost are begun again."""
         ends = [len(remote.actions) for remote in self._slices] if ends is None else ends
         answers, places = dict[int, Any](), self._workers.places
-        lost: BaseException | None = None
+        lost: LostPieceError | None = None
         for attempt in range(_TRIES + 1):
             calls = {
                 n: self._slices[n].call(question, ends[n], anew=attempt > 0)
                 for n, question in questions.items()
                 if n not in answers
             }
-            try:
-                futures = {
-                    n: self._workers.submit_at(n % places, _performed, (self._design, n), *call)
-                    for n, call in calls.items()
-                }
-                for n, future in futures.items():
-                    try:
-                        answer = self._workers.outcome(future)
-                    except LostPieceError as error:
-                        lost = error
-                        continue
-                    if answer is not _Missing:
-                        answers[n] = answer
-                        self._slices[n].answered(ends[n])
-            except BrokenExecutor as error:
-                lost = error
-                self._workers.renew()
+            futures = {
+                n: self._workers.submit_at(n % places, _performed, (self._design, n), *call)
+                for n, call in calls.items()
+            }
+            for n, future in futures.items():
+                try:
+                    answer = self._workers.outcome(future)
+                except LostPieceError as error:
+                    lost = error
+                    continue
+                if answer is not _Missing:
+                    answers[n] = answer
+                    self._slices[n].answered(ends[n])
             if len(answers) == len(questions):
                 return [answers[n] for n in questions]
         assert lost is not None

@@ -10,7 +10,8 @@ image). What is finished is kept in one file, from which an interrupted study go
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -69,6 +70,7 @@ Lines = tuple[int, ...]
 Cell = tuple[str, int, int, int]
 """Strategy, lines, draw, test image."""
 Show = Callable[[str, int, int], None]
+Key = TypeVar("Key")
 Piece = TypeVar("Piece")
 
 
@@ -309,13 +311,9 @@ class StudyProgress:
     @property
     def status(self) -> str:
         """ "converged", or how many reconstructions and how many designs of masks did not."""
-        parts = []
-        for flags, what in (
-            ([bool(row["reconstruction_converged"]) for row in self.rows.values()], "reconstructions"),
-            (list(self.masks_converged.values()), "masks"),
-        ):
-            if not all(flags):
-                parts.append(f"{flags.count(False)} of {len(flags)} {what}")
+        images = [bool(row["reconstruction_converged"]) for row in self.rows.values()]
+        ended = {"reconstructions": images, "masks": list(self.masks_converged.values())}
+        parts = [f"{flags.count(False)} of {len(flags)} {what}" for what, flags in ended.items() if not all(flags)]
         return f"{' and '.join(parts)} not converged" if parts else Status.CONVERGED.value
 
     @classmethod
@@ -429,13 +427,13 @@ class Study(Material):
     @property
     def words(self) -> dict[str, str]:
         """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
-        unit, words = KINDS[self.recipe.design.encoding].unit, {}
+        unit, words = KINDS[self.recipe.design.encoding].unit, dict[str, str]()
+        trained = {FIXED: "; designed on the training scans, and then kept for all"}
+        trained[TUNED] = "; tuned on the training scans"
         for name in self.names:
-            about = explained(base_name(name))
-            if about:
-                trained = "; designed on the training scans, and then kept for all" if name.endswith(FIXED) else ""
-                trained = "; tuned on the training scans" if name.endswith(TUNED) else trained
-                words[strategy_label(name)] = f"{unit}s {about}{trained}"
+            if about := explained(base_name(name)):
+                said = next((text for suffix, text in trained.items() if name.endswith(suffix)), "")
+                words[strategy_label(name)] = f"{unit}s {about}{said}"
         return words
 
     def rule(self, name: str) -> Strategy:
@@ -451,25 +449,24 @@ class Study(Material):
             cells += [(name, n, s, i) for n in self.lines for s in draws for i in range(len(self.tests))]
         return cells
 
-    def run(self, progress: StudyProgress, work: Work = Work()) -> StudyProgress:  # noqa: B008
-        """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes."""
-        with Workers(self.material, work.jobs, work.executor) as workers:
-            self.run_among(workers, progress, work.progress.show)
+    def run(
+        self,
+        progress: StudyProgress,
+        work: Work = Work(),  # noqa: B008
+        workers: Workers[Any] | None = None,
+    ) -> StudyProgress:
+        """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes.
+
+        ``workers`` are those of this `Material` that are there already.
+        """
+        show = work.progress.show
+        with nullcontext(workers) if workers else Workers(self, work.jobs, work.executor) as among:
+            self._tune(progress, among, show)
+            to_come = sum(cell_key(*cell) not in progress.rows for cell in self.cells())
+            show("reconstructing", 0, to_come)
+            self._make_masks(progress, among, show)
+            self._measure(progress, among, show)
         return progress
-
-    @property
-    def material(self) -> Material:
-        """The images and settings alone, which every process gets."""
-        return Material(tests=self.tests, training=self.training, recipe=self.recipe, seed=self.seed)
-
-    def run_among(self, workers: Workers[Material], progress: StudyProgress, show: Show) -> None:
-        """Do the work of `run` with workers that are there already."""
-        self._tune(progress, workers, show)
-        show(
-            "reconstructing", 0, sum(cell_key(*cell) not in progress.rows for cell in self.cells())
-        )  # so much is to come
-        self._make_masks(progress, workers, show)
-        self._measure(progress, workers, show)
 
     def mask_lines(self, progress: StudyProgress, name: str, count: int, draw: int, image: int) -> Lines:
         """Lines of one cell, in acquisition order."""
@@ -587,7 +584,7 @@ class Study(Material):
         other = None if of_lines else candidates
         return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, other)
 
-    def _make_masks(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
+    def _make_masks(self, progress: StudyProgress, workers: Workers[Any], show: Show) -> None:
         keys = {self._mask_key(*cell): cell for cell in self.cells() if cell[0] not in self.given}
         # One design serves every count that starts from the same lines.
         groups: dict[Cell, list[int]] = {}
@@ -602,13 +599,10 @@ class Study(Material):
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
-        jobs = [self._mask_job(progress, n, max(counts), d, i) for (n, _, d, i), counts in groups.items()]
-        listed = list(groups.items())
-        finished = workers.finished(design_mask, jobs)
-        for place, mask in kept_pieces(finished, len(jobs), progress, "designing masks", show, every=1):
-            (name, _, draw, image), counts = listed[place]
-            for count in counts:
-                key = self._mask_key(name, count, draw, image)
+        jobs = {group: self._mask_job(progress, group[0], max(counts), *group[2:]) for group, counts in groups.items()}
+        for group, mask in kept_pieces(workers, design_mask, jobs, progress, "designing masks", show, every=1):
+            for count in groups[group]:
+                key = self._mask_key(group[0], count, *group[2:])
                 progress.masks[key] = [int(k) for k in mask.lines[:count]]
                 progress.masks_converged[key] = count <= mask.converged_lines
 
@@ -624,50 +618,32 @@ class Study(Material):
             )
         return MaskJob(strategy, target, start, draw, image, training)
 
-    def _measure(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
+    def _measure(self, progress: StudyProgress, workers: Workers[Any], show: Show) -> None:
         left = [cell for cell in self.cells() if cell_key(*cell) not in progress.rows]
-        jobs = [(cell[-1], *self.mask_of(progress, cell)) for cell in left]
-        finished = workers.finished(cell_error, jobs)
-        for place, errors in kept_pieces(finished, len(jobs), progress, "reconstructing", show):
-            progress.rows[cell_key(*left[place])] = self._row(progress, left[place], errors)
+        jobs = {cell: (cell[-1], *self.mask_of(progress, cell)) for cell in left}
+        for cell, errors in kept_pieces(workers, cell_error, jobs, progress, "reconstructing", show):
+            progress.rows[cell_key(*cell)] = self._row(progress, cell, errors)
 
     def _row(self, progress: StudyProgress, cell: Cell, errors: Mapping[str, object]) -> Row:
         name, count, draw, image = cell
+        test, several = self.tests[image], any(test.slice_model.n_coils > 1 for test in self.tests)
+        row: dict[str, object] = {"strategy": name, "lines": count, "acceleration": _size(test) / count}
+        if self.counted == "shots":  # pixels of the image over samples
+            shots = candidates_for(test, base_name(name), count, self.recipe)
+            assert isinstance(shots, ShotReadouts)
+            row["acceleration"] = test.reference.size / (count * shots.shots.shape[1])
+        row |= {"draw": draw, "image": test.name}
+        if self.counted == "lines" and several:  # where the numbers of centre lines differ between masks
+            row["centre"] = None if name in self.given else self._strategy(progress, name, count, image)[1]
+        if any(test.own_maps for test in self.tests):
+            row |= dict.fromkeys(error_tables.MAP_COLUMNS)
+        if any(test.slice_model.companions for test in self.tests):
+            row |= dict.fromkeys(error_tables.COMPANION_COLUMNS)
         mask_converged = name in self.given or progress.masks_converged[self._mask_key(*cell)]
-        return {
-            "strategy": name,
-            "lines": count,
-            "acceleration": self._acceleration(name, count, self.tests[image]),
-            "draw": draw,
-            "image": self.tests[image].name,
-            **self._centre(progress, cell),
-            **(dict.fromkeys(error_tables.MAP_COLUMNS) if any(test.own_maps for test in self.tests) else {}),
-            **(
-                dict.fromkeys(error_tables.COMPANION_COLUMNS)
-                if any(test.slice_model.companions for test in self.tests)
-                else {}
-            ),
-            **errors,
-            "mask_converged": mask_converged,
-            "converged": mask_converged and bool(errors["reconstruction_converged"]),
-        }
+        converged = mask_converged and bool(errors["reconstruction_converged"])
+        return {**row, **errors, "mask_converged": mask_converged, "converged": converged}
 
-    def _centre(self, progress: StudyProgress, cell: Cell) -> dict[str, object]:
-        """How many centre lines a mask begins with, where that differs between masks: with several coils."""
-        if self.counted != "lines" or all(test.slice_model.n_coils == 1 for test in self.tests):
-            return {}
-        name, count, _, image = cell
-        return {"centre": None if name in self.given else self._strategy(progress, name, count, image)[1]}
-
-    def _acceleration(self, name: str, count: int, test: ReferenceSlice) -> float:
-        """Candidates over those measured; of shots, pixels of the image over samples."""
-        if self.counted != "shots":
-            return _size(test) / count
-        shots = candidates_for(test, base_name(name), count, self.recipe)
-        assert isinstance(shots, ShotReadouts)
-        return test.reference.size / (count * shots.shots.shape[1])
-
-    def _tune(self, progress: StudyProgress, workers: Workers[Material], show: Show) -> None:
+    def _tune(self, progress: StudyProgress, workers: Workers[Any], show: Show) -> None:
         """The power with the least mean error on the training images, for each family and count."""
         grid = _size(self.tests[0])
         families = [name for name in self.expanded() if TUNED in name]
@@ -675,7 +651,8 @@ class Study(Material):
         known = {(f"{name}{TUNED}", count): power for (name, count), power in self.powers.items()}
         progress.tuned |= {keys[one]: power for one, power in known.items() if one in keys}
         wanted = [one for one, key in keys.items() if key not in progress.tuned]
-        for family, count in kept_pieces(wanted, len(wanted), progress, "tuning densities", show, every=1):
+        for done, (family, count) in enumerate(wanted):
+            show("tuning densities", done, len(wanted))
             powers = tuned_powers(base_name(family), self.recipe.design.encoding)
             jobs = [
                 MaskJob(name, count, self._start(family, count, image), draw, i)
@@ -685,21 +662,32 @@ class Study(Material):
             ]
             errors = np.array(list(workers.map(tuning_error, jobs))).reshape(len(powers), -1)
             progress.tuned[keys[family, count]] = powers[int(np.argmin(errors.mean(axis=1)))]
+            progress.save()
+        show("tuning densities", len(wanted), len(wanted))
 
 
 def kept_pieces(
-    finished: Iterable[Piece], count: int, progress: StudyProgress, part: str, show: Show, every: int = 20
-) -> Iterator[Piece]:
-    """Pieces as they are finished, of ``count``; ``progress``, which gets them, is saved on the way and in the end."""
-    if count:
-        show(part, 0, count)
+    workers: Workers[Any],
+    function: Callable[[Any, Any], Piece],
+    jobs: Mapping[Key, Any],
+    progress: StudyProgress,
+    part: str,
+    show: Show,
+    every: int = 20,
+) -> Iterator[tuple[Key, Piece]]:
+    """Pieces by the keys of their jobs, as they are finished.
+
+    ``progress``, which gets them, is saved after ``every`` so many and in the end, also where pieces fail.
+    """
+    show(part, 0, len(jobs))
+    keys = list(jobs)
     try:
-        for done, piece in enumerate(finished, 1):
-            yield piece
+        for done, (place, piece) in enumerate(workers.finished(function, jobs.values()), 1):
+            yield keys[place], piece
             if done % every == 0:
                 progress.save()
-            show(part, done, count)
-    finally:  # where pieces failed, too
+            show(part, done, len(jobs))
+    finally:
         progress.save()
 
 

@@ -156,12 +156,7 @@ class OrderFile:
                     raise UsageError(
                         f"{file.name} is no trained design; give another --out, or add --overwrite"
                     ) from error
-        if self.overwrite or not self.path.exists():
-            return None
-        design = load_trained(self.path)
-        if design.settings.get("identity") != identity:
-            raise UsageError(f"{self.path.name} holds another trained design; give another --out, or add --overwrite")
-        return design
+        return None if self.overwrite else self._stored(self.path, identity, "another trained design")
 
     @contextmanager
     def begun(self) -> Iterator[ProgressFile]:
@@ -200,11 +195,13 @@ class OrderFile:
         UsageError
             Where it is the beginning of another one.
         """
-        if not self.beginning.exists():
+        return self._stored(self.beginning, identity, "the beginning of another training")
+
+    def _stored(self, path: Path, identity: str, another: str) -> TrainedDesign | None:
+        if not path.exists():
             return None
-        design = load_trained(self.beginning)
-        stored = design.settings.get("identity")
-        require_same_run(self.beginning, stored, identity, "the beginning of another training")
+        design = load_trained(path)
+        require_same_run(path, design.settings.get("identity"), identity, another)
         return design
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
 from multiprocessing import forkserver, get_context, parent_process
@@ -33,6 +32,8 @@ PRELOADED = "mri_design.runs.warm_process"
 
 Piece = Callable[[Any, Any], Any]
 """A function of the material, which every piece shares, and of an item."""
+Made = tuple[Any, Any, BaseException | None]
+"""An item with its result, or with the reason why there is none."""
 
 
 Material = TypeVar("Material")
@@ -62,29 +63,6 @@ def require_executor(text: str) -> None:
         raise UnknownNameError("executor", text, (LOCAL, DASK, f"{DASK}:ADDRESS"))
     if kind == DASK:
         optional_package("distributed", "dask")
-
-
-def executor_for(text: str, material: Any, jobs: int) -> Executor | None:
-    """The executor called ``text``, ready, which every piece gets ``material`` from; None computes here.
-
-    Parameters
-    ----------
-    text : str
-        ``local``; ``dask``, for a cluster of this machine; or ``dask:ADDRESS`` of a scheduler.
-    material : object
-        Sent once to every process.
-    jobs : int
-        Processes of this machine; a cluster that is there already has its own.
-
-    Raises
-    ------
-    UsageError, MissingPackageError
-        As `require_executor`, and where no scheduler answers at the address, or it has no worker.
-    """
-    require_executor(text)
-    if text == LOCAL:
-        return Processes(material, jobs) if jobs > 1 else None
-    return DaskCluster(material, jobs, text.partition(":")[2])
 
 
 _material: Any = None  # in a process of this machine: what every piece gets, sent once
@@ -189,9 +167,7 @@ class Processes:
         Raises
         ------
         LostPieceError
-            Where the process that computed it died.
-        BrokenExecutor
-            Where nothing more is computed, this piece or another being the reason: a new executor may do it.
+            Where the process that computed it died, or another one that the cluster needs.
         Exception
             What the function raised.
         """
@@ -345,7 +321,13 @@ class Workers(Generic[Material]):
     jobs : int
         Processes of this machine; 1 computes here. Results do not depend on it.
     executor : str
-        ``local``, ``dask`` or ``dask:ADDRESS``, see `executor_for`. Results do not depend on it.
+        ``local``; ``dask``, for a cluster of this machine; or ``dask:ADDRESS`` of a scheduler, whose workers compute
+        whatever ``jobs`` is. Results do not depend on it.
+
+    Raises
+    ------
+    UsageError, MissingPackageError
+        As `require_executor`, and where no scheduler answers at the address, or it has no worker.
 
     Notes
     -----
@@ -355,8 +337,12 @@ class Workers(Generic[Material]):
 
     def __init__(self, material: Material, jobs: int, executor: str = LOCAL) -> None:
         self.material = material
-        self._jobs, self._kind = jobs, executor
-        self._executor = executor_for(executor, material, jobs)
+        require_executor(executor)
+        self._executor: Executor | None = None
+        if executor != LOCAL:
+            self._executor = DaskCluster(material, jobs, executor.partition(":")[2])
+        elif jobs > 1:
+            self._executor = Processes(material, jobs)
 
     def __enter__(self) -> Workers[Material]:
         return self
@@ -388,10 +374,10 @@ class Workers(Generic[Material]):
         Exception
             What the function raised, for the first item where it did.
         """
-        for piece in self._pieces(function, items, ahead):
-            if piece.error is not None:
-                raise piece.error
-            yield piece.result
+        for _, result, error in self._pieces(function, items, ahead):
+            if error is not None:
+                raise error
+            yield result
 
     def finished(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item]
@@ -407,14 +393,14 @@ class Workers(Generic[Material]):
         """
         failed: list[tuple[Item, BaseException]] = []
         pieces = 0
-        for place, piece in enumerate(self._pieces(function, items)):
-            pieces = place + 1
-            if isinstance(piece.error, InputError | UsageError):
-                raise piece.error
-            if piece.error is None:
-                yield place, piece.result
+        for item, result, error in self._pieces(function, items):
+            pieces += 1
+            if isinstance(error, InputError | UsageError):
+                raise error
+            if error is None:
+                yield pieces - 1, result
             else:
-                failed.append((piece.item, piece.error))
+                failed.append((item, error))
         if failed:
             said = "; ".join(f"{item}: {type(error).__name__}: {error}" for item, error in failed[:_SHOWN])
             more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
@@ -437,49 +423,39 @@ class Workers(Generic[Material]):
         found: Result = self._working.outcome(future)
         return found
 
-    def renew(self) -> None:
-        """Begin new processes in place of the present ones, after a `BrokenExecutor`."""
-        self._working.close()
-        self._executor = executor_for(self._kind, self.material, self._jobs)
-
     def _pieces(
         self, function: Callable[[Any, Any], Any], items: Iterable[Any], ahead: int | None = None
-    ) -> Iterator[_Piece]:
-        if self._executor is not None:
-            yield from self._computed_elsewhere(function, iter(items), ahead)
+    ) -> Iterator[Made]:
+        """All pieces; one whose process died is begun again alone, since another may have been the reason."""
+        piece: Made | None
+        if self._executor is None:
+            for item in items:
+                try:
+                    piece = item, function(self.material, item), None
+                except Exception as error:
+                    piece = item, None, error
+                yield piece
             return
-        for item in items:
-            try:
-                piece = _Piece(item, function(self.material, item))
-            except Exception as error:
-                piece = _Piece(item, error=error)
-            yield piece
-
-    def _computed_elsewhere(
-        self, function: Callable[[Any, Any], Any], items: Iterator[Any], ahead: int | None
-    ) -> Iterator[_Piece]:
-        """As `_pieces`; a piece whose process died is begun again alone, since another may have been the reason."""
-        begun, futures = dict(enumerate(islice(items, ahead))), dict[int, Future[Any]]()
+        items, futures = iter(items), dict[int, Future[Any]]()
+        begun = dict(enumerate(islice(items, ahead)))
         for place in count():
             if place not in begun:
                 return
-            item, piece, lost = begun[place], None, 0
+            piece, lost = None, 0
             while piece is None:
                 try:
                     for number in [place, *begun] if not lost else [place]:
                         if number not in futures:
-                            futures[number] = self._working.submit(function, begun[number])
-                    piece = _Piece(item, self._working.outcome(futures.pop(place)))
-                except (BrokenExecutor, LostPieceError) as error:
+                            futures[number] = self._executor.submit(function, begun[number])
+                    piece = begun[place], self._executor.outcome(futures.pop(place)), None
+                except LostPieceError as error:
                     lost += 1
                     if lost == PUT_UP_WITH:
-                        piece = _Piece(item, error=lost_worker(error))
-                    if isinstance(error, BrokenExecutor):
-                        self.renew()
+                        piece = begun[place], None, lost_worker(error)
                     wait(futures.values())
                     futures = {number: future for number, future in futures.items() if _is_done(future)}
                 except Exception as error:
-                    piece = _Piece(item, error=error)
+                    piece = begun[place], None, error
             del begun[place]
             for further in islice(items, 1):
                 begun[max(begun, default=place) + 1] = further
@@ -489,15 +465,6 @@ class Workers(Generic[Material]):
     def _working(self) -> Executor:
         assert self._executor is not None
         return self._executor
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """An item with its result, or with the reason why there is none."""
-
-    item: Any
-    result: Any = None
-    error: BaseException | None = None
 
 
 def _is_done(future: Future[Any]) -> bool:
