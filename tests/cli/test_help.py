@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mri_design import strategy_names
-from mri_design.cli import files, flags, sequence_flags, study
+from mri_design.cli import files, flags, study
 from mri_design.cli.main import VERBS as FUNCTIONS
 from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRecipe
@@ -40,8 +40,8 @@ def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
     assert ReconstructionRecipe.kinds()["method"].choices == METHODS
     assert tuple(EXPORTED) == files.FORMATS
     assert CONVERTED == files.CONVERTED
-    assert shipped_scanners() == sequence_flags.SCANNERS
-    assert sequence_flags.SEQUENCES == KINDS
+    assert shipped_scanners() == files.SCANNERS
+    assert files.SEQUENCES == KINDS
     assert study.RULES == RULES
     assert DesignRecipe.kinds()["order"].choices == ORDERS
     text = " ".join(run("design", "--help").output.replace("│", " ").split())
