@@ -1,42 +1,224 @@
-"""What scripts get of a scan: images with error bars, volumes, and comparisons of strategies."""
+"""What scripts get of a scan: images with error bars, volumes, and comparisons of strategies.
+
+They are computed as the verbs compute them, written on demand, and show themselves in consoles and notebooks.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
+import time
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, UsageError, described, require_counts
+from mri_design.errors import (
+    InputError,
+    UsageError,
+    argument_behind,
+    described,
+    number_array,
+    require_counts,
+)
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel
+from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel, Layout, scale_top
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import percent
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Reconstruction
-from mri_design.interactive.running import Report, Saved, Told, image_png, mask_png, named_file
 from mri_design.kinds import count_text
+from mri_design.notices import say_once
 from mri_design.runs.compare import ComparisonResult, report_comparison
+from mri_design.runs.design.report import report_design
+from mri_design.runs.design.run import DesignResult
+from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import frame_of, layout_of
 from mri_design.runs.measure import DrawnImage, RegionMean
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.run import Ending, Run
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.run import Ending, Progress, Run
+from mri_design.runs.scan_facts import KnownSamples, KnownScan
+from mri_design.runs.stored_run import write_made_files
 from mri_design.runs.verdicts import RelativeError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Watch = Callable[[str, int, int], None]
+"""Takes what is being done, how much of it is done, and of how many."""
+
+
+def named_file(path: str | os.PathLike[str]) -> str:
+    """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
+    return os.path.expanduser(os.fspath(path))
+
+
+def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose errors name the argument that they are about, whatever it is called where they arise."""
+
+    @wraps(function)
+    def called(*values: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*values, **named)
+        except InputError as error:
+            given = inspect.signature(function).bind(*values, **named).arguments
+            field = argument_behind(error, given)
+            error.__init__(field or error.field, error.got, error.wanted, error.cure)  # type: ignore[misc]
+            raise
+
+    return called
+
+
+@dataclass
+class Told:
+    """How a computation is made; what it warns of are notices on stderr.
+
+    Parameters
+    ----------
+    seed, jobs : int
+        See `Run`.
+    watch : callable, optional
+        See `Progress`.
+    seconds : float
+        Time that it took.
+    """
+
+    seed: int = 0
+    jobs: int = 1
+    watch: Watch | None = None
+    seconds: float = 0.0
+
+    @contextmanager
+    def computing(self, *, reported: bool = False) -> Iterator[Run]:
+        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts.
+
+        With ``reported`` it computes what only a report shows, too.
+        """
+        began = time.perf_counter()
+        with TemporaryDirectory() as folder, RunFolder(Path(folder) / "run", reported=reported) as kept:
+            progress = Progress(warn=say_once) if self.watch is None else Progress(self.watch, warn=say_once)
+            yield Run(folder=kept, seed=self.seed, jobs=self.jobs, progress=progress)
+        self.seconds = time.perf_counter() - began
+
 
 WITHOUT_DRAWS = "the image has no draws, from which the errors of regions follow: ask for reconstruct(draws=32)"
 _COLUMNS = 6
 """Slices in a row."""
+
+
+_WIDE = 100
+_BARCODE = 24
+"""Pixels that a mask of lines is high, or wide."""
+
+
+class Shown(ABC):
+    """What an object says of itself: a title and facts in a console, in a notebook pictures beside them."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+
+    @property
+    @abstractmethod
+    def _title(self) -> str:
+        """The object in a line."""
+
+    @property
+    @abstractmethod
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
+        """What they show, and PNG."""
+
+    def __repr__(self) -> str:
+        lines = [self._title, *(f"  {name}: {text}" for name, text in self.facts.items() if text)]
+        return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
+
+    def _repr_html_(self) -> str:
+        from jinja2 import Environment, PackageLoader
+
+        page = Environment(loader=PackageLoader("mri_design.interactive", "."), autoescape=True)
+        figures = [(says, b64encode(png).decode()) for says, png in self._pictures]
+        facts = {name: text for name, text in self.facts.items() if text}
+        return page.get_template("shown.html.j2").render(title=self._title, figures=figures, facts=facts)
+
+
+class Saved(Shown):
+    """What was computed and can be written: `save` and `report` leave the folders that the verbs leave."""
+
+    told: Told
+
+    @abstractmethod
+    def _write(self, run: Run) -> Ending:
+        """Write everything into the folder of a run."""
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the folder that the verb leaves, without its report: arrays, tables, manifest.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds a finished run, or somebody else's files.
+        """
+        return self._saved(folder, overwrite=overwrite, reported=False)
+
+    def report(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """`save`, with figures and ``report.html``, whose path is returned."""
+        return self._saved(folder, overwrite=overwrite, reported=True) / "report.html"
+
+    @naming_arguments
+    def _saved(self, folder: str | Path, *, overwrite: bool, reported: bool) -> Path:
+        folder = named_file(folder)
+        with RunFolder(folder, overwrite=overwrite, reported=reported) as kept:
+            if not overwrite and kept.existing("manifest.json") is not None:
+                raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
+            kept.begin()
+            began = time.perf_counter() - self.told.seconds
+            self._write(Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began))
+        return Path(folder)
+
+    @naming_arguments
+    def _exported(
+        self,
+        form: str,
+        path: str | Path,
+        *,
+        field_of_view: tuple[float, float] | None = None,
+        overwrite: bool = False,
+    ) -> list[str]:
+        """Write the files of one format (`mri-design export`), and return what is to be said of them."""
+        if field_of_view is not None:
+            wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
+            number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
+        with TemporaryDirectory() as folder:
+            run = self.save(Path(folder) / "run")
+            made = export_run(run, form, Path(named_file(path)), field_of_view=field_of_view)
+        write_made_files(made, overwrite=overwrite)
+        return list(made.sentences)
+
+
+def image_png(image: NDArray[np.generic], layout: Layout, *, error: bool = False) -> bytes:
+    """Magnitude of an image, or its error bars in the colours of errors, as it lies on a report's page."""
+    pixels = np.abs(image)
+    return plots.pixels_png(pixels, scale_top([pixels]), layout, error=error)
+
+
+def mask_png(mask: NDArray[np.bool_], layout: Layout) -> bytes:
+    """A mask as a picture: lines as bars, of which each is a pixel thick, and samples of a plane as pixels."""
+    flags = mask if mask.ndim == 2 else np.repeat(mask[:, np.newaxis], _BARCODE, axis=1)
+    return plots.pixels_png(flags.astype(float), 1.0, layout)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,33 +229,36 @@ class ScanImage(Saved):
 
     Parameters
     ----------
-    known : KnownScan or KnownSamples
-        The slice, and what is known about it.
+    result : ReconResult or DesignResult
+        What ``mri-design recon`` or ``mri-design design`` computes: the image, the zero-filled or gridded one of the
+        same lines, where there is one, and what is known about the slice.
     mask : bool array, shape (ky,), (ky, kz) or (shot,)
         True for the lines, samples or shots behind it.
-    images : sequence of NamedImage
-        The image, and the zero-filled or gridded one of the same lines, where there is one.
     told : Told
         How it was computed.
-    write : callable
-        Writes the run's folder.
-    coverage : Coverage, optional
-        Within how many standard deviations 50, 80 and 95 % of the pixels of other scans are, where
-        `LoadedScan.reconstruct` was given such (``calibrated_on``).
     """
 
-    known: KnownScan | KnownSamples
+    result: ReconResult | DesignResult
     mask: NDArray[np.bool_]
-    images: tuple[NamedImage, ...]
     told: Told
-    write: Report
-    _: KW_ONLY
-    coverage: Coverage | None = None
+
+    @property
+    def known(self) -> KnownScan | KnownSamples:
+        """The slice, and what is known about it."""
+        return self.result.known
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """Within how many standard deviations 50, 80 and 95 % of the pixels of other scans are.
+
+        None where `LoadedScan.reconstruct` was given no such (``calibrated_on``).
+        """
+        return self.result.coverage if isinstance(self.result, ReconResult) else None
 
     @property
     def reconstruction(self) -> Reconstruction:
         """Image, error bars, and how the computation ended."""
-        return self.images[0].reconstruction
+        return self.result.images[0].reconstruction
 
     @property
     def array(self) -> NDArray[np.complex64]:
@@ -168,12 +353,12 @@ class ScanImage(Saved):
     @property
     def method(self) -> str:
         """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
-        return self.images[0].name
+        return self.result.images[0].name
 
     @property
     def errors(self) -> ImageMetrics | None:
         """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
-        return self.images[0].errors
+        return self.result.images[0].errors
 
     @property
     def error(self) -> RelativeError:
@@ -182,12 +367,16 @@ class ScanImage(Saved):
         ``print(image.error)`` says both, ``image.error.predicted`` and ``image.error.found`` are the numbers. Beside
         an image that was given, which has no phase to compare, both are those of the modulus.
         """
-        return self.images[0].error
+        return self.result.images[0].error
 
     @property
     def zero_filled(self) -> NDArray[np.complex64] | None:
         """What the same lines show without a model, shape (ky, kx); None where the image is that itself."""
-        return None if len(self.images) < 2 else np.asarray(self.images[1].reconstruction.image, dtype=np.complex64)
+        return (
+            None
+            if len(self.result.images) < 2
+            else np.asarray(self.result.images[1].reconstruction.image, dtype=np.complex64)
+        )
 
     @property
     def reference(self) -> NDArray[Any] | None:
@@ -198,7 +387,9 @@ class ScanImage(Saved):
         return np.array(self.array, dtype=dtype, copy=True if copy is None else copy)
 
     def _write(self, run: Run) -> Ending:
-        return self.write(run)
+        if isinstance(self.result, DesignResult):
+            return report_design(run, self.result)
+        return report_reconstruction(run, self.result)
 
     def measure(
         self,
@@ -299,7 +490,7 @@ class ScanImage(Saved):
             "image": f"{rows} x {columns} pixels of {count_text(count, candidates.unit)} out of {self.mask.size}",
             "error bars": bars + scaled,
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": ", ".join(filter(None, (str(self.images[0].error), others))),
+            "error": ", ".join(filter(None, (str(self.result.images[0].error), others))),
             "ended": made.convergence.status.value,
         }
 
@@ -323,10 +514,10 @@ class ScanVolume(ScanImage):
 
     Parameters
     ----------
-    known, mask, images, told, write, coverage
-        As for `ScanImage`, of the slice in the middle.
     result : ReconResult
         What ``mri-design recon`` computes of several slices.
+    mask, told
+        As for `ScanImage`.
     """
 
     result: ReconResult
@@ -341,16 +532,22 @@ class ScanVolume(ScanImage):
         """Numbers of the slices in the scan, in the order of the arrays."""
         return tuple(self.result.numbers)
 
+    def _stacked(self, name: str) -> NDArray[Any] | None:
+        """Arrays of all slices, shape (slice, ...); None where there are none of this name."""
+        kept = [self.result.kept.arrays(number) for number in self.numbers]
+        return np.stack([arrays[name] for arrays in kept]) if all(name in arrays for arrays in kept) else None
+
     @property
     def array(self) -> NDArray[np.complex64]:
         """Complex pixels, shape (slice, ky, kx)."""
-        return np.stack(list(self.result.stack("recon")))
+        pixels = self._stacked("recon")
+        assert pixels is not None  # of every slice
+        return pixels
 
     @property
     def std(self) -> NDArray[np.float32] | None:
         """Standard deviation of every complex pixel, shape (slice, ky, kx); None where the method knows none."""
-        known = "std" in self.result.kept.arrays(self.result.numbers[0])
-        return np.stack(list(self.result.stack("std"))) if known else None
+        return self._stacked("std")
 
     def sample(self, count: int = 32, *, seed: int | None = None) -> NDArray[np.complex64]:
         """The first draws of those that the volume was made with, shape (slice, draw, ky, kx): its posteriors are gone.
@@ -369,17 +566,13 @@ class ScanVolume(ScanImage):
     @property
     def draws(self) -> NDArray[np.complex64] | None:
         """Images that the posterior holds possible, shape (slice, draw, ky, kx); None where none were asked for."""
-        known = "draws" in self.result.kept.arrays(self.result.numbers[0])
-        return np.stack(list(self.result.stack("draws"))) if known else None
+        return self._stacked("draws")
 
     def _drawn(self) -> DrawnImage:
-        numbers, kept = self.result.numbers, self.result.kept
-        if "draws" not in kept.arrays(numbers[0]):
+        draws = self.draws
+        if draws is None:
             raise UsageError(WITHOUT_DRAWS)
-        known = all("reference" in kept.arrays(number) for number in numbers)
-        truths = np.stack(list(self.result.stack("reference"))) if known else None
-        places = self.result.places
-        return DrawnImage("image", self.array, lambda at: kept.arrays(numbers[at])["draws"], truths, places)
+        return DrawnImage("image", self.array, draws.__getitem__, self._stacked("reference"), self.result.places)
 
     def plot(self) -> Drawing:
         """The slices side by side on one grey scale: a figure of matplotlib."""
@@ -405,15 +598,6 @@ class ScanVolume(ScanImage):
         """Some slices, evenly spread over the volume."""
         every = list(zip(self.numbers, self.array, strict=True))[:: -(-len(self.numbers) // _COLUMNS)]
         return [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in every]
-
-
-def image_of(result: ReconResult, told: Told) -> ScanImage:
-    """What was reconstructed as an image, or of several slices as a volume."""
-    images, covered = tuple(result.images), result.coverage
-    write = partial(report_reconstruction, result=result)
-    if result.several:
-        return ScanVolume(result.known, result.mask, images, told, write, result, coverage=covered)
-    return ScanImage(result.known, result.mask, images, told, write, coverage=covered)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

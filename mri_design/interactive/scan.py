@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -34,17 +34,18 @@ from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
-from mri_design.interactive.results import ScanImage, StrategyComparison, image_of
-from mri_design.interactive.running import (
+from mri_design.interactive.results import (
     Saved,
+    ScanImage,
+    ScanVolume,
     Shown,
+    StrategyComparison,
     Told,
     Watch,
     image_png,
     mask_png,
     named_file,
     naming_arguments,
-    reconstructed,
 )
 from mri_design.kinds import KINDS, count_text
 from mri_design.model.generalized_linear import SiteBlock
@@ -54,8 +55,9 @@ from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
+from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.recon.run import ReconRequest
+from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import what_is_used
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.verdicts import RelativeError
@@ -371,23 +373,29 @@ class LoadedScan(Shown):
             As the verb: for an unknown method, and lines that hold no data.
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
-        told = self._told(seed, jobs, watch)
-        mask = None if lines is None else _measured(self.data, lines, "lines", self.recipe)
-        path, array = None, None
+        measured_against: Path | GivenReference | None = None
         if isinstance(reference, str | os.PathLike):
-            path = Path(named_file(reference))
+            measured_against = Path(named_file(reference))
         elif reference is not None:
-            array = number_array("reference", reference)
+            measured_against = GivenReference.of_array(reference)
         request = ReconRequest(
             self.source,
             settings,
+            lines,
             maps=self.maps,
             slices=self._choice(slices),
-            reference=path,
+            loaded=self.data,
+            reference=measured_against,
             companions=tuple(map(named_file, companions)),
             calibrated_on=None if calibrated_on is None else Path(named_file(calibrated_on)),
         )
-        return image_of(reconstructed(self.data, request, mask, told, array), told)
+        told = self._told(seed, jobs, watch)
+        with told.computing() as run:
+            result = reconstruct_scan(request, run)
+            assert isinstance(result, ReconResult)  # nothing was finished there before
+            if not result.several:
+                return ScanImage(result, result.mask, told)
+            return ScanVolume(replace(result, kept=result.kept.held(result.numbers)), result.mask, told)
 
     @naming_arguments
     def compare(
@@ -576,7 +584,7 @@ class ScanDesign(Saved):
         """
         request, told = self.result.request, self.told
         if method is None:
-            return ScanImage(self.result.known, self.mask, tuple(self.result.images), told, self._write)
+            return ScanImage(self.result, self.mask, told)
         if request.of_shots:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         if request.around:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from mri_design.errors import InputError, option
+from mri_design.errors import InputError, number_array, option
 from mri_design.operators.base import Array
 from mri_design.scan.io.companions import read_images
 
@@ -22,6 +22,8 @@ _TURNS: Mapping[str, Callable[[Array], Array]] = {
     "turned by 270 degrees": lambda pixels: pixels.T[:, ::-1],
     "with rows and columns exchanged and turned by 180 degrees": lambda pixels: pixels.T[::-1, ::-1],
 }
+ARRAY = "the array"
+"""Name of images that are given in memory."""
 _MUCH_BETTER = 0.7
 """An image lies otherwise than its reference where the error would be less than this part of what it is."""
 
@@ -98,6 +100,19 @@ class GivenReference:
         """Read them, see `read_images`."""
         return cls(path.name, read_images(path).images)
 
+    @classmethod
+    def of_array(cls, images: ArrayLike) -> GivenReference:
+        """Images in memory, (ky, kx) or (image, ky, kx)."""
+        array = number_array("reference", images, kind="finite")
+        if array.ndim not in (2, 3):
+            raise InputError("reference", f"shape {array.shape}", "images (ky, kx) or (slice, ky, kx)")
+        return cls(ARRAY, array.reshape(-1, *array.shape[-2:]))
+
+    @property
+    def field(self) -> str:
+        """What an error calls them."""
+        return "reference" if self.name == ARRAY else f"reference {self.name}"
+
     def of_slices(self, numbers: Sequence[int], count: int, grid: tuple[int, int]) -> dict[int, GivenReference]:
         """The one image of every slice, by its number.
 
@@ -119,7 +134,7 @@ class GivenReference:
         images, by_number = self.images, len(self.images) == count
         if images.shape[1:] != grid or not (by_number or len(images) == len(numbers)):
             raise InputError(
-                field=f"reference {self.name}",
+                field=self.field,
                 got=f"{len(images)} x {images.shape[1]} x {images.shape[2]} (images, rows, columns)",
                 wanted=f"{len(numbers)} x {grid[0]} x {grid[1]}, the slices reconstructed, their ky and kx"
                 + (f"; or images of all {count} slices" if count != len(numbers) else ""),
@@ -130,8 +145,8 @@ class GivenReference:
         for number, place in places.items():
             if not images[place].any():
                 raise InputError(
-                    field=f"reference {self.name}, slice {number}",
-                    got="all zeros",
+                    field=self.field,
+                    got=f"all zeros for slice {number}",
                     wanted="an image with signal",
                     cure=f"Leave the slice out with {option('slices')}.",
                 )
@@ -152,7 +167,7 @@ class GivenReference:
         factor = float(np.vdot(given, own) / np.vdot(given, given)) / peak
         if not factor > 0:
             raise InputError(
-                field=f"reference {self.name}",
+                field=self.field,
                 got="an image that is zero wherever the reconstruction is not",
                 wanted="an image of the same object in the same place",
             )

@@ -24,7 +24,7 @@ from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import check_draws, check_size_of_draws
-from mri_design.experiment.sources import ALL_SLICES, GivenMaps, SliceChoice, maps_origin
+from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
 from mri_design.experiment.volume import (
     NEIGHBOURS,
     NOTHING_SHARED,
@@ -40,6 +40,7 @@ from mri_design.experiment.volume import (
     recipe_of_frame,
 )
 from mri_design.model.companion import Companion
+from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.recon.calibrated_on import FIELD, Group, check_calibrated_on, coverage_of
 from mri_design.runs.recon.slices import (
@@ -91,17 +92,18 @@ class ReconRequest:
         File or phantom.
     recipe : Recipe
         Method, prior, inference.
-    mask : Path, optional
+    mask : Path or array, optional
         Of the lines to use, bool (ky,), of the readouts of a trajectory, or of the samples of a plane, bool (ky, kz),
-        as `read_mask` takes it. All measured ones by default.
+        as `read_mask` and `mask_of_measured` take it. All measured ones by default.
     maps : Path or MapsOfScan, optional
         File of coil maps, or a scan to estimate them from.
     slices : SliceChoice
         All by default; several make a volume.
     loaded : KSpaceData or TrajectoryData, optional
         The scan, where it has been read already; ``source`` still says where it is from.
-    reference : Path, optional
-        File of images that errors are measured against (`read_images`); by default what the scan knows of itself.
+    reference : Path or GivenReference, optional
+        Images that errors are measured against, or a file of such (`read_images`); by default what the scan knows of
+        itself.
     companions : tuple of str
         Files of other images of the object, which the prior may know (`CompanionImages.read`); ``slices`` and
         ``frames`` are the scan's own (`Around`).
@@ -111,12 +113,12 @@ class ReconRequest:
 
     source: str
     recipe: Recipe
-    mask: Path | None = None
+    mask: Path | Chosen | None = None
     maps: GivenMaps | None = None
     _: KW_ONLY
     slices: SliceChoice = ALL_SLICES
     loaded: AnySlice | None = None
-    reference: Path | None = None
+    reference: Path | GivenReference | None = None
     companions: tuple[str, ...] = ()
     calibrated_on: Path | None = None
 
@@ -148,7 +150,7 @@ class ReconRequest:
         """
         maps = {} if self.maps is None else {maps_origin(self.maps): self.maps}
         files = {"mask": self.mask, **maps, "reference": self.reference}
-        beside = {name: str(path) for name, path in files.items() if path is not None}
+        beside = {name: str(path) for name, path in files.items() if isinstance(path, Path | MapsOfScan)}
         beside |= {f"with {place}": companion_file(source) for place, source in enumerate(self.companion_files, 1)}
         if group is not None:
             beside |= {f"calibrated on {place}": str(path) for place, path in enumerate(group.files, 1)}
@@ -290,7 +292,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
         check_calibrated_on(recipe, request.companions)
         group = Group.of(request.calibrated_on, request.source)
     record = request.record(run, group)
-    references = None if request.reference is None else GivenReference.read(request.reference)
+    references = request.reference
+    references = GivenReference.read(references) if isinstance(references, Path) else references
     around = Around.named(request.companions)
     files = [CompanionImages.read(source, recipe, run.seed) for source in request.companion_files]
     with request.opened(run.seed) as slices:

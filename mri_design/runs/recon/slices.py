@@ -32,13 +32,14 @@ from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, F
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.calibration import LOST
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.atomic import write_json
-from mri_design.scan.io.companions import read_mask
+from mri_design.scan.io.companions import mask_of_measured, read_mask
 from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
@@ -86,8 +87,8 @@ class Stages:
 _WITHOUT_STREAKS = ("mean", "map")
 
 
-def what_is_used(data: AnySlice, mask: Path | None, recipe: Recipe) -> NDArray[np.bool_]:
-    """Lines (ky,), samples (ky, kz) or readouts of a slice that are used: those of a mask's file, or all measured.
+def what_is_used(data: AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> NDArray[np.bool_]:
+    """Lines (ky,), samples (ky, kz) or readouts of a slice that are used: those of a mask or its file, or all measured.
 
     Samples where a plane is asked for, lines have holes, or the mask is one of samples.
 
@@ -98,11 +99,16 @@ def what_is_used(data: AnySlice, mask: Path | None, recipe: Recipe) -> NDArray[n
     """
     if isinstance(data, TrajectoryData):
         every = np.ones(data.n_readouts, dtype=bool)
-        return every if mask is None else read_mask(mask, every)
+        if isinstance(mask, Path):
+            return read_mask(mask, every)
+        return every if mask is None else mask_of_measured(mask, every, unit="readout")
     sampling = data.samplings[0]
     in_plane = recipe.design.encoding == "plane"
     if mask is not None:
-        return read_mask(mask, data.measured, sampling.samples, plane=in_plane or data.volume)
+        samples, plane = sampling.samples, in_plane or data.volume
+        if isinstance(mask, Path):
+            return read_mask(mask, data.measured, samples, plane=plane)
+        return mask_of_measured(mask, data.measured, samples, plane=plane)
     plane = in_plane or (data.volume and not sampling.whole_lines)
     return sampling.samples if plane or sampling.holes else data.measured
 
