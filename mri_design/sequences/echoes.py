@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,24 +18,13 @@ _SLICE_SPOILER = 4.0
 """Cycles of phase at the end of a repetition across the slice, or across a partition of a slab."""
 
 
-@dataclass(frozen=True)
-class Repetition:
-    """Gradients of three blocks; all repetitions of a sequence have blocks of the same lengths.
-
-    Parameters
-    ----------
-    before, readout, after : tuple of pypulseq gradients
-        Between pulse and readout, during the readout, and between the readout and the end.
-    """
-
-    before: tuple[Any, ...]
-    readout: tuple[Any, ...]
-    after: tuple[Any, ...]
+Gradients = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+"""Of three blocks, which are equally long in all repetitions: between pulse and readout, during it, and after it."""
 
 
 def encoded_repetitions(
     events: Events, order: LineOrder | PlaneOrder, pulse: SlicePulse, readout: Readout
-) -> Callable[[int | None], Repetition]:
+) -> Callable[[int | None], Gradients]:
     """Readouts along x after phase encoding along y and, of a plane, along z.
 
     Parameters
@@ -64,20 +52,17 @@ def encoded_repetitions(
     spoiler = _SLICE_SPOILER * partitions / settings.slice_thickness
     spoil_slice = events.trapezoids("z", spoiler + farthest[1])
 
-    def make(number: int | None) -> Repetition:
+    def make(number: int | None) -> Gradients:
         along_y, along_z = (0.0, 0.0) if number is None else (offsets[number] * steps).tolist()
-        return Repetition(
-            (prephase, encode(along_y), rephase(along_z - pulse.area_after)),
-            (readout.gradient,),
-            (spoil, encode(-along_y), spoil_slice(spoiler - along_z)),
-        )
+        before = (prephase, encode(along_y), rephase(along_z - pulse.area_after))
+        return before, (readout.gradient,), (spoil, encode(-along_y), spoil_slice(spoiler - along_z))
 
     return make
 
 
 def spoke_repetitions(
     events: Events, order: SpokeOrder, pulse: SlicePulse, readout: Readout
-) -> Callable[[int | None], Repetition]:
+) -> Callable[[int | None], Gradients]:
     """Readouts through the centre of k-space at the angles of the spokes.
 
     The readout gradient is shared out to x and y, as is what comes before it. After it the spoke is rewound, so that
@@ -93,32 +78,25 @@ def spoke_repetitions(
     callable
         Takes the number of a spoke, or None for the first one's gradients, and gives its gradients.
     """
-    settings, whole = events.settings, readout.gradient
+    whole = readout.gradient
     flat = whole.flat_time + (whole.rise_time + whole.fall_time) / 2
     area_after = whole.amplitude * flat - readout.area_before
-    spoiler = _SPOILER * settings.samples / settings.field_of_view[1]
     prephase = {axis: events.trapezoids(axis, readout.area_before) for axis in "xy"}
-    rewind = {axis: events.trapezoids(axis, area_after + spoiler) for axis in "xy"}
-    rephase = events.trapezoid("z", -pulse.area_after)
-    spoil_slice = events.trapezoid("z", _SLICE_SPOILER / settings.slice_thickness)
+    rephase, end = _rewinding(events, pulse, events.settings.samples, area_after)
 
-    def make(number: int | None) -> Repetition:
+    def make(number: int | None) -> Gradients:
         angle = order.angles[number or 0]
-        before, during, after = [], [], []
-        for axis, share in (("x", math.cos(angle)), ("y", math.sin(angle))):
-            played = events.like(whole, axis, share)
-            exact = played.amplitude / whole.amplitude  # as it is written
-            before.append(prephase[axis](-exact * readout.area_before))
-            during.append(played)
-            after.append(rewind[axis]((spoiler if axis == "x" else 0.0) - exact * area_after))
-        return Repetition((*before, rephase), tuple(during), (*after, spoil_slice))
+        during = events.like(whole, "x", math.cos(angle)), events.like(whole, "y", math.sin(angle))
+        along = {axis: played.amplitude / whole.amplitude for axis, played in zip("xy", during, strict=True)}
+        before = (prephase[axis](-exact * readout.area_before) for axis, exact in along.items())  # as it is written
+        return (*before, rephase), during, end(*(0.0 - exact * area_after for exact in along.values()))
 
     return make
 
 
 def arm_repetitions(
     events: Events, order: SpiralOrder, pulse: SlicePulse, arms: PlayedArms
-) -> Callable[[int | None], Repetition]:
+) -> Callable[[int | None], Gradients]:
     """Readouts along arms from the centre of k-space, which are rewound and spoiled as spokes are.
 
     Parameters
@@ -133,19 +111,24 @@ def arm_repetitions(
     callable
         Takes the number of an arm, or None for the first one's gradients, and gives its gradients.
     """
-    settings = events.settings
-    spoiler = _SPOILER * order.grid[1] / settings.field_of_view[1]
-    largest = float(np.abs(arms.areas).max())
-    rewind = {axis: events.trapezoids(axis, largest + spoiler) for axis in "xy"}
-    rephase = events.trapezoid("z", -pulse.area_after)
-    spoil_slice = events.trapezoid("z", _SLICE_SPOILER / settings.slice_thickness)
+    rephase, end = _rewinding(events, pulse, order.grid[1], float(np.abs(arms.areas).max()))
 
-    def make(number: int | None) -> Repetition:
+    def make(number: int | None) -> Gradients:
         along_y, along_x = arms.areas[number or 0].tolist()
-        back = (rewind["x"](spoiler - along_x), rewind["y"](-along_y))
-        return Repetition((rephase,), events.along(arms, number or 0), (*back, spoil_slice))
+        return (rephase,), events.along(arms, number or 0), end(-along_x, -along_y)
 
     return make
+
+
+def _rewinding(
+    events: Events, pulse: SlicePulse, across: int, largest: float
+) -> tuple[Any, Callable[[float, float], tuple[Any, ...]]]:
+    """What rephases the slice; and gradients of two areas, along x and y, which rewind, with spoilers of the pixels."""
+    spoiler = _SPOILER * across / events.settings.field_of_view[1]
+    along_x, along_y = (events.trapezoids(axis, largest + spoiler) for axis in "xy")
+    spoil_slice = events.trapezoid("z", _SLICE_SPOILER / events.settings.slice_thickness)
+    rephase = events.trapezoid("z", -pulse.area_after)
+    return rephase, lambda x, y: (along_x(spoiler + x), along_y(y), spoil_slice)
 
 
 def gradient_echo(events: Events, order: Order) -> Any:
@@ -185,11 +168,11 @@ def gradient_echo(events: Events, order: Order) -> Any:
         readout = events.readout()
         repetition_of = encoded_repetitions(events, order, pulse, readout)
     silent = repetition_of(None)
-    echo = Interval(pulse.after + readout.centre, events.duration(*silent.before))
+    echo = Interval(pulse.after + readout.centre, events.duration(*silent[0]))
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."
     (before_readout,) = fill("echo time", settings.echo_time, [echo], cure=cure)
     spent = pulse.before + pulse.after + before_readout + readout.duration
-    repetition = Interval(spent, events.duration(*silent.after))
+    repetition = Interval(spent, events.duration(*silent[2]))
     (after_readout,) = fill("repetition time", settings.repetition_time, [repetition])
     require_time(settings.repetition_time * (order.count + settings.dummies))
 
@@ -199,16 +182,14 @@ def gradient_echo(events: Events, order: Order) -> Any:
         shot = number + settings.dummies
         phase = math.radians(settings.rf_spoiling * shot * (shot + 1) / 2 % 360)
         pulse.rf.phase_offset = readout.adc.phase_offset = phase
-        played = silent if number < 0 else repetition_of(number)
+        before, during, after = silent if number < 0 else repetition_of(number)
         sequence.add_block(pulse.rf, pulse.gradient, *begin, pp.make_delay(pulse.before + pulse.after))
         begin = []
-        sequence.add_block(*played.before, pp.make_delay(before_readout))
-        if number < 0:
-            sequence.add_block(*played.readout, pp.make_delay(readout.duration))
-        else:
-            named = events.labels(**{name: values[number] for name, values in labels.items()})
-            sequence.add_block(*played.readout, readout.adc, *named, pp.make_delay(readout.duration))
-        sequence.add_block(*played.after, pp.make_delay(after_readout))
+        sequence.add_block(*before, pp.make_delay(before_readout))
+        named = {name: values[number] for name, values in labels.items()} if number >= 0 else {}
+        measured = () if number < 0 else (readout.adc, *events.labels(**named))
+        sequence.add_block(*during, *measured, pp.make_delay(readout.duration))
+        sequence.add_block(*after, pp.make_delay(after_readout))
     return sequence
 
 
@@ -279,11 +260,8 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
             area = 0.0 if line is None else step * (line - middle)
             sequence.add_block(refocus.rf, refocus.gradient, pp.make_delay(refocus.before + refocus.after))
             sequence.add_block(crush, encode(area), pp.make_delay(before))
-            if line is None:
-                sequence.add_block(readout.gradient, pp.make_delay(readout.duration))
-            else:
-                label = events.labels(LIN=line)
-                sequence.add_block(readout.gradient, readout.adc, *label, pp.make_delay(readout.duration))
+            measured = () if line is None else (readout.adc, *events.labels(LIN=line))
+            sequence.add_block(readout.gradient, *measured, pp.make_delay(readout.duration))
             sequence.add_block(crush, encode(-area), pp.make_delay(after))
         sequence.add_block(spoil, pp.make_delay(last))
     return sequence
