@@ -44,6 +44,11 @@ class SequenceError(MriDesignError):
         super().__init__(f"the sequence is not kept, because of a fault{where}: {what}")
 
 
+def _require(good: Any, what: str, block: int | None = None) -> None:
+    if not good:
+        raise SequenceError(what, block)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verified:
     """Facts about a sequence that passed verification.
@@ -114,7 +119,6 @@ def verify(path: Path, order: Order, settings: SequenceSettings, scanner: Scanne
     limits are those along the axes. Scanners check these before they play a file.
     """
     played = _read(path, scanner)
-    _check_timing(played)
     gradient, slew = _check_gradients(played, scanner)
     b1 = _check_pulses(played, order, settings, scanner)
     readouts = [number for number, events in played.block_events.items() if events[5]]
@@ -141,16 +145,11 @@ def _read(path: Path, scanner: Scanner) -> Any:
             played.get_block(number)
     except Exception as error:  # whatever pypulseq raises on a damaged file
         raise SequenceError(f"the file cannot be read back ({type(error).__name__}: {error})") from error
-    if not played.block_events:
-        raise SequenceError("the file has no blocks")
-    return played
-
-
-def _check_timing(played: Any) -> None:
-    good, errors = played.check_timing()
-    if not good:
-        first = errors[0]
+    _require(played.block_events, "the file has no blocks")
+    _, errors = played.check_timing()
+    for first in errors[:1]:
         raise SequenceError(f"the {first.field} of its {first.event} breaks the rule {first.error_type}", first.block)
+    return played
 
 
 def _check_gradients(played: Any, scanner: Scanner) -> tuple[float, float]:
@@ -163,24 +162,20 @@ def _check_gradients(played: Any, scanner: Scanner) -> tuple[float, float]:
             gradient = getattr(block, axis)
             times, values = _waveform(gradient, length) if gradient is not None else (np.zeros(1), np.zeros(1))
             values = values / GAMMA
-            step = abs(float(values[0]) - before[axis])
-            if step > _ROUNDING * scanner.max_gradient:
-                raise SequenceError(f"{axis} jumps by {step * 1e3:.3g} mT/m", number)
-            before[axis] = float(values[-1])
+            step, before[axis] = abs(float(values[0]) - before[axis]), float(values[-1])
+            _require(step <= _ROUNDING * scanner.max_gradient, f"{axis} jumps by {step * 1e3:.3g} mT/m", number)
             amplitude = float(np.abs(values).max())
-            if amplitude > scanner.max_gradient * (1 + _ROUNDING):
-                limit = f"{amplitude * 1e3:.4g} mT/m, and {scanner.name} has {scanner.max_gradient * 1e3:g}"
-                raise SequenceError(f"{axis} reaches {limit}", number)
+            limit = f"{amplitude * 1e3:.4g} mT/m, and {scanner.name} has {scanner.max_gradient * 1e3:g}"
+            _require(amplitude <= scanner.max_gradient * (1 + _ROUNDING), f"{axis} reaches {limit}", number)
             with np.errstate(divide="ignore", invalid="ignore"):
                 slopes = np.abs(np.diff(values) / np.diff(times))
             slope = float(np.nan_to_num(slopes, nan=0.0, posinf=math.inf).max(initial=0.0))
-            if slope > scanner.max_slew * (1 + _ROUNDING):
-                limit = f"{slope:.4g} T/m/s, and {scanner.name} allows {scanner.max_slew:g}"
-                raise SequenceError(f"{axis} changes by {limit}", number)
+            limit = f"{slope:.4g} T/m/s, and {scanner.name} allows {scanner.max_slew:g}"
+            _require(slope <= scanner.max_slew * (1 + _ROUNDING), f"{axis} changes by {limit}", number)
             largest, steepest = max(largest, amplitude), max(steepest, slope)
     for axis, left in before.items():
-        if abs(left) > _ROUNDING * scanner.max_gradient:
-            raise SequenceError(f"{axis} does not end at zero", next(reversed(played.block_events)))
+        at_rest = abs(left) <= _ROUNDING * scanner.max_gradient
+        _require(at_rest, f"{axis} does not end at zero", next(reversed(played.block_events)))
     return largest, steepest
 
 
@@ -212,25 +207,20 @@ def _check_pulses(played: Any, order: Order, settings: SequenceSettings, scanner
         if rf is None:
             continue
         peak = float(np.abs(rf.signal).max()) / GAMMA
-        if peak > scanner.max_b1 * (1 + _ROUNDING):
-            raise SequenceError(
-                f"a pulse of {peak * 1e6:.3g} uT, and {scanner.name} has {scanner.max_b1 * 1e6:g}", number
-            )
+        limit = f"{peak * 1e6:.3g} uT, and {scanner.name} has {scanner.max_b1 * 1e6:g}"
+        _require(peak <= scanner.max_b1 * (1 + _ROUNDING), f"a pulse of {limit}", number)
         largest = max(largest, peak)
         use, angle, phase = next(wanted, ("", 0.0, 0.0))
-        if rf.use != use:
-            raise SequenceError(f"a pulse for {rf.use}, where {use or 'none'} was designed", number)
+        _require(rf.use == use, f"a pulse for {rf.use}, where {use or 'none'} was designed", number)
         flip = math.degrees(2 * math.pi * abs(complex(np.sum(rf.signal))) * float(rf.t[1] - rf.t[0]))
-        if abs(flip - angle) > _PULSE_TOLERANCE * angle:
-            raise SequenceError(f"a pulse of {flip:.4g} degrees, where {angle:g} were designed", number)
-        if not _same_angle(rf.phase_offset, phase):
-            raise SequenceError(f"a pulse of phase {rf.phase_offset:.4g}, where {phase:.4g} was designed", number)
-        thickness = _selected(rf, block.gz)
-        if not abs(thickness / settings.slice_thickness - 1) <= _PULSE_TOLERANCE:
-            wanted_text = f"where {settings.slice_thickness * 1e3:g} mm were designed"
-            raise SequenceError(f"a pulse that selects {thickness * 1e3:.4g} mm, {wanted_text}", number)
-    if next(wanted, None) is not None:
-        raise SequenceError("pulses are missing", next(reversed(played.block_events)))
+        found = f"a pulse of {flip:.4g} degrees, where {angle:g} were designed"
+        _require(abs(flip - angle) <= _PULSE_TOLERANCE * angle, found, number)
+        found = f"a pulse of phase {rf.phase_offset:.4g}, where {phase:.4g} was designed"
+        _require(_same_angle(rf.phase_offset, phase), found, number)
+        thickness, asked = _selected(rf, block.gz), settings.slice_thickness
+        found = f"a pulse that selects {thickness * 1e3:.4g} mm, where {asked * 1e3:g} mm were designed"
+        _require(abs(thickness / asked - 1) <= _PULSE_TOLERANCE, found, number)  # not so of NaN
+    _require(next(wanted, None) is None, "pulses are missing", next(reversed(played.block_events)))
     return largest
 
 
@@ -266,27 +256,26 @@ def _same_angle(found: float, wanted: float) -> bool:
 
 
 def _check_readouts(played: Any, readouts: list[int], order: Order, settings: SequenceSettings) -> None:
-    if len(readouts) != order.count:
-        last = readouts[-1] if readouts else None
-        raise SequenceError(f"{len(readouts)} readouts, where {order.count} were designed", last)
+    last = readouts[-1] if readouts else None
+    _require(len(readouts) == order.count, f"{len(readouts)} readouts, where {order.count} were designed", last)
     began = {
         label.label: label.value for label in (played.get_block(next(iter(played.block_events))).label or {}).values()
     }
-    if began != dict.fromkeys(order.labels, 0):
-        raise SequenceError(f"labels that begin as {began}, where {', '.join(order.labels)} begin with 0", 1)
+    found = f"labels that begin as {began}, where {', '.join(order.labels)} begin with 0"
+    _require(began == dict.fromkeys(order.labels, 0), found, 1)
     played_labels = played.evaluate_labels(evolution="adc")
     for name, wanted in order.labels.items():
-        found = played_labels.get(name, np.full(len(readouts), -1))
-        for index in np.flatnonzero(np.asarray(found) != np.asarray(wanted))[:1]:
-            what = f"the label {name} {int(found[index])}, where {order.described(index)} was designed"
+        values = np.asarray(played_labels.get(name, np.full(len(readouts), -1)))
+        for index in np.flatnonzero(values != np.asarray(wanted))[:1]:
+            what = f"the label {name} {int(values[index])}, where {order.described(index)} was designed"
             raise SequenceError(what, readouts[index])
     for index, number in enumerate(readouts):
         adc = played.get_block(number).adc
-        if adc.num_samples != settings.samples:
-            raise SequenceError(f"{adc.num_samples} samples, where {settings.samples} were designed", number)
+        found = f"{adc.num_samples} samples, where {settings.samples} were designed"
+        _require(adc.num_samples == settings.samples, found, number)
         phase = _spoiling_phase(settings.dummies + index, settings) if settings.kind == "gre" else 0.0
-        if not _same_angle(adc.phase_offset, phase) or adc.freq_offset:
-            raise SequenceError("a receiver phase or frequency other than that of the pulse", number)
+        same = _same_angle(adc.phase_offset, phase) and not adc.freq_offset
+        _require(same, "a receiver phase or frequency other than that of the pulse", number)
 
 
 def _check_kspace(played: Any, readouts: list[int], order: Order, settings: SequenceSettings) -> tuple[float, float]:
@@ -307,24 +296,14 @@ def _check_kspace(played: Any, readouts: list[int], order: Order, settings: Sequ
             readouts[readout],
         )
     centres = np.asarray(times).reshape(len(readouts), settings.samples)[:, order.centre(settings.samples)]
-    _check_times(np.asarray(excitations), centres, readouts, order, settings)
-    return float(distance.max()), float(centres[0] - excitations[settings.dummies])
-
-
-def _check_times(
-    excitations: NDArray[np.floating],
-    centres: NDArray[np.floating],
-    readouts: list[int],
-    order: Order,
-    settings: SequenceSettings,
-) -> None:
-    for first, second in pairwise(excitations):
+    for first, second in pairwise(np.asarray(excitations)):
         if abs(second - first - settings.repetition_time) > _TIME_TOLERANCE:
             took = f"{second - first:.6g} s between excitations, where {settings.repetition_time:g} were designed"
             raise SequenceError(took, next((n for n, at in zip(readouts, centres, strict=True) if at > first), None))
     lengths = order.train_lengths if settings.kind == "tse" else [1] * order.count
     places = [(train, echo) for train, length in enumerate(lengths) for echo in range(1, length + 1)]
     for number, at, (train, echo) in zip(readouts, centres, places, strict=True):
-        took = at - excitations[settings.dummies + train]
-        if abs(took - echo * settings.echo_time) > echo * _TIME_TOLERANCE:
-            raise SequenceError(f"echo {echo} after {took:.6g} s, designed for {echo * settings.echo_time:g}", number)
+        after, asked = at - excitations[settings.dummies + train], echo * settings.echo_time
+        late = f"echo {echo} after {after:.6g} s, designed for {asked:g}"
+        _require(abs(after - asked) <= echo * _TIME_TOLERANCE, late, number)
+    return float(distance.max()), float(centres[0] - excitations[settings.dummies])
