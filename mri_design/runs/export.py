@@ -29,7 +29,7 @@ from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.sequences.arms import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings
 
@@ -429,13 +429,14 @@ def _labelled(order: Order) -> str:
 def _plan_of_plane(
     asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
-    order = run.plane_order()
+    rows, partitions = run.mask.shape
+    numbers = [number for train in run.trains() for number in train]  # samples are taken one by one
+    order = PlaneOrder(tuple(divmod(number, partitions) for number in numbers), (rows, partitions))
     slab = asked.wanted.get("slice_thickness")
     if slab is None:
         raise UsageError(
             "a plane needs the extent along kz, the thickness of the slab that is excited: as --thickness 0.16"
         )
-    rows, partitions = order.shape
     count = _divided(extents[1], extents[0] / rows, asked.resolution)
     settings = asked.settings(extents, count, scan)
     size = _sizes((extents[0] / rows, slab / partitions, extents[1] / count))

@@ -19,7 +19,7 @@ from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import SAMPLES, SHOTS, counted
+from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, mask_axes
 from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
@@ -188,24 +188,13 @@ def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
         "ended": str(manifest["status"]),
         "inputs": inputs or "none but what is built in",
     }
-    what = counted(folder, manifest.get("settings", {}), _mask_axes(folder / "mask.npy"))
+    what = counted(folder, manifest.get("settings", {}))
     if lines:
         rows[what] = f"{len(lines)}: {_listed(lines)}"
     settings = manifest.get("settings")
     if isinstance(settings, dict) and isinstance(covered := settings.get("coverage"), dict):
         rows["coverage"] = str(covered.get("said"))
     return rows | _holds(folder, _uses(folder, what))
-
-
-def _mask_axes(path: Path) -> int | None:
-    """Axes of a mask; None where there is none that can be read."""
-    if not path.is_file():
-        return None
-    try:
-        with opened_npy(path, DEFAULT_LIMITS) as mask:
-            return len(mask.shape)
-    except (InputError, OSError):
-        return None
 
 
 def _uses(folder: Path, what: str) -> list[str]:
@@ -359,7 +348,7 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.name in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        plane = _mask_axes(path.parent / "mask.npy") == 2
+        plane = mask_axes(path.parent) == 2
         further = _FURTHER.get(path.name, [])
         axes = ", ".join(["frame", "slice", *further, "ky", "kz" if plane else "kx"][-len(shape) :])
         run = f"the run in {path.resolve().parent.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,32 +19,27 @@ from mri_design.evaluation.tables import read_csv
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
-from mri_design.scan.io.numpy_files import read_npy
+from mri_design.scan.io.numpy_files import opened_npy, read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, read_small
 from mri_design.scan.io.source import COUNTERS
-from mri_design.sequences.orders import LineOrder, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 
 SAMPLES, SHOTS = "samples.csv", "shots.csv"
 """Files by which folders are known of designs over samples of a plane, and over spokes or arms of spirals."""
 _ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
 _MOST_TEXT = 64 * 2**20
-_OF_PIXELS = ("std.npy", "noise.npy", "g_factor.npy")
-"""Files of real numbers by pixel, where a run has them."""
 
 
-def counted(folder: Path, settings: Mapping[str, object], mask_axes: int | None) -> str:
-    """The word for what was measured, of designs and of reconstructions alike.
+def mask_axes(folder: Path) -> int | None:
+    """Axes of the mask of a run; None where there is none that can be read."""
+    with suppress(InputError, OSError), opened_npy(folder / "mask.npy", DEFAULT_LIMITS) as mask:
+        return len(mask.shape)
+    return None
 
-    Parameters
-    ----------
-    folder : Path
-        Of the run.
-    settings : mapping
-        Of its manifest.
-    mask_axes : int, optional
-        Axes of ``mask.npy``; None where there is none that can be read.
-    """
-    if mask_axes == 2 or (folder / SAMPLES).is_file():
+
+def counted(folder: Path, settings: Mapping[str, object]) -> str:
+    """The word for what a run measured, of designs and of reconstructions alike; settings are of its manifest."""
+    if mask_axes(folder) == 2 or (folder / SAMPLES).is_file():
         return "samples"
     if (folder / SHOTS).is_file():
         return "shots"
@@ -154,17 +150,22 @@ class StoredRun:
         if self.counted == "samples" and self.mask.ndim != 2:
             got = f"bool {self.mask.shape}"
             raise InputError(field=f"{self.folder.name}/mask.npy", got=got, wanted="bool (ky, kz), as of a plane")
-        path = self.folder / _ACQUISITION
-        field = f"{self.folder.name}/{_ACQUISITION}"
+        path, unit = self.folder / _ACQUISITION, self.counted.removesuffix("s")
+        field, wanted = f"{self.folder.name}/{_ACQUISITION}", f"{unit}s and trains of a run"
         if path.is_file():
-            trains = _read_trains(path, field, self.counted.removesuffix("s"))
+            try:
+                read_small(path, _MOST_TEXT)
+                rows = [(int(str(row["train"])), int(str(row[unit]))) for row in read_csv(path)]
+            except (OSError, ValueError, KeyError) as error:
+                raise InputError(field, str(error), wanted) from error
+            trains = tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
         else:
             field, trains = f"{self.folder.name}/manifest.json: lines", tuple((number,) for number in self.chosen)
         if self.counted == "lines":
             try:
                 LineOrder(trains, len(self.mask))
             except InputError as error:
-                raise InputError(field=field, got=str(error), wanted="lines and trains of a run") from error
+                raise InputError(field, str(error), wanted) from error
         numbers = sorted(number for train in trains for number in train)
         if numbers != np.flatnonzero(self.mask).tolist():
             got = f"{len(numbers)} {self.counted} other than those of mask.npy"
@@ -176,12 +177,6 @@ class StoredRun:
         if self.counted != "lines":
             raise self.without_lines()
         return LineOrder(self.trains(), len(self.mask))
-
-    def plane_order(self) -> PlaneOrder:
-        """Samples of a plane in the order of measurement, for a sequence, which takes them one by one."""
-        numbers = [number for train in self.trains() for number in train]
-        rows, columns = self.mask.shape
-        return PlaneOrder(tuple(divmod(number, columns) for number in numbers), (rows, columns))
 
     def shot_order(self) -> tuple[SpokeOrder | SpiralOrder, int]:
         """Spokes or arms in the order of choice, and the samples of each.
@@ -233,36 +228,40 @@ def read_run(folder: Path) -> StoredRun:
     if not all(type(line) is int for line in lines) or not (lines or "readouts" in settings):
         raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
     mask = _array(folder / "mask.npy", "b", 1, 2)
-    what = counted(folder, settings, mask.ndim)
-    numbers, (axis, frames) = _numbers(settings, "slice_numbers", field), _frames(settings, field)
+    what = counted(folder, settings)
+    of_frames = settings.get("frames", {"axis": "", "numbers": []})
+    if not isinstance(of_frames, dict) or of_frames.get("axis") not in ("", *COUNTERS):
+        raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
+    numbers, axis = _numbers(settings, "slice_numbers", field), of_frames["axis"]
+    frames = _numbers(of_frames, "numbers", f"{field}: frames")
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
     further = len(counts)
-    kinds = {"recon.npy": ("c", 2 + further), **{name: ("f", 2 + further) for name in _OF_PIXELS}}
-    kinds[_MAPS] = ("c", 3 + further)
-    found = {
-        name: _array(folder / name, kind, axes) if (folder / name).is_file() else None
-        for name, (kind, axes) in kinds.items()
-    }
-    image, maps = found["recon.npy"], found[_MAPS]
+
+    def found(name: str, kind: str, axes: int) -> NDArray[Any] | None:
+        return _array(folder / name, kind, axes + further) if (folder / name).is_file() else None
+
+    image, maps = found("recon.npy", "c", 2), found(_MAPS, "c", 3)
+    of_pixels = {name: found(f"{name}.npy", "f", 2) for name in ("std", "noise", "g_factor")}
     sides = mask.shape if what in ("lines", "samples") else ()
     if image is not None:
         pixels = image.shape[further:]
         _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
-        for name, beside in found.items():
-            if beside is not None and name != "recon.npy":
+        for name, beside in {_MAPS: maps, **{f"{name}.npy": values for name, values in of_pixels.items()}}.items():
+            if beside is not None:
                 coils = beside.shape[further:-2]
                 _require_shape(folder / name, beside.shape, (*counts, *coils, *pixels), "recon.npy")
     stored, source = settings.get("geometry"), settings.get("source_image")
-    places, sources = (
-        _of_all(settings, name, math.prod(counts), field) for name in ("slice_geometries", "source_images")
-    )
+    places, sources = settings.get("slice_geometries", []), settings.get("source_images", [])
+    for name, entries in (("slice_geometries", places), ("source_images", sources)):
+        if not isinstance(entries, list) or len(entries) not in (0, count := math.prod(counts)):
+            raise InputError(f"{field}: {name}", "another number of entries", f"{count}, one a slice")
     return StoredRun(
         folder=folder,
         mask=mask,
         chosen=tuple(lines),
         counted=what,
         image=image,
-        std=found["std.npy"],
+        **of_pixels,
         maps=maps[0] if maps is not None and frames else maps,
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),
@@ -273,8 +272,6 @@ def read_run(folder: Path) -> StoredRun:
         sources=tuple(SourceImage.from_settings(field, image) for image in sources),
         axis=axis,
         frames=frames,
-        noise=found["noise.npy"],
-        g_factor=found["g_factor.npy"],
     )
 
 
@@ -286,34 +283,9 @@ def _numbers(settings: Mapping[str, Any], name: str, field: str) -> tuple[int, .
     return tuple(numbers)
 
 
-def _frames(settings: Mapping[str, Any], field: str) -> tuple[str, tuple[int, ...]]:
-    """What the frames are, and their numbers; neither of a run about one."""
-    frames = settings.get("frames", {"axis": "", "numbers": []})
-    if not isinstance(frames, dict) or frames.get("axis") not in ("", *COUNTERS):
-        raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
-    return frames["axis"], _numbers(frames, "numbers", f"{field}: frames")
-
-
-def _of_all(settings: Mapping[str, Any], name: str, count: int, field: str) -> list[Any]:
-    """An entry for each slice; none where there is no such list."""
-    entries = settings.get(name, [])
-    if not isinstance(entries, list) or len(entries) not in (0, count):
-        raise InputError(field=f"{field}: {name}", got="another number of entries", wanted=f"{count}, one a slice")
-    return entries
-
-
 def _require_shape(path: Path, found: tuple[int, ...], wanted: tuple[int, ...], other: str) -> None:
     if found != wanted:
         raise InputError(field=f"{path.parent.name}/{path.name}", got=f"shape {found}", wanted=f"{wanted}, as {other}")
-
-
-def _read_trains(path: Path, field: str, unit: str) -> tuple[tuple[int, ...], ...]:
-    try:
-        read_small(path, _MOST_TEXT)
-        rows = [(int(str(row["train"])), int(str(row[unit]))) for row in read_csv(path)]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(field=field, got=str(error), wanted=f"{unit}s and trains of a run") from error
-    return tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
 
 
 def _array(path: Path, kind: str, *axes: int) -> NDArray[Any]:

@@ -114,15 +114,12 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
     least, asked = found.slowest_needed, settings.bandwidth
     times = max(1, round(found.bandwidth(1) / asked))
     if times < least:
-        strong = found.amplitude / times > scanner.max_gradient
-        name, limit, needed, unit, scale = (
-            ("max_gradient", scanner.max_gradient, found.amplitude / times, "mT/m", 1e3)
-            if strong
-            else ("max_slew", scanner.max_slew, found.slew / times**2, "T/m/s", 1.0)
-        )
+        name, needed, unit, scale = "max_gradient", found.amplitude / times, "mT/m", 1e3
+        if needed <= scanner.max_gradient:
+            name, needed, unit, scale = "max_slew", found.slew / times**2, "T/m/s", 1.0
         raise InputError(
             f"{scanner.name}: {name}",
-            f"{scale * limit:g} {unit}",
+            f"{scale * getattr(scanner, name):g} {unit}",
             f"at least {scale * needed:.4g} {unit} for {asked:g} Hz, arms of {1e3 / asked:.4g} ms",
             f"Take a bandwidth of at most {found.bandwidth(least):.5g} Hz, or another scanner.",
         )

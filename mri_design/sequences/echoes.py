@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mri_design.sequences.arms import PlayedArms, played_arms
-from mri_design.sequences.events import Events, Interval, Readout, SlicePulse, fill, require_time
+from mri_design.sequences.events import Events, Readout, SlicePulse, fill, require_time
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 
 _SPOILER = 2.0
@@ -168,12 +168,11 @@ def gradient_echo(events: Events, order: Order) -> Any:
         readout = events.readout()
         repetition_of = encoded_repetitions(events, order, pulse, readout)
     silent = repetition_of(None)
-    echo = Interval(pulse.after + readout.centre, events.duration(*silent[0]))
+    echo = (pulse.after + readout.centre, events.duration(*silent[0]))
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."
     (before_readout,) = fill("echo time", settings.echo_time, [echo], cure=cure)
     spent = pulse.before + pulse.after + before_readout + readout.duration
-    repetition = Interval(spent, events.duration(*silent[2]))
-    (after_readout,) = fill("repetition time", settings.repetition_time, [repetition])
+    (after_readout,) = fill("repetition time", settings.repetition_time, [(spent, events.duration(*silent[2]))])
     require_time(settings.repetition_time * (order.count + settings.dummies))
 
     sequence, labels = pp.Sequence(system=events.recorded), order.labels
@@ -237,15 +236,15 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
     spoil = events.trapezoid("z", _TRAIN_SPOILER / settings.slice_thickness)
     between = events.duration(crush, encode(0.0))
     intervals = [
-        Interval(excite.after + refocus.before, events.duration(prephase, rephase)),
-        Interval(refocus.after + readout.centre, between),
-        Interval(readout.duration - readout.centre + refocus.before, between),
+        (excite.after + refocus.before, events.duration(prephase, rephase)),
+        (refocus.after + readout.centre, between),
+        (readout.duration - readout.centre + refocus.before, between),
     ]
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."
     first, before, after = fill("echo time", settings.echo_time, intervals, share=2, cure=cure)
     train = refocus.before + refocus.after + before + readout.duration + after
     spent = excite.before + excite.after + first + order.echoes * train
-    (last,) = fill("repetition time", settings.repetition_time, [Interval(spent, events.duration(spoil))])
+    (last,) = fill("repetition time", settings.repetition_time, [(spent, events.duration(spoil))])
     require_time(settings.repetition_time * (len(order.trains) + settings.dummies))
 
     sequence = pp.Sequence(system=events.recorded)

@@ -179,7 +179,20 @@ class Events:
         steepest = TIME_BANDWIDTH / (thickness * self.system.max_grad)
         duration = on_raster(max(_SHORTEST_PULSE, _SHORTEST_PULSE * peak, steepest), 2 * RASTER)
         if duration > _LONGEST_PULSE:
-            self._refuse_pulse(flip_angle, peak * _SHORTEST_PULSE, steepest)
+            by_power, longest = peak * _SHORTEST_PULSE, f"within {_LONGEST_PULSE * 1e3:g} ms, the longest pulse"
+            limit, scale, unit, pulse, easier = (
+                ("max_b1", 1e6, "uT", f"pulse of {flip_angle:g} degrees", "smaller flip angle")
+                if by_power > steepest
+                else ("max_gradient", 1e3, "mT/m", f"slice of {thickness * 1e3:g} mm", "thicker slice")
+            )
+            had = scale * getattr(self.scanner, limit)
+            needed = had * max(by_power, steepest) / _LONGEST_PULSE
+            raise InputError(
+                f"{self.scanner.name}: {limit}",
+                f"{had:g} {unit}",
+                f"at least {needed:.3g} {unit} for a {pulse} {longest}",
+                f"Take a {easier}, or another scanner.",
+            )
         amplitude = _as_written(TIME_BANDWIDTH / duration / thickness)
         gradient = self.pp.make_trapezoid("z", amplitude=amplitude, flat_time=duration, system=self.system)
         delay = on_raster(max(self.scanner.rf_dead_time, gradient.rise_time))
@@ -189,25 +202,6 @@ class Events:
         before = delay + rf.center
         return SlicePulse(
             rf, gradient, before, round(whole - before, 9), amplitude * (duration + gradient.fall_time) / 2
-        )
-
-    def _refuse_pulse(self, flip_angle: float, by_power: float, by_gradient: float) -> None:
-        """Raise for a pulse that has to be too long, seconds, because of the limit on B1 or on gradients."""
-        scanner, longest = self.scanner, f"within {_LONGEST_PULSE * 1e3:g} ms, the longest pulse"
-        if by_power > by_gradient:
-            needed = scanner.max_b1 * by_power / _LONGEST_PULSE
-            raise InputError(
-                f"{scanner.name}: max_b1",
-                f"{scanner.max_b1 * 1e6:g} uT",
-                f"at least {needed * 1e6:.3g} uT for a pulse of {flip_angle:g} degrees {longest}",
-                "Take a smaller flip angle, or another scanner.",
-            )
-        thickness, needed = self.settings.slice_thickness, scanner.max_gradient * by_gradient / _LONGEST_PULSE
-        raise InputError(
-            f"{scanner.name}: max_gradient",
-            f"{scanner.max_gradient * 1e3:g} mT/m",
-            f"at least {needed * 1e3:.3g} mT/m for a slice of {thickness * 1e3:g} mm {longest}",
-            "Take a thicker slice, or another scanner.",
         )
 
     def _sinc(self, flip_angle: float, use: str, duration: float, delay: float, phase: float) -> Any:
@@ -299,23 +293,17 @@ class Events:
         return Readout(gradients, adc, self.duration(*gradients, adc), delay + arms.dwell / 2, 0.0)
 
     def _require_divisor(self) -> None:
-        samples, scanner = self.settings.samples, self.scanner
-        if samples % scanner.samples_divisor:
+        samples, divisor, extent = self.settings.samples, self.scanner.samples_divisor, self.settings.field_of_view[1]
+        if samples % divisor:
+            counts = (samples // divisor * divisor, (samples // divisor + 1) * divisor)
+            some = " or ".join(f"--resolution {extent / n:.7g} ({n} samples)" for n in counts if n >= 4)
             raise InputError(
                 "samples of a readout",
                 str(samples),
-                f"a multiple of {scanner.samples_divisor}, as {scanner.name} asks",
-                self._other_resolutions(samples),
+                f"a multiple of {divisor}, as {self.scanner.name} asks",
+                f"Of lines and planes, choose another size of pixels along the readout: {some}. Others need a new "
+                "design.",
             )
-
-    def _other_resolutions(self, samples: int) -> str:
-        """The sizes of pixels with which the scanner would take a straight readout of the same field of view."""
-        divisor, extent = self.scanner.samples_divisor, self.settings.field_of_view[1]
-        counts = [count for count in (samples // divisor * divisor, (samples // divisor + 1) * divisor) if count >= 4]
-        some = " or ".join(f"--resolution {extent / count:.7g} ({count} samples)" for count in counts)
-        return (
-            f"Of lines and planes, choose another size of pixels along the readout: {some}. Others need a new design."
-        )
 
     def _dwell(self, raster: float) -> float:
         """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""
@@ -342,23 +330,9 @@ LONGEST = 3600.0
 """Seconds that a sequence may take."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A span of time that is to have a certain length.
-
-    Parameters
-    ----------
-    rest : float
-        Seconds that fixed events of it take.
-    shortest : float
-        Seconds that its one block of variable length needs at least, on the raster.
-    """
-
-    rest: float
-    shortest: float
-
-
-def fill(field: str, asked: float, intervals: Sequence[Interval], *, share: int = 1, cure: str = "") -> list[float]:
+def fill(
+    field: str, asked: float, intervals: Sequence[tuple[float, float]], *, share: int = 1, cure: str = ""
+) -> list[float]:
     """How long the variable blocks are to be, so that every interval takes the time that is asked for; on the raster.
 
     Parameters
@@ -367,8 +341,9 @@ def fill(field: str, asked: float, intervals: Sequence[Interval], *, share: int 
         What the time is, for the message.
     asked : float
         Seconds.
-    intervals : sequence of Interval
-        Each is to last ``asked / share``.
+    intervals : sequence of (float, float)
+        Spans of time, each of which is to last ``asked / share``: seconds that fixed events take, and seconds that the
+        one block of variable length needs at least, on the raster.
     share : int
         How many of them make the time.
     cure : str
@@ -380,9 +355,9 @@ def fill(field: str, asked: float, intervals: Sequence[Interval], *, share: int 
         Where the time is too short for one of them.
     """
     each = round(asked / share / RASTER) * RASTER
-    left = [round(round((each - interval.rest) / RASTER) * RASTER, 9) for interval in intervals]
-    if any(time < interval.shortest - RASTER / 2 for time, interval in zip(left, intervals, strict=True)):
-        least = share * max(on_raster(interval.rest + interval.shortest) for interval in intervals)
+    left = [round(round((each - rest) / RASTER) * RASTER, 9) for rest, _ in intervals]
+    if any(time < shortest - RASTER / 2 for time, (_, shortest) in zip(left, intervals, strict=True)):
+        least = share * max(on_raster(sum(interval)) for interval in intervals)
         raise InputError(field, f"{asked:g} s", f"{least:.6g} s or more with these settings", cure)
     return left
 
