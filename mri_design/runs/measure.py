@@ -20,12 +20,10 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
 from mri_design.runs.image_sections import DRAWS, REFERENCE
-from mri_design.runs.stored_run import StoredRun, read_run
+from mri_design.runs.stored_run import read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.numpy_files import read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
+from mri_design.scan.io.safe import check_file
 
-MEASURES = "measures.csv"
 _LONGEST_HEADER = 10_000  # characters
 _MOST_PAIRS = 10
 """Regions of which all differences are told."""
@@ -303,11 +301,10 @@ def measure_run(
 
 def report_measures(folder: RunFolder, measured: Measured) -> None:
     """Write the table and a picture of the regions."""
-    folder.write_table(MEASURES, measured.rows)
+    folder.write_table("measures.csv", measured.rows)
     if folder.reported:
-        frame = Frame(pixel=measured.pixel)
-        drawn = plots.image_with_regions(measured.image, measured.outlines, frame)
-        folder.write_figure("regions", drawn)
+        shown = plots.image_with_regions(measured.image, measured.outlines, Frame(pixel=measured.pixel))
+        folder.write_figure("regions", shown)
 
 
 def read_drawn(folder: Path, number: int | None = None, frame: int | None = None) -> DrawnImage:
@@ -328,69 +325,54 @@ def read_drawn(folder: Path, number: int | None = None, frame: int | None = None
             f"{run.name} has no draws of its image, and a region's error does not follow from errors of single pixels, "
             "which are correlated: reconstruct with draws, as mri-design recon SCAN --draws 32"
         )
-    at = _frame(run, frame)
-    chosen = _slices(run, number)
-    drawn = _draws(folder / DRAWS, run.image)
-    images, drawn = (run.image[at], drawn[at]) if run.frames else (run.image, drawn)
-    drawn = drawn if images.ndim > 2 else drawn[np.newaxis]
-    images = images.reshape(-1, *images.shape[-2:])
-    places = run.places[at * len(images) : (at + 1) * len(images)] if run.places else [run.geometry] * len(images)
+    if run.frames and frame is None and len(run.frames) == 1:
+        frame = run.frames[0]
+    if run.frames and frame not in run.frames:
+        numbers = ", ".join(map(str, run.frames))
+        raise UsageError(f"{run.name} holds {len(run.frames)} {run.axis}s: choose one of {numbers} with --frame")
+    if not run.frames and frame is not None:
+        raise UsageError(f"--frame {frame}: {run.name} holds one image of every slice, leave it out")
+    if number is not None and number not in run.numbers:
+        numbers = ", ".join(map(str, run.numbers))
+        there = f"its slices are {numbers}" if numbers else "it is of one slice, leave it out"
+        raise UsageError(f"--slice {number}: {run.name} does not hold it: {there}")
+    at = run.frames.index(frame) if frame is not None else 0
+    count, (rows, columns) = max(len(run.numbers), 1), run.image.shape[-2:]
+    chosen = range(count) if number is None else [run.numbers.index(number)]
+
+    def of_frame(values: Array, *draws: int) -> Array:
+        return (values[at] if run.frames else values).reshape(count, *draws, rows, columns)
+
+    drawn = _stored(folder / DRAWS, run.image.shape, draws=True)
+    drawn = of_frame(drawn, drawn.shape[-3])
     truths = None
     if (folder / REFERENCE).is_file():
-        field = f"{folder.name}/{REFERENCE}"
-        truths = read_npy(folder / REFERENCE, DEFAULT_LIMITS, field=field)
-        if truths.shape != run.image.shape or truths.dtype.kind != "c" or not np.isfinite(truths).all():
-            raise InputError(field, f"{truths.dtype} {truths.shape}", f"finite complex {run.image.shape}, as recon.npy")
-        truths = (truths[at] if run.frames else truths).reshape(images.shape)[chosen]
+        truths = _finite(of_frame(_stored(folder / REFERENCE, run.image.shape)), folder / REFERENCE)[list(chosen)]
+    places = run.places[at * count : (at + 1) * count] if run.places else [run.geometry] * count
     return DrawnImage(
         run.name,
-        images[chosen],
-        lambda place: _finite_draws(drawn[chosen[place]], folder.name),
+        of_frame(run.image)[list(chosen)],
+        lambda place: _finite(drawn[chosen[place]], folder / DRAWS),
         truths,
         [places[place] for place in chosen],
     )
 
 
-def _frame(run: StoredRun, frame: int | None) -> int:
-    """Place of a frame."""
-    if not run.frames:
-        if frame is not None:
-            raise UsageError(f"--frame {frame}: {run.name} holds one image of every slice, leave it out")
-        return 0
-    if frame is None and len(run.frames) == 1:
-        return 0
-    if frame not in run.frames:
-        numbers = ", ".join(map(str, run.frames))
-        raise UsageError(f"{run.name} holds {len(run.frames)} {run.axis}s: choose one of {numbers} with --frame")
-    return run.frames.index(frame)
-
-
-def _slices(run: StoredRun, number: int | None) -> list[int]:
-    """Places of the slices that are measured."""
-    if number is None:
-        return list(range(max(len(run.numbers), 1)))
-    if number not in run.numbers:
-        numbers = ", ".join(map(str, run.numbers))
-        there = f"its slices are {numbers}" if numbers else "it is of one slice, leave it out"
-        raise UsageError(f"--slice {number}: {run.name} does not hold it: {there}")
-    return [run.numbers.index(number)]
-
-
-def _draws(path: Path, image: Array) -> Array:
-    """Draws of a run's image in a file, of which only what is looked at is read."""
+def _stored(path: Path, shape: tuple[int, ...], *, draws: bool = False) -> Array:
+    """Complex values of an image's shape in a file of its run, or ``draws`` of it; what is looked at is read."""
     check_file(path)
-    field, wanted = f"{path.parent.name}/{path.name}", f"complex draws of {image.shape}, behind slices and frames"
+    field, wanted = f"{path.parent.name}/{path.name}", f"complex {'draws of ' * draws}{shape}, as recon.npy"
     try:
-        draws: Array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
+        found: Array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(field, str(error), wanted) from error
-    before = image.ndim - 2
-    if draws.dtype.kind != "c" or (*draws.shape[:before], *draws.shape[before + 1 :]) != image.shape:
-        raise InputError(field, f"{draws.dtype} {draws.shape}", wanted)
-    return draws
+    own = (*found.shape[: len(shape) - 2], *found.shape[len(shape) - 1 :]) if draws else found.shape
+    if found.dtype.kind != "c" or own != shape:
+        raise InputError(field, f"{found.dtype} {found.shape}", wanted)
+    return found
 
 
-def _finite_draws(drawn: Array, name: str) -> Array:
-    if not np.isfinite(drawn).all():
-        raise InputError(f"{name}/{DRAWS}", "NaN or infinite values", "finite draws", "Reconstruct again.")
-    return np.asarray(drawn)
+def _finite(values: Array, path: Path) -> Array:
+    if not np.isfinite(values).all():
+        raise InputError(f"{path.parent.name}/{path.name}", "NaN or infinite values", "finite", "Reconstruct again.")
+    return np.asarray(values)
