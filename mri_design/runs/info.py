@@ -7,10 +7,13 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import StrictUndefined, Template
 
 from mri_design.brief import duration_text
 from mri_design.errors import InputError, UsageError
@@ -47,44 +50,23 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     dict of str to str
         Label to text, in the order in which people ask.
     """
-    count, rows, columns = held.images.shape
-    settings = recipe.simulation
-    matrix = f"{rows} x {columns}" if settings.matrix is None else f"{settings.matrix} x {settings.matrix}"
-    if np.iscomplexobj(held.images):
-        values, phase = f"complex, modulus up to {np.abs(held.images).max():.4g}", "that of the images"
-    else:
-        low, high = held.images.min(), held.images.max()
-        values = f"real, {low:.4g} to {high:.4g}" + (": negative ones are no magnitudes" if low < 0 else "")
-        phase = "none: the images are real, as magnitudes are"
-    return {
-        "name": held.name,
-        "images": f"{count} of {rows} x {columns} pixels (rows x columns)",
-        **_place(held),
-        **measured_how(held.source),
-        "values": values,
-        "phase": phase,
-        "k-space": "none, and so no coils, no measured lines and no noise of a scanner",
-        "use": "simulation only: design, recon and compare measure such images with a simulated scanner, by the "
-        f"recipe with a matrix of {matrix}, {settings.coils} coil{'s' * (settings.coils > 1)} and noise of sd "
-        f"{settings.noise:g}",
-        **{name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE},
-    }
+    (count, rows, columns), complex_ = held.images.shape, np.iscomplexobj(held.images)
+    pixels = np.abs(held.images) if complex_ else held.images
+    facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
+    further = {name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE}
+    how, words = measured_how(held.source), _words()
+    return _rows(words.images(held, **facts, complex=complex_, how=how, way=_way, settings=recipe.simulation)) | further
 
 
-def _place(held: ImageStack) -> dict[str, str]:
-    """Field of view, voxels and orientation, where the file says them."""
-    place = held.geometry
-    if place is None:
-        return {"field of view": "not in the file, nor the size of voxels or the orientation"}
-    (along_y, along_x), (rows, columns) = place.pixel, held.images.shape[1:]
-    sizes = f"{along_y:.3g} x {along_x:.3g}"
-    voxels = f"voxels of {sizes} x {place.thickness:.3g} mm" if place.thickness else f"pixels of {sizes} mm"
-    found = {"field of view": f"{rows * along_y:.4g} x {columns * along_x:.4g} mm, {voxels}"}
-    if place.phase is None or place.read is None:
-        return found | {"orientation": "not in the file"}
-    ways = f"rows follow each other from {_way(place.phase)}, columns from {_way(place.read)}"
-    plane = place.orientation.partition(", phase encoding")[0]  # images have no direction of phase encoding
-    return found | {"orientation": f"{plane}; {ways}"}
+@cache
+def _words() -> Any:
+    text = resources.files("mri_design.runs").joinpath("info.txt.j2").read_text("utf-8")
+    return Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).module
+
+
+def _rows(text: str) -> dict[str, str]:
+    """Label and text of every line of a description."""
+    return {label: said for label, _, said in (line.partition(": ") for line in text.splitlines())}
 
 
 def _way(direction: tuple[float, float, float]) -> str:
@@ -315,18 +297,13 @@ def _signature(path: Path, content: bytes, lines: list[str]) -> str:
 
 
 _OF_RUNS = {
-    "recon.npy": "image of {run}: complex, ({axes})",
-    "std.npy": "error bars of {run}: standard deviation of every pixel, ({axes})",
-    "coil_maps.npy": "coil maps of {run}: complex, ({axes})",
-    "draws.npy": "draws of {run}: images that its posterior holds possible, complex, ({axes})",
-    "reference.npy": "what errors of {run} are measured against: complex, ({axes})",
+    "recon.npy": ("image of RUN: complex", []),
+    "std.npy": ("error bars of RUN: standard deviation of every pixel", []),
+    "coil_maps.npy": ("coil maps of RUN: complex", ["coil"]),
+    "draws.npy": ("draws of RUN: images that its posterior holds possible, complex", ["draw"]),
+    "reference.npy": ("what errors of RUN are measured against: complex", []),
 }
-_FURTHER = {"coil_maps.npy": ["coil"], "draws.npy": ["draw"]}
-"""Axes that some of these have beside those of images."""
-_TURN = (
-    "rows follow ky, the phase-encode direction, and columns the readout, whatever way the report shows the image; "
-    "image.T turns it"
-)
+"""Arrays of a run, and axes that some have beside those of images."""
 _LARGEST_LOOK = 2**26
 
 
@@ -348,19 +325,9 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.name in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        plane = mask_axes(path.parent) == 2
-        further = _FURTHER.get(path.name, [])
-        axes = ", ".join(["frame", "slice", *further, "ky", "kz" if plane else "kx"][-len(shape) :])
-        run = f"the run in {path.resolve().parent.name}"
-        return {
-            "name": path.stem,
-            "array": _OF_RUNS[path.name].format(run=run, axes=axes),
-            "shape": " x ".join(map(str, shape)),
-            **({} if plane or further else {"axes": _TURN}),
-            "k-space": "none: it is no scan, and its own values are not measured ones",
-            "next": f"mri-design info {path.parent} tells of the run; mri-design export {path.parent} --to nifti "
-            "writes the image as others read it",
-        }
+        return _rows(
+            _words().array(path, _OF_RUNS[path.name][0], shape, _OF_RUNS[path.name][1], mask_axes(path.parent) == 2)
+        )
     if path.stat().st_size > _LARGEST_LOOK:
         return None
     if path.suffix == ".npz":
@@ -373,22 +340,12 @@ def _mask(path: Path) -> dict[str, str] | None:
         mask = array.whole() if array.dtype == np.bool_ else np.zeros(0, dtype=np.bool_)
     if mask.ndim not in (1, 2) or not mask.any():
         return None
-    count = int(mask.sum())
-    rows = {"name": path.stem, "mask": f"{count} of {mask.size}, acceleration {mask.size / count:.4g}"}
+    pattern, (low, high) = "", (0, 0)
     if mask.ndim == 1:
-        rows["mask"] = f"{count} of {mask.size} lines (ky), acceleration {mask.size / count:.4g}"
-        rows["lines"] = line_pattern(mask) or index_runs(mask)
+        pattern = line_pattern(mask) or index_runs(mask)
         low, high = gapless_run(mask, len(mask) // 2)
-        rows["centre"] = f"{high - low + 1} lines without a gap around line {len(mask) // 2}, counted from 0"
-    else:
-        plane = " x ".join(map(str, mask.shape))
-        rows["mask"] = f"{count} samples of a plane of {plane} (ky, kz), acceleration {mask.size / count:.4g}"
-    lobe = largest_side_lobe(spread_of_mask(mask))
-    rows["point spread"] = f"the largest side lobe is {lobe.height:.3f} of the peak"
-    return rows | {
-        "samples": "none: a mask says what is measured, and is no scan",
-        "next": f"mri-design recon SCAN --mask {path} reconstructs from what it measures",
-    }
+    lobe = largest_side_lobe(spread_of_mask(mask)).height
+    return _rows(_words().mask(path, mask.shape, int(mask.sum()), mask.size, pattern, high - low + 1, lobe))
 
 
 def _order(path: Path) -> dict[str, str] | None:
@@ -402,18 +359,7 @@ def _order(path: Path) -> dict[str, str] | None:
     from mri_design.experiment.stored_designs import load_trained
 
     order = load_trained(path)
-    what = "samples" if order.counts else "lines"
-    return {
-        "name": path.stem,
-        "order": f"{len(order.lines)} {what} of {' x '.join(map(str, order.grid))}, learnt by {order.rule}, the first "
-        f"{order.n_start} at the start",
-        what: _listed(order.lines),
-        "training": ", ".join(order.training),
-        "error": f"{order.errors[-1]:.3g} relative, mean over the training images, at the end",
-        "samples": "none: an order says what to measure next, and is no scan",
-        "next": f"mri-design design SCAN --strategy trained:{path} measures in this order; calibrated:{path} lets it "
-        "have a say",
-    }
+    return _rows(_words().order(path, order, "samples" if order.counts else "lines", _listed(order.lines)))
 
 
 def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> dict[str, str]:
