@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mri_design.design.strategies.fixed import VariableDensity
+from mri_design.design.fixed import VariableDensity
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import markdown_text
-from mri_design.evidence.spectral_correction import (
+from mri_design.evidence.held_back import (
     KX_EDGES,
     KY_EDGES,
     MODELS,

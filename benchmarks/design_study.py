@@ -51,7 +51,7 @@ class Study:
         """Refuse a folder that holds rows of another study."""
         settings = load_recipe("local").as_settings() | {"design": None}
         settings["inference"] = {k: v for k, v in settings["inference"].items() if k != "memory"}  # same results
-        learnt = resources.files("mri_design.design.strategies").joinpath("error_model.json").read_text("utf-8")
+        learnt = resources.files("mri_design.design").joinpath("error_model.json").read_text("utf-8")
         identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
         path = self.out / "settings.txt"
         if path.exists() and path.read_text(encoding="utf-8") != identity and self.ledger.of("cells"):

@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2
 
 draws heads, measures each along masks of many kinds, records what the posterior expected of every line and what its
-error really was, and fits the mean and the covariance over heads of the weights in `strategies.line_features`. It
-writes mri_design/design/strategies/error_model.json and results/error-model/README.md with the fit's own account:
+error really was, and fits the mean and the covariance over heads of the weights in `line_features`. It
+writes mri_design/design/error_model.json and results/error-model/README.md with the fit's own account:
 errors on heads that it did not see. Half an hour on two cores; ``--heads`` makes it shorter. Finished heads are kept
 in ``--work``.
 """
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
+from mri_design.design.calibrated import FEATURES, ErrorModel, LineKnowledge, line_features
 from mri_design.design.constraints import centre_lines
 from mri_design.design.energies import energies
-from mri_design.design.strategies.error_model import FEATURES, ErrorModel, LineKnowledge, line_features
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.stored_designs import fingerprint
 from mri_design.inference.base import WarmStart
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=60, help="of each kind, at most")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("build/error-model"))
-    parser.add_argument("--model", type=Path, default=Path("mri_design/design/strategies/error_model.json"))
+    parser.add_argument("--model", type=Path, default=Path("mri_design/design/error_model.json"))
     parser.add_argument("--report", type=Path, default=Path("results/error-model/README.md"))
     chosen = parser.parse_args()
     models: dict[str, dict[str, object]] = {}
@@ -213,7 +213,7 @@ def rows_on_lines(models: dict[str, dict[str, object]]) -> str:
 TEXT = """# What a calibrated design knows before it sees a scan
 
 `OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made
-`mri_design/design/strategies/error_model.json` and this page, from random heads
+`mri_design/design/error_model.json` and this page, from random heads
 (`mri_design.scan.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
 heads; the first table judges them on heads that they were not fitted to, before any line of those is seen.
 

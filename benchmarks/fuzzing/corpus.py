@@ -15,7 +15,7 @@ from ismrmrd.serialization import ProtocolSerializer
 from typer.testing import CliRunner
 
 from mri_design.cli.main import app
-from mri_design.design.strategies.fixed import LowPass
+from mri_design.design.fixed import LowPass
 from mri_design.design.training import TrainedDesign
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import DesignOptions, run_design

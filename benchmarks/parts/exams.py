@@ -10,7 +10,7 @@ import numpy as np
 from skimage.transform import resize
 from study.scans import NOISE, Scan, anew, denoised, echo
 
-from mri_design.design.strategies.fixed import VariableDensity
+from mri_design.design.fixed import VariableDensity
 from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines

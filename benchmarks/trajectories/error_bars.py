@@ -17,7 +17,7 @@ from mri_design.experiment.calibration import prepare_samples
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.cartesian_fourier import CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier

@@ -50,7 +50,7 @@ class Forecast:
         The same as the strategy believes it, where it corrects the posterior; NaN where it cannot say yet.
     information : float
         Information about the image, in nats, that the chosen line is expected to bring: as the strategy computes it,
-        else the most that a line of the predicted energy can hold (`slices.most_information`). NaN without a
+        else the most that a line of the predicted energy can hold (`engine.most_information`). NaN without a
         posterior. At the end of a design it is that of the last decision.
     image_energy : float
         Energy of the mean, summed over slices.

@@ -22,14 +22,14 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from mri_design.design.blocks import SHARE, covering, first_disc, thinned, unmeasured_around
-from mri_design.design.candidate import LineCandidates
 from mri_design.design.constraints import Constraints, LineConstraints
-from mri_design.design.strategy import best_line
+from mri_design.design.fixed import SHARE, first_disc
+from mri_design.design.greedy import covering, thinned, unmeasured_around
+from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import InputError, option, require_counts
-from mri_design.readouts import PlaneReadouts
+from mri_design.readouts import PlaneReadouts, Readouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -559,3 +559,40 @@ def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
         known[step.line] = replace(step, choice=replace(step.choice, pending=0, forecast=forecast))
     chosen = refined.lines[len(trace.start) :]
     return replace(trace, steps=tuple(DesignStep(Choice(line)) if line in added else known[line] for line in chosen))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedOrder(ChoosesBlocks):
+    """The learnt order of lines, or of samples of a plane, as training left it.
+
+    Those that may not be measured are passed over. Where the order has come to its end, those with the largest
+    residuals that training left are next.
+
+    Parameters
+    ----------
+    design : TrainedDesign
+        What training wrote.
+
+    Raises
+    ------
+    InputError
+        Where it is of another grid than the scan, once it is to choose.
+    """
+
+    design: TrainedDesign
+    name: str = "trained"
+    needs_posterior: bool = False
+
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """The number of candidates around DC that training began with."""
+        self.design.require_grid(readouts.shape)
+        return min(target, self.design.n_start)
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The first ``count`` of the order that are left."""
+        self.design.require_grid(view.readouts.shape)
+        left = view.candidates.remaining.copy()
+        chosen = [line for line in self.design.lines if left[line]][:count]
+        left[chosen] = False
+        more = np.argsort(-np.where(left, self.design.profile[-1], -np.inf), kind="stable")[: count - len(chosen)]
+        return [Choice(line) for line in (*chosen, *more.tolist())]

@@ -1,23 +1,41 @@
-"""Trials of lines on scans whose truth is known: how wrong a reconstruction from them is, and on which lines."""
+"""Scans whose truth is known: trials of lines on them, and rules that choose by the truth.
+
+A trial says how wrong the reconstruction from some lines is, and on which lines. Oracles look at the true image of the
+scan itself: they are no designs, but references that designs are compared with. `TrainingResidual` looks at the truth
+of training scans and makes one mask for all others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.brief import briefly
 from mri_design.calibration.maps import OwnMaps
 from mri_design.calibration.whitening import image_units
-from mri_design.design.blocks import removed_share
-from mri_design.errors import InputError
+from mri_design.design.energies import actual_energies, expected_energies, fewest_coils, means_of
+from mri_design.design.fixed import SHARE, first_disc
+from mri_design.design.greedy import (
+    ChoosesByScore,
+    Scores,
+    block_by_gains,
+    mean_around,
+    removed_share,
+    unmeasured_around,
+)
+from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.trace import Choice
+from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
+from mri_design.readouts import Readouts
 
 NO_TRUTH = "Oracles only run where the whole truth is known; name another strategy."
 """The cure for an oracle without truth."""
-
 Trial = tuple[int, tuple[int, ...]]
 """A training scan by its number, and the lines to reconstruct it from."""
 
@@ -181,3 +199,232 @@ def shared_lines(scans: Sequence[ReferenceSlice]) -> NDArray[np.bool_]:
             field="training scans", got=f"grids {shapes}", wanted="one grid", cure="Train once per matrix size."
         )
     return np.asarray(np.logical_and.reduce([scan.slice_model.measured for scan in scans]))
+
+
+Reconstruct = Callable[[int, Sequence[int]], Array]
+"""(number of the slice, lines) -> image (ky, kx)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueImages:
+    """The truth that an oracle looks at. It is no strategy: it chooses nothing.
+
+    Parameters
+    ----------
+    truths : sequence of complex arrays, shape (ky, kx)
+        The true images, one per slice; empty until `knowing` gives them.
+
+    Raises
+    ------
+    InputError
+        For truths that are no images.
+    """
+
+    truths: tuple[Array, ...] = ()
+
+    def __post_init__(self) -> None:
+        wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
+        for number, truth in enumerate(sequence_of(np.ndarray, "truths", self.truths, wanted=wanted)):
+            if truth.ndim != 2:
+                raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
+
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
+        """This oracle with the truth; the reconstruction is the posterior mean."""
+        return replace(self, truths=tuple(truths))
+
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """Four lines: a mask that looks at the truth needs no larger centre."""
+        return readouts.start(target, 4)
+
+
+@briefly
+@dataclass(frozen=True, kw_only=True)
+class OracleResidual(TrueImages, ChoosesByScore):
+    """Choose the candidates on which the posterior mean is most wrong, as the true image shows.
+
+    It is cheaper than `OracleGreedy`. In a plane most of its lead is luck that no prediction can have.
+
+    results/design-study/README.md compares strategies with it, results/design-study/measurements.md both oracles.
+    Its setting is that of `TrueImages`.
+    """
+
+    name: str = "oracle-residual"
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Actual residual energies, summed over the slices.
+
+        Raises
+        ------
+        InputError
+            Without the truth of every slice.
+        """
+        require_truths(self.name, self.truths, len(view.posteriors))
+        return Scores(actual_energies(view.posteriors, view.readouts, self.truths))
+
+
+REACH = 3.0
+"""Candidates: standard deviation of the Gaussian window of `OracleHole`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleHole(TrueImages, ChoosesByScore):
+    """The candidates with the largest expected error, after the truth has corrected the expectation around them.
+
+    `OracleResidual` knows the energy of every single line, which no prediction can. This leave-one-out oracle knows how
+    wrong the posterior's expectations are around a candidate, but not on the candidate itself: it multiplies the
+    expected energy by the geometric mean of actual over expected energies of the other unmeasured candidates, in a
+    Gaussian window. A correction that is smooth over k-space, and learns from innovations as `Calibrated` does, cannot
+    know more about energies.
+
+    Parameters
+    ----------
+    truths : sequence of complex arrays
+        As of `TrueImages`.
+    draws : int, optional
+        Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go. By
+        default those of the readouts.
+    """
+
+    draws: int | None = None
+    name: str = "oracle-hole"
+
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """Eight lines, as a strategy that predicts would begin with; four with several coils."""
+        return readouts.start(target, 8 if n_coils == 1 else 4)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Corrected energies; without any other candidate left, the expected ones.
+
+        Raises
+        ------
+        InputError
+            Without the truth of every slice.
+        """
+        require_truths(self.name, self.truths, len(view.posteriors))
+        actual = actual_energies(view.posteriors, view.readouts, self.truths)
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
+        tiny = np.finfo(float).tiny
+        wrong = np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny))
+        found = mean_around(wrong, ~view.candidates.mask, view.readouts.shape, REACH, without_own=True)
+        return Scores(expected * np.exp(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleGreedy(TrueImages):
+    """The line after which the error is least: every candidate is reconstructed at every step.
+
+    Parameters
+    ----------
+    truths : sequence of complex arrays
+        As of `TrueImages`.
+    reconstruct : callable
+        Makes the images; its errors are relative L2 of the magnitude, mean over slices.
+    """
+
+    reconstruct: Reconstruct | None = None
+    name: str = "oracle-greedy"
+    needs_posterior: bool = False
+
+    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
+        """This oracle with the truth and the reconstruction."""
+        return replace(self, truths=tuple(truths), reconstruct=reconstruct)
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The remaining line that leaves the least error.
+
+        Raises
+        ------
+        InputError
+            Without the truth.
+        """
+        require_truths(self.name, self.truths, len(self.truths))
+        if self.reconstruct is None:
+            raise InputError(field=self.name, got="no reconstruction", wanted="one", cure=NO_TRUTH)
+        candidates = view.candidates
+        scores: NDArray[np.float64] = np.full(candidates.n_lines, np.nan)
+        for line in np.flatnonzero(candidates.remaining):
+            images = (self.reconstruct(i, (*candidates.acquired, int(line))) for i in range(len(self.truths)))
+            scores[line] = -np.mean([relative_error(*pair) for pair in zip(images, self.truths, strict=True)])
+        return best_line(scores, candidates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResidual(ChoosesByScore):
+    """Choose the candidates on and around which reconstructions of the training scans are most wrong on average.
+
+    The scans that one mask is designed on are fully sampled. What a posterior expects of a candidate can therefore be
+    replaced by what it holds: the energy of the truth less the posterior mean, or less what another reconstruction
+    makes of the lines so far, in units of the truth's energy, so that no scan counts more because it is brighter. A
+    mask is at its best for the reconstruction whose errors it was made from. Other subjects have other details. So a
+    line's neighbours count in part (results/design-study/README.md, "Thesis-figure"); and the energy on a single sample
+    of a plane, which is mostly luck of the training subjects, is averaged with that of the other unmeasured samples
+    around.
+
+    Parameters
+    ----------
+    scans : sequence of ReferenceSlice
+        The training slices with their true images, in the order of the design's slices; empty until `knowing` gives
+        them.
+    reconstruct : callable, optional
+        (number of the slice, lines) -> image (ky, kx), in place of the posterior mean.
+    neighbours : sequence of float
+        Weights of the lines at distance 1, 2, ... on either side, relative to the line itself.
+    reach : float
+        In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
+    """
+
+    scans: tuple[ReferenceSlice, ...] = ()
+    reconstruct: Callable[[int, Sequence[int]], Array] | None = None
+    neighbours: tuple[float, ...] = (0.25,)
+    reach: float = 2.0
+    name: str = "residual-greedy"
+
+    @property
+    def needs_posterior(self) -> bool:  # type: ignore[override]
+        """Whether the posterior mean is the reconstruction."""
+        return self.reconstruct is None
+
+    def knowing(
+        self, scans: Sequence[ReferenceSlice], reconstruct: Callable[[int, Sequence[int]], Array] | None = None
+    ) -> TrainingResidual:
+        """This rule with the training scans; ``reconstruct``, if there is one, takes the posterior mean's place."""
+        return replace(self, scans=tuple(scans), reconstruct=reconstruct)
+
+    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
+        """Eight lines with one coil, four with several."""
+        return readouts.start(target, 8 if n_coils == 1 else 4)
+
+    def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
+        """In a plane with several coils, the start and the Poisson disc."""
+        return round(SHARE * target) if readouts.thinned and n_coils > 1 and self.needs_posterior else 0
+
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The candidates with the largest residuals; in a plane with several coils see above."""
+        of_plane = view.readouts.thinned and self.needs_posterior
+        if of_plane and not view.posteriors:
+            return first_disc(view.candidates, rng, count)
+        if not of_plane or fewest_coils(view.posteriors) == 1:
+            return super().choose_block(view, rng, count)
+        return block_by_gains(self.scored(view, rng).values, view, count)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Residual energies around every candidate, mean over the scans.
+
+        Raises
+        ------
+        InputError
+            Without the training scan of every slice.
+        """
+        lines, scans = view.candidates.acquired, self.scans
+        if not scans or (self.reconstruct is None and len(scans) != len(view.posteriors)):
+            raise InputError(
+                field=self.name,
+                got=f"{len(scans)} training scans for {len(view.posteriors)} slices",
+                wanted="one per slice",
+                cure="TrainingResidual().knowing(scans) takes them.",
+            )
+        again = self.reconstruct
+        images = means_of(view.posteriors) if again is None else [again(i, lines) for i in range(len(scans))]
+        pairs = zip(scans, images, strict=True)
+        residual = np.mean([line_residual(scan.slice_model, image, scan.reference) for scan, image in pairs], axis=0)
+        return Scores(unmeasured_around(residual, view.candidates, self.neighbours, self.reach))

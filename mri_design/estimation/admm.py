@@ -20,7 +20,7 @@ from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, RemainingExcess, SitePenalty, Smoothed
 from mri_design.krylov import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.precision import PosteriorPrecision, circulant_inverse
+from mri_design.model.posterior import PosteriorPrecision, circulant_inverse
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.operators.kernels.suitable import laid_out

@@ -19,7 +19,7 @@ import numpy as np
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, SitePenalty, Smoothed
 from mri_design.krylov import real_inner, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import PosteriorPrecision
 from mri_design.operators.base import Array
 
 

@@ -13,9 +13,7 @@ import numpy as np
 from mri_design.errors import number_array, require_counts, require_numbers
 from mri_design.estimation.admm import ADMM, StartingPoint, has_exact_step
 from mri_design.estimation.duality import DualityGap, duality_gap
-from mri_design.estimation.irls import IRLS
-from mri_design.estimation.lbfgs import LBFGS
-from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, Smoothed, require_solver
+from mri_design.estimation.penalised import IRLS, LBFGS, InnerSolver, PenalisedProblem, Smoothed, require_solver
 from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_determined, require_model
 from mri_design.operators.base import Array

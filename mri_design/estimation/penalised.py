@@ -8,20 +8,26 @@ section 4.2, in the closed form that follows from g alone); with z -> 0 it is th
 
 Beside the problem there is what its solvers share: an estimate of how far J still is above its minimum, and steps along
 a line from products that were made once.
+
+Its solvers here are limited-memory quasi-Newton steps in circulant coordinates (`LBFGS`) and iteratively reweighted
+least squares (`IRLS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.linalg
 
 from mri_design.brief import briefly
-from mri_design.errors import require_working
-from mri_design.krylov import squared_norm
+from mri_design.errors import require_counts, require_numbers, require_working
+from mri_design.krylov import quick_inner, real_inner, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.posterior import PosteriorPrecision, Products, add_weighted_grams, pooled_products
 from mri_design.operators.base import Array
 from mri_design.operators.kernels.suitable import laid_out
 from mri_design.potentials.base import SuperGaussian
@@ -318,3 +324,383 @@ def moved(s: Array, s_direction: Array, length: float) -> Array:
 
 def _real_product(a: Array, b: Array) -> Array:
     return a.real * b.real + a.imag * b.imag if np.iscomplexobj(a) else a * b
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Minimise J by L-BFGS in the coordinates v = C^(1/2) u, C the circulant nearest to A(pi) at the start.
+
+    Every iteration costs one product with A. For the step d it computes X^H X d and B d once; with these the line
+    search needs no further product, and the next gradient only one with B^H. Where X or B has no circulant
+    approximation, the coordinates are u itself.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when J is within this of its minimum, per real unknown, by two estimates: from its fall in the last
+        iterations, and from the decrease that their quasi-Newton steps predicted.
+    max_iterations : int
+        Steps.
+    history : int
+        Pairs of steps and gradient changes that are remembered.
+    window : int
+        Iterations between two evaluations of J.
+
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a count that is too small.
+
+    Notes
+    -----
+    Vectors keep the precision of the data, scalars are double. Nocedal & Wright, Numerical Optimization, algorithm
+    7.4, with C^-1 for the first matrix: the same iterates as with the identity in v, without square roots.
+    """
+
+    tolerance: float = 1e-4
+    max_iterations: int = 500
+    history: int = 8
+    window: int = 3
+
+    def __post_init__(self) -> None:
+        require_numbers(tolerance=self.tolerance)
+        require_counts(max_iterations=self.max_iterations, history=self.history, least=0)
+        require_counts(window=self.window, least=1)
+
+    def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
+        """Minimise from ``start``.
+
+        Returns
+        -------
+        u : array
+            The minimiser found.
+        convergence : Convergence
+            ``residual`` is the estimated excess of J per real unknown, the larger of two (see ``tolerance``). Stalled
+            where J cannot be lowered although more than its rounding is predicted.
+        """
+        point = _Point.at(replace(problem, model=problem.model.rotated), start)
+        memory = _CirculantMemory(point, self.history)
+        excess, size = RemainingExcess(point.value), problem.model.measurement.in_size
+        predicted: deque[float] = deque(maxlen=self.window)
+        status, iteration, residual, matvecs = Status.MAX_ITERATIONS, 0, np.inf, 1
+        for iteration in range(1, self.max_iterations + 1):
+            direction = memory.direction(point.gradient)
+            predicted.append(point.predicted_decrease(direction))
+            decreases = [predicted[-1]]
+            matvecs += 1
+            decrease = point.step_along(direction)
+            if decrease is None and memory.pairs:
+                memory.pairs.clear()
+                matvecs += 1
+                direction = memory.direction(point.gradient)
+                decreases.append(point.predicted_decrease(direction))
+                decrease = point.step_along(direction)
+            if not np.isfinite(point.value):
+                status = Status.BREAKDOWN
+                break
+            if decrease is None:  # not even the preconditioned gradient leads down: nothing but rounding is left
+                residual = max(decreases) / size
+                status = stalled_status(residual, self.tolerance, point.rounding / size)
+                break
+            memory.remember(*point.last_change)
+            if iteration % self.window == 0:
+                residual = max(excess.after(point.value), *predicted) / size
+                if residual < self.tolerance:
+                    status = Status.CONVERGED
+                    break
+        return point.u, Convergence(status, iteration, residual, matvecs)
+
+
+@dataclass
+class _Place:
+    """An image with the powers of its sites.
+
+    Coefficients are kept where sites need more of them than their powers, or where powers are not had without them
+    (`pooled_products`); elsewhere None.
+    """
+
+    problem: PenalisedProblem
+    u: Array
+    s: Sequence[Array | None]
+    x: tuple[Array, ...] = field(init=False)
+    penalty: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        sites = zip(self.problem.model.blocks, self.s, self.products(self.u), strict=True)
+        powers = (block.site_power(s) if products is None else products[1] for block, s, products in sites)  # type: ignore[arg-type]
+        self.x = tuple(power * self.scale for power in powers)
+        self.penalty = -2 * self.problem.model.odd_part(self.s)
+        for penalty, x in zip(self.problem.penalties, self.x, strict=True):
+            self.penalty += float(np.sum(penalty.value(x), dtype=np.float64))
+
+    @classmethod
+    def at(cls, problem: PenalisedProblem, u: Array) -> _Place:
+        """With all coefficients that are kept."""
+        found = _products(problem, u, u)
+        pairs = zip(problem.model.blocks, found, strict=True)
+        return cls(problem, u, [block.coefficients(u) if products is None else None for block, products in pairs])
+
+    @property
+    def scale(self) -> Array:
+        """1 / sigma^2 in the precision of u."""
+        return self.u.real.dtype.type(1 / self.problem.model.noise_variance)
+
+    def products(self, direction: Array) -> list[Products | None]:
+        """Products of the coefficients of u and of a direction, block by block; None where these are kept."""
+        return _products(self.problem, self.u, direction)
+
+    def directions(self, direction: Array) -> list[Array | None]:
+        """B d of the blocks whose coefficients are kept."""
+        pairs = zip(self.problem.model.blocks, self.s, strict=True)
+        return [None if s is None else block.analysis(direction) for block, s in pairs]
+
+    def along(self, direction: Array, s_direction: Sequence[Array | None]) -> list[SitePowers]:
+        """Powers of the sites along a direction."""
+        powers: list[SitePowers] = []
+        blocks, found = self.problem.model.blocks, self.products(direction)
+        for block, x, s, d, products in zip(blocks, self.x, self.s, s_direction, found, strict=True):
+            pair = site_products(block, s, d) if products is None else products  # type: ignore[arg-type]
+            cross, power = (product * self.scale for product in pair)
+            powers.append((x, cross, power))
+        return powers
+
+    def moved(self, step: Array, s_direction: Sequence[Array | None], length: float) -> _Place:
+        """The place u + ``step``, where the step is ``length`` times the direction."""
+        kept = [s if s is None or d is None else moved(s, d, length) for s, d in zip(self.s, s_direction, strict=True)]
+        return _Place(self.problem, self.u + step, kept)
+
+
+def _products(problem: PenalisedProblem, u: Array, direction: Array) -> list[Products | None]:
+    blocks = problem.model.blocks
+    made = iter(pooled_products([block for block in blocks if _by_powers(block)], u, direction))
+    return [next(made) if _by_powers(block) else None for block in blocks]
+
+
+class _Point:
+    """A place with X^H (X u - y), J, and its gradient."""
+
+    def __init__(self, place: _Place, data_gradient: Array, data_value: float) -> None:
+        self.problem, self.place = place.problem, place
+        self.data_gradient, self.data_value = data_gradient, data_value
+        self.gram = self.problem.model.measurement.gram
+        self.value = data_value + place.penalty
+        self._differentiate()
+
+    @classmethod
+    def at(cls, problem: PenalisedProblem, start: Array) -> _Point:
+        model = problem.model
+        u = start.astype(model.back_projection().dtype, copy=True)
+        residual = model.data - model.measurement(u)
+        fit = squared_norm(residual) / model.noise_variance
+        return cls(_Place.at(problem, u), -model.measurement.adjoint(residual), fit)
+
+    @property
+    def u(self) -> Array:
+        return self.place.u
+
+    def _differentiate(self) -> None:
+        """sigma^2 / 2 times the gradient of J."""
+        place = self.place
+        self.precisions = tuple(p.precision(x) for p, x in zip(self.problem.penalties, place.x, strict=True))
+        self.gradient = self.data_gradient + self.problem.site_gradient(place.s, self.precisions)
+        each = zip(self.problem.model.blocks, place.s, self.precisions, strict=True)
+        without = [(block.analysis, np.asarray(pi)) for block, s, pi in each if s is None]
+        operators, weights = [operator for operator, _ in without], [pi for _, pi in without]
+        add_weighted_grams(operators, weights, place.u, self.gradient)
+
+    def predicted_decrease(self, direction: Array) -> float:
+        """By how much J would fall to its minimum if it were the quadratic that ``direction`` solves."""
+        return -float(quick_inner(self.gradient, direction, direction.ndim)) / self.problem.model.noise_variance
+
+    @property
+    def rounding(self) -> float:
+        """Rounding of J, in the precision of the data."""
+        return rounding_of(self.data_value, self.value - self.data_value, self.u)
+
+    def step_along(self, direction: Array) -> float | None:
+        """Move down along ``direction``; by how much J fell, or None, unmoved, where it does not fall."""
+        model, real = self.problem.model, self.u.real.dtype.type
+        descent = self.predicted_decrease(direction)
+        if not descent > 0:
+            return None
+        gram_direction = self.gram(direction)
+        s_direction = self.place.directions(direction)
+        data_descent = -float(quick_inner(self.data_gradient, direction, direction.ndim)) / model.noise_variance
+        curvature = float(quick_inner(direction, gram_direction, direction.ndim)) / model.noise_variance
+        line = Line(
+            self.problem.penalties,
+            self.place.along(direction, s_direction),
+            data_descent + model.odd_part(s_direction),
+            curvature,
+        )
+        for length in _lengths(line, descent):
+            step = real(length) * direction
+            place = self.place.moved(step, s_direction, length)
+            data_value = self.data_value - 2 * length * data_descent + length**2 * curvature
+            value = data_value + place.penalty
+            if value < self.value:
+                break
+        if not np.isfinite(value):
+            self.value = value
+            return None
+        if value >= self.value:
+            return None
+        decrease, gradient = self.value - value, self.gradient
+        self.place, self.data_value, self.value = place, data_value, value
+        self.data_gradient = self.data_gradient + real(length) * gram_direction
+        self._differentiate()
+        self.last_change = step, self.gradient - gradient
+        return decrease
+
+
+def _lengths(line: Line, descent: float) -> Iterator[float]:
+    """Lengths to try: the one that nearly minimises J, and one under the bound at u, where J rises by rounding only."""
+    yield minimising_length(line.bound, enough=0.3 * descent)
+    _, steepest = line.bound(0.0)
+    yield descent / steepest if steepest > 0 else np.nan
+
+
+def _by_powers(block: SiteBlock) -> bool:
+    """Whether J depends on a block's coefficients by the powers of B u alone."""
+    return block.offset is None and not np.any(block.potential.shift)
+
+
+class _CirculantMemory:
+    """The quasi-Newton matrix: C^-1 corrected by the last steps."""
+
+    def __init__(self, start: _Point, history: int) -> None:
+        model = start.problem.model
+        precision = PosteriorPrecision(model.measurement, model.blocks, start.precisions)
+        self.precondition = precision.preconditioner or (lambda r: r)
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=history)
+        self.add = scipy.linalg.blas.get_blas_funcs("axpy", (_numbers(start.u),))
+
+    def remember(self, step: Array, change: Array) -> None:
+        """Take in s and y unless J bends the wrong way along s."""
+        step, change = _numbers(step), _numbers(change)
+        curvature = float(step @ change)
+        if curvature > 1e-7 * np.sqrt(float(step @ step) * float(change @ change)):
+            self.pairs.append((step, change, curvature))
+
+    def direction(self, gradient: Array) -> Array:
+        """Minus the quasi-Newton matrix times the gradient (two-loop recursion)."""
+        d = -gradient
+        numbers, weights = _numbers(d), []
+        for step, change, curvature in reversed(self.pairs):
+            weight = float(step @ numbers) / curvature
+            weights.append(weight)
+            self.add(change, numbers, a=-weight)
+        d = np.require(self.precondition(d), requirements=["C", "W"])
+        numbers = _numbers(d)
+        for (step, change, curvature), weight in zip(self.pairs, reversed(weights), strict=True):
+            self.add(step, numbers, a=weight - float(change @ numbers) / curvature)
+        return d
+
+
+def _numbers(a: Array) -> Array:
+    """The array's own memory as one row of real numbers."""
+    return a.reshape(-1).view(a.real.dtype)
+
+
+@dataclass(frozen=True)
+class IRLS:
+    """Minimise J by reweighted least squares with preconditioned conjugate gradients and a line search.
+
+    Every iteration sets pi = -2 g'(x + z) (a quadratic upper bound of J that touches it), solves
+    A(pi) u' = X^H y approximately from the current u, and searches along u' - u for the least J. Since the quadratic is
+    an upper bound, the step never raises J, however approximate the solution was. Where rounding leaves no lower J to
+    be found, u stays as it is.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when an iteration whose linear solve converged lowers J by less than ``tolerance`` per real unknown.
+    max_iterations : int
+        Reweightings.
+    solver_tolerance : float
+        Relative reduction of the residual in each linear solve.
+    solver_iterations : int
+        Limit of conjugate gradients for each solve. A solve that reaches it has not converged, and neither has an
+        iteration that rests on it, so the limit should be generous: solves are long where site precisions span many
+        decades (Lanczos variances, a MAP image), see results/benchmarks/measured-once.md.
+
+    Raises
+    ------
+    InputError
+        For a tolerance that is negative or not finite, or a count that is too small.
+
+    Notes
+    -----
+    TR-175 section 4.2 calls a Newton step IRLS; on moduli of complex pairs the Hessian is no longer diagonal, while
+    the reweighted system keeps the form of A.
+    """
+
+    tolerance: float = 1e-4
+    max_iterations: int = 50
+    solver_tolerance: float = 0.1
+    solver_iterations: int = 300
+
+    def __post_init__(self) -> None:
+        require_numbers(tolerance=self.tolerance, solver_tolerance=self.solver_tolerance)
+        require_counts(max_iterations=self.max_iterations, least=0)
+        require_counts(solver_iterations=self.solver_iterations, least=1)
+
+    def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
+        """Minimise from ``start``.
+
+        Returns
+        -------
+        u : array
+            The minimiser found.
+        convergence : Convergence
+            ``residual`` is the last decrease of J per real unknown; where J cannot be lowered any more, the one that
+            the quadratic bound predicted: stalled where that is above the tolerance and the rounding of J.
+        """
+        model = problem.model
+        u = start.astype(model.back_projection().dtype, copy=True)
+        residual = model.data - model.measurement(u)
+        s = model.analysis_coefficients(u)
+        value = problem.value(residual, s)
+        matvecs, decrease, status, iteration = 1, np.inf, Status.MAX_ITERATIONS, 0
+        for iteration in range(1, self.max_iterations + 1):  # noqa: B007 (reported)
+            precision = PosteriorPrecision(model.measurement, model.blocks, problem.site_precisions(s))
+            # Solve for the step itself: its right-hand side is minus the gradient, so the tolerance is relative to it.
+            gradient = model.right_hand_side(precision.site_precisions) - precision(u)
+            step, solved = precision.solve(
+                gradient[None], tolerance=self.solver_tolerance, max_iterations=self.solver_iterations
+            )
+            matvecs += solved.matvecs + 2
+            if solved.status is Status.BREAKDOWN:
+                status = Status.BREAKDOWN
+                break
+            direction = step[0]
+            x_direction = model.measurement(direction)
+            s_direction = tuple(block.analysis(direction) for block in model.blocks)
+            data_descent = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
+            data_curvature = squared_norm(x_direction) / model.noise_variance
+            powers = powers_along(problem, s, s_direction)
+            line = Line(problem.penalties, powers, data_descent + model.odd_part(s_direction), data_curvature)
+            # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
+            for length in (minimising_length(line.bound), 1.0):
+                new_residual = residual - residual.real.dtype.type(length) * x_direction
+                new_s = tuple(moved(a, d, length) for a, d in zip(s, s_direction, strict=True))
+                new_value = problem.value(new_residual, new_s)
+                if new_value <= value:
+                    break
+            if not np.isfinite(new_value):
+                status = Status.BREAKDOWN
+                break
+            decrease = max(value - new_value, 0.0) / model.measurement.in_size
+            if not new_value < value:  # u stays: this iteration would only be repeated
+                decrease = float(real_inner(gradient, direction, direction.ndim)) / model.noise_variance
+                decrease /= model.measurement.in_size
+                fit = squared_norm(residual) / model.noise_variance
+                rounding = rounding_of(fit, value - fit, u) / model.measurement.in_size
+                status = stalled_status(decrease, self.tolerance, rounding) if solved.converged else Status.STALLED
+                break
+            u = u + u.real.dtype.type(length) * direction
+            residual, s, value = new_residual, new_s, new_value
+            if decrease < self.tolerance and solved.converged:
+                status = Status.CONVERGED
+                break
+        return u, Convergence(status, iteration, float(decrease), matvecs)

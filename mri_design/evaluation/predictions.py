@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.engine import DesignEngine
-from mri_design.design.slices import Refined, infer_slice, map_lines
+from mri_design.design.engine import DesignEngine, Refined, infer_slice, map_lines
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row

@@ -16,7 +16,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.slices import found_energies
+from mri_design.design.engine import found_energies
 from mri_design.errors import InputError
 from mri_design.evidence.error_bars import share_measured
 from mri_design.evidence.held_back import FEWEST, HeldBack

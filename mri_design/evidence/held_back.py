@@ -1,24 +1,38 @@
 """Measured lines that are held back: which they are, what the others predict of them, and which model does it best.
 
-The first model is the safe one: it is kept unless another is clearly better.
+Between models the first is the safe one: it is kept unless another is clearly better. Modulus and phase-aware models of
+a mask that is already there are compared so.
+
+So is the spectral correction found. The mean of a sparse model shrinks what was not measured: near the centre of
+k-space it is too small, and on the outermost lines, where little is left to find, too large. The bias is alike on most
+images. One real factor for every band of (|ky|, |kx|) has been learnt from random heads
+(results/benchmarks/band-factors.md); how much of it a scan takes, from nothing to all, is found by least squares on the
+lines held back.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib import resources
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design.design.engine import found_energies
 from mri_design.errors import InputError
+from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
+from mri_design.kinds import count_text
+from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.mr_image import MRSlice, phase_variants
 from mri_design.model.phase import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.readouts import Readouts
+from mri_design.readouts import LineReadouts, Readouts
 
 FEWEST = 4
 """Lines that a choice between models takes."""
@@ -177,3 +191,240 @@ def hold_back(
     if not held:
         return None
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)
+
+
+_FAR = 8
+"""Lines from DC that a mask has to reach until it has sides."""
+CLEARLY = 1.5
+"""Standard errors by which a model has to predict the lines held back better than moduli do."""
+
+
+@dataclass(frozen=True)
+class PhaseChoice:
+    """The model of a slice's phase that its own lines have chosen.
+
+    Parameters
+    ----------
+    phase : PhasePrior, optional
+        None for moduli.
+    held_back : int
+        Lines (or samples, shots, readouts) held back that it was judged by; 0 where there were too few, or no phase to
+        see.
+    gain : float
+        By how much less energy than under moduli was left unpredicted on them, as a fraction (geometric mean).
+    image : complex array, shape (ky, kx), optional
+        The image that predicted them; None where nothing was compared.
+    unit : str
+        What was held back, in the singular (`Readouts.unit`).
+    one_sided : bool
+        Whether nothing was held back because one side of k-space is missing (`is_one_sided`).
+    """
+
+    phase: PhasePrior | None = None
+    held_back: int = 0
+    gain: float = 0.0
+    image: Array | None = field(default=None, compare=False, repr=False)
+    unit: str = "line"
+    one_sided: bool = False
+
+    def __str__(self) -> str:
+        if self.phase is not None and self.one_sided:
+            return f"phase-aware {self.phase.imaginary_ratio:g}: one side of k-space was not measured"
+        held = f"{count_text(self.held_back, self.unit)} held back"
+        if self.phase is None:
+            return f"modulus, {f'after {held}' if self.held_back else 'nothing to choose by'}"
+        better = f"{100 * self.gain:.0f} % less of {held} is left unpredicted"
+        return f"phase-aware {self.phase.imaginary_ratio:g}: {better}"
+
+
+def is_one_sided(lines: Sequence[int], readouts: Readouts) -> bool:
+    """Whether lines reach at most half as far from DC on one side of k-space as on the other (partial Fourier).
+
+    There moduli lose (results/coils/everyday.md), and no lines can tell: those that could be held back lie on the side
+    that was measured.
+    """
+    if not isinstance(readouts, LineReadouts):
+        return False
+    places = readouts.frequencies[list(lines), 0]
+    short, far = sorted((-int(places.min(initial=0)), int(places.max(initial=0))))
+    return far >= _FAR and 2 * short <= far + 1  # of an even grid one side has a line less
+
+
+def choose_phase(
+    without: HeldBack | None, imaginary_ratios: Sequence[float], engine: DoubleLoop, *, one_sided: bool = False
+) -> PhaseChoice:
+    """The candidate model that predicts the lines held back best from the others.
+
+    Candidates are compared at the marginal variances of the modulus model, so that each takes no more than one inner
+    problem.
+
+    Parameters
+    ----------
+    without : HeldBack, optional
+        The modulus model's prediction; None where there is none.
+    imaginary_ratios : sequence of float
+        Of the phase-aware candidates (`PhasePrior`).
+    engine : DoubleLoop
+        Solves the inner problems.
+    one_sided : bool
+        Whether one side of k-space is missing (`is_one_sided`): then nothing is compared, and the first candidate
+        is taken.
+
+    Returns
+    -------
+    PhaseChoice
+        Moduli where no other model is clearly better (`best_model`), where fewer than four lines are held back, or
+        where the image shows no phase.
+    """
+    if one_sided:
+        return PhaseChoice(PhasePrior(None, imaginary_ratios[0]), one_sided=True)
+    if without is None or len(without.held) < FEWEST:
+        return PhaseChoice()
+    posterior = without.posterior
+    start = WarmStart(posterior.mean, pooled_variances(posterior.model, posterior.marginals))
+    candidates = phase_variants(without.slice_model, posterior.mean, imaginary_ratios=imaginary_ratios)
+    if len(candidates) == 1:
+        return PhaseChoice()
+    images, energies = [], []
+    for candidate in candidates:
+        model = candidate.model(without.known, without.signal)
+        images.append(engine.image_at(model, WarmStart(start.mean, _shared_out(start.z, model))))
+        energies.append(found_energies(without.slice_model, images[-1], without.held))
+    table = np.transpose(energies)
+    number = best_model(table, margin=CLEARLY)
+    gain = 1 - float(np.exp(np.mean(np.log(table[:, number]) - np.log(table[:, 0]))))
+    return PhaseChoice(
+        candidates[number].phase, len(without.held), gain, images[number], without.slice_model.candidates.unit
+    )
+
+
+def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Array, ...]:
+    """Variances of moduli -> those of the sites of ``model``: as they are, or for the parts of a phased coefficient."""
+    shared: list[Array] = []
+    for block, variance in zip(model.blocks, z, strict=True):
+        like = block.pooled(np.ones(block.analysis.out_shape, dtype=variance.dtype))
+        if like.ndim == variance.ndim:
+            shared.append(variance)
+        else:
+            shared.append(np.ascontiguousarray(np.broadcast_to(variance[..., None] / like.shape[-1], like.shape)))
+    return tuple(shared)
+
+
+Numbers = NDArray[np.float64]
+ModelName = Literal["modulus", "phase-aware"]
+MODELS: tuple[ModelName, ...] = ("modulus", "phase-aware")
+"""Models whose means are biased differently."""
+KY_EDGES = (0.0, 0.0625, 0.125, 0.25, 0.5, 0.75, 1.0)
+KX_EDGES = (0.0, 0.125, 0.5, 1.0)
+"""Edges of the bands, |k| in units of half the grid."""
+SHARES = (1 / 8, 1 / 4, 1 / 2)
+"""Fractions of the lines measured for which factors have been learnt."""
+
+
+@dataclass(frozen=True)
+class SpectralCorrection:
+    """Real factors on the k-space of a posterior mean.
+
+    Parameters
+    ----------
+    table : float array, shape (fractions, |ky| bands, |kx| bands)
+        For `SHARES` of the lines measured; between them factors are interpolated in the logarithm of the fraction.
+
+    Raises
+    ------
+    InputError
+        For another shape, or factors that are not positive and finite.
+    """
+
+    table: Numbers
+
+    def __post_init__(self) -> None:
+        wanted = (len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1)
+        if self.table.shape != wanted:
+            raise InputError(field="band factors", got=f"shape {self.table.shape}", wanted=f"{wanted}")
+        if not (np.isfinite(self.table).all() and (self.table > 0).all()):
+            raise InputError(field="band factors", got="values that are no factors", wanted="positive finite numbers")
+
+    def on(self, shape: tuple[int, int], lines: int) -> Array:
+        """The factor of every sample of a grid (ky, kx) of which so many lines were measured."""
+        at = np.interp(np.log(lines / shape[0]), np.log(SHARES), np.arange(len(SHARES)))
+        low = int(min(at, len(SHARES) - 2))
+        table = self.table[low] + (at - low) * (self.table[low + 1] - self.table[low])
+        return np.asarray(table.ravel()[bands(shape)])
+
+    def applied(self, slice_model: MRSlice, lines: Sequence[int], image: Array, strength: float) -> Array:
+        """The image with the factors on its lines that were not measured.
+
+        Parameters
+        ----------
+        slice_model : MRSlice
+            The slice, of one coil.
+        lines : sequence of int
+            Measured lines, which stay as they are.
+        image : complex array, shape (ky, kx)
+            The posterior mean.
+        strength : float
+            Fraction of the correction, 0 to 1.
+        """
+        encoding, left = slice_model.encoding(), unmeasured(slice_model, lines)
+        excess = strength * (self.on(slice_model.shape, len(lines)) - 1)
+        excess[~left] = 0
+        correction = encoding.adjoint(encoding(image) * excess.astype(image.real.dtype))
+        return np.asarray(image + correction)
+
+
+def bands(shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Number of the band that each sample of a grid (ky, kx) is in, counted along |kx| first."""
+    places = []
+    for n, edges in zip(shape, (KY_EDGES, KX_EDGES), strict=True):
+        k = np.abs(np.arange(n) - n // 2) / (n / 2)
+        places.append(np.minimum(np.searchsorted(edges, k, side="right") - 1, len(edges) - 2))
+    return np.asarray(places[0][:, None] * (len(KX_EDGES) - 1) + places[1])
+
+
+def unmeasured(slice_model: MRSlice, lines: Sequence[int]) -> NDArray[np.bool_]:
+    """Samples (ky, kx) on none of the lines."""
+    left = np.ones(slice_model.shape, dtype=bool)
+    left[list(lines)] = False
+    return left
+
+
+@cache
+def shipped_spectral_correction(model: ModelName = "modulus") -> SpectralCorrection:
+    """Factors that ``benchmarks/band_factors.py`` learnt from random heads for the mean under one model."""
+    text = resources.files("mri_design.evidence").joinpath("spectral_correction.json").read_text("utf-8")
+    return SpectralCorrection(np.array(json.loads(text)[model], dtype=float))
+
+
+def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array | None = None) -> float:
+    """Fraction of the factors' correction that a scan takes, 0 to 1, by least squares on its lines held back.
+
+    Parameters
+    ----------
+    without : HeldBack, optional
+        The lines held back; None where there are none.
+    factors : SpectralCorrection
+        Of the model in use.
+    image : complex array, shape (ky, kx), optional
+        Predicts the lines held back; by default the posterior mean of ``without``.
+
+    Notes
+    -----
+    The posterior that predicts them has seen fewer lines and is further off than the one to be corrected, so that
+    fractions above 1 are common; scans whose bias is of another kind have negative ones. Both are cut off. Fewer than
+    four lines held back, several coils and samples in holes are not corrected at all.
+    """
+    if without is None or len(without.held) < FEWEST:
+        return 0.0
+    one = without.slice_model
+    if one.candidates.name != "lines" or one.maps is not None or one.samples is not None:
+        return 0.0
+    excess = factors.on(one.shape, len(without.known) + len(without.held)) - 1
+    image = without.posterior.mean if image is None else image
+    asked = possible = 0.0
+    for line in without.held:
+        predicted = without.predicted(image, line)
+        change = predicted * excess[line]
+        asked += float(np.sum((change.conj() * (without.data(line) - predicted)).real, dtype=np.float64))
+        possible += float(np.sum(np.abs(change) ** 2, dtype=np.float64))
+    return float(np.clip(asked / possible, 0, 1)) if possible > 0 else 0.0

@@ -14,8 +14,7 @@ from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.mr_image import MRSlice, non_locally_refined
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.precision import pooled_products
+from mri_design.model.posterior import GaussianPosterior, pooled_products
 from mri_design.model.sparsity import PriorBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns

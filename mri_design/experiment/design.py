@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.engine import DesignEngine, DesignState, ImageError, Measuring, StopRule
-from mri_design.design.slices import Keeper, Refined
+from mri_design.design.engine import DesignEngine, DesignState, ImageError, Keeper, Measuring, Refined, StopRule
 from mri_design.design.strategy import Corrects, Strategy
 from mri_design.design.trace import relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of

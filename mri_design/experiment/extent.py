@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
+from mri_design.design.fixed import Equispaced, RandomLines
 from mri_design.design.stopping import FEWEST_TESTED, AnyOf, NamedRule, UntilError, UntilGain
-from mri_design.design.strategies.fixed import Equispaced, RandomLines
-from mri_design.design.strategies.trained import TrainedOrder
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
+from mri_design.design.training import TrainedOrder
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text

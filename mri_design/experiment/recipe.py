@@ -378,14 +378,14 @@ class CompanionRecipe(Settings):
 VARIANCES = {
     "control-variate": Shipped("variances.control_variate", "ControlVariate"),
     "perturb-and-solve": Shipped("variances.control_variate", "MonteCarlo"),
-    "lanczos": Shipped("variances.lanczos", "Lanczos"),
+    "lanczos": Shipped("variances.base", "Lanczos"),
     "exact-columns": Shipped("variances.columns", "ExactByColumns"),
-    "exact": Shipped("variances.exact", "Exact"),
+    "exact": Shipped("variances.base", "Exact"),
 }
 SOLVERS = {
     "automatic": Shipped("estimation.map_estimate", "Automatic"),
-    "irls": Shipped("estimation.irls", "IRLS"),
-    "lbfgs": Shipped("estimation.lbfgs", "LBFGS"),
+    "irls": Shipped("estimation.penalised", "IRLS"),
+    "lbfgs": Shipped("estimation.penalised", "LBFGS"),
     "admm": Shipped("estimation.admm", "ADMM"),
 }
 

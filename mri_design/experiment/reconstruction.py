@@ -24,7 +24,17 @@ from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, poste
 from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
 from mri_design.evidence.draws import PosteriorDraws
 from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, predicted_error, shaped_std, std_factor
-from mri_design.evidence.held_back import FEWEST, NARROW_CENTRE, HeldBack, hold_back
+from mri_design.evidence.held_back import (
+    FEWEST,
+    NARROW_CENTRE,
+    HeldBack,
+    PhaseChoice,
+    choose_phase,
+    hold_back,
+    is_one_sided,
+    shipped_spectral_correction,
+    strength,
+)
 from mri_design.evidence.non_local import (
     LastStage,
     carried,
@@ -36,8 +46,6 @@ from mri_design.evidence.non_local import (
     mean_stages,
     why_left_out,
 )
-from mri_design.evidence.phase import PhaseChoice, choose_phase, is_one_sided
-from mri_design.evidence.spectral_correction import shipped_spectral_correction, strength
 from mri_design.experiment.extent import expected_total
 from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_or_default
 from mri_design.experiment.textbook import TEXTBOOK, textbook

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategies.fixed import FixedAngles
+from mri_design.design.fixed import FixedAngles
 from mri_design.design.strategy import Strategy
 from mri_design.errors import InputError, positive_number
 from mri_design.experiment.recipe import Recipe, ShotRecipe

@@ -1,7 +1,7 @@
 """Strategies by name: those that choose phase-encode lines, samples of a plane, or shots.
 
 A name is FAMILY, FAMILY:SETTING, or for densities FAMILY[:POWER] draw=DRAW. A strategy is a class in
-`design/strategies` and one line of registration here; from then on recipes, the command line and comparisons know it. A
+`design` and one line of registration here; from then on recipes, the command line and comparisons know it. A
 user's own script registers one by `register_strategy`.
 """
 
@@ -191,7 +191,7 @@ SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 def _ship(name: str, part: str, encodings: str, about: str, *, also: Any = (), **marks: Any) -> None:
     """One line of registration of a strategy of this package: its name, file and class, and what it chooses."""
     file, kind = part.split(".")
-    made = Shipped(f"design.strategies.{file}", kind, dict(also))
+    made = Shipped(f"design.{file}", kind, dict(also))
     register_strategy(name, made, encodings, **{"looks_at": "nothing", **marks})
     ABOUT[name] = about
 
@@ -201,7 +201,7 @@ _WRONG = (
     "corrects the expectation"
 )
 _ship("calibrated", "calibrated.Calibrated", "lines", _WRONG, looks_at="scan")
-_ship("calibrated", "calibrated.CalibratedSamples", "plane", _WRONG, looks_at="scan")
+_ship("calibrated", "calibrated_plane.CalibratedSamples", "plane", _WRONG, looks_at="scan")
 _MOST = "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
 _ship("information-gain", "greedy.InformationGain", "lines plane shots", _MOST, looks_at="scan")
 _LANCZOS = "chosen as by information-gain, with variances from Lanczos vectors"
@@ -240,13 +240,13 @@ for _name, _angles, _about in (
     _ship(_name, "fixed.FixedAngles", SHOTS, _about, also={**_angles, "name": _name}, random=False)
 _MARK = "true image: a mark, not a design"
 _SEEN = f"chosen where the image is most wrong, which it sees in the {_MARK}"
-_ship("oracle-residual", "oracles.OracleResidual", "lines plane", _SEEN, looks_at="truth")
+_ship("oracle-residual", "trials.OracleResidual", "lines plane", _SEEN, looks_at="truth")
 _SEEN = "chosen by the expected error, which the true image corrects around each: a mark, not a design"
-_ship("oracle-hole", "oracles.OracleHole", "lines plane", _SEEN, looks_at="truth")
+_ship("oracle-hole", "trials.OracleHole", "lines plane", _SEEN, looks_at="truth")
 _SEEN = f"chosen as those after which the image is best, which it sees in the {_MARK}"
-_ship("oracle-greedy", "oracles.OracleGreedy", "lines", _SEEN, looks_at="truth")
+_ship("oracle-greedy", "trials.OracleGreedy", "lines", _SEEN, looks_at="truth")
 _SEEN = "chosen where reconstructions of the training scans are most wrong, the same for every scan"
-_ship("residual-greedy", "trained.TrainingResidual", "lines plane", _SEEN, looks_at="training")
+_ship("residual-greedy", "trials.TrainingResidual", "lines plane", _SEEN, looks_at="training")
 
 
 def explained(name: str) -> str:
@@ -330,8 +330,8 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
     name = strategy_named(name, encoding)
     family, setting = split_name(name)
     if reads_file(name):
-        from mri_design.design.strategies.calibrated import Calibrated
-        from mri_design.design.strategies.trained import TrainedOrder
+        from mri_design.design.calibrated import Calibrated
+        from mri_design.design.training import TrainedOrder
         from mri_design.experiment.stored_designs import load_trained
 
         design = load_trained(Path(setting or ""))
@@ -373,7 +373,7 @@ def chooses_angles(name: str, encoding: str) -> bool:
     """
     if not KINDS[encoding].shots:
         return False
-    from mri_design.design.strategies.fixed import FixedAngles
+    from mri_design.design.fixed import FixedAngles
 
     return not isinstance(make_strategy(name, encoding), FixedAngles)
 

@@ -17,11 +17,10 @@ from scipy.linalg import lapack
 
 from mri_design.errors import InputError
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Convergence, Status
-from mri_design.variances.exact import Exact
+from mri_design.variances.base import Exact
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,16 +41,14 @@ from mri_design.inference.base import InferenceMethod, WarmStart, require_engine
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.dense import Dense, MatrixOperator, SparseMatrix
 from mri_design.operators.elementary import Identity
 from mri_design.potentials.base import SuperGaussian, label_signs
 from mri_design.potentials.likelihoods import Logistic
 from mri_design.status import Status
-from mri_design.variances.base import VarianceEstimator, require_estimator
-from mri_design.variances.exact import Exact
+from mri_design.variances.base import Exact, VarianceEstimator, require_estimator
 
 LABELS = "labels"
 

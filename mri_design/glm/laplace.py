@@ -55,13 +55,12 @@ from mri_design.glm.messages import (
 )
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior, require_posterior
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
 from mri_design.operators.base import Array
 from mri_design.potentials.base import Site
 from mri_design.potentials.requirements import ENGINES, refusal, require_offers
 from mri_design.status import Convergence, Status
-from mri_design.variances.exact import Exact
+from mri_design.variances.base import Exact
 
 
 @briefly

@@ -27,17 +27,9 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import InputError
-from mri_design.glm.dense import (
-    NEGLIGIBLE,
-    as_image,
-    as_vector,
-    precision_inverse,
-    proper_factor,
-    resolution,
-)
+from mri_design.glm.dense import NEGLIGIBLE, as_image, as_vector, precision_inverse, proper_factor, resolution
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior, Variances
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
 from mri_design.operators.dense import real_rows
 from mri_design.potentials.base import Site

@@ -21,14 +21,12 @@ from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
 from mri_design.inference.criterion import LogDeterminant
 from mri_design.krylov import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
-from mri_design.model.posterior import GaussianPosterior, Variances
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
-from mri_design.variances.base import VarianceEstimator, require_estimator
+from mri_design.variances.base import Exact, VarianceEstimator, require_estimator
 from mri_design.variances.columns import ExactByColumns
 from mri_design.variances.control_variate import MonteCarlo
-from mri_design.variances.exact import Exact
 
 
 @dataclass(frozen=True)

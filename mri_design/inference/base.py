@@ -25,8 +25,13 @@ from mri_design.errors import (
 )
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
 from mri_design.model.memory import keep_freed_memory
-from mri_design.model.posterior import GaussianPosterior, Variances, require_posterior
-from mri_design.model.precision import PosteriorPrecision, circulant_inverse
+from mri_design.model.posterior import (
+    GaussianPosterior,
+    PosteriorPrecision,
+    Variances,
+    circulant_inverse,
+    require_posterior,
+)
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.potentials.requirements import ENGINES
 from mri_design.status import Convergence, Status

@@ -15,7 +15,7 @@ from mri_design.errors import require_counts, require_numbers, require_random
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.krylov import lanczos
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_model
-from mri_design.model.precision import PosteriorPrecision, circulant_inverse
+from mri_design.model.posterior import PosteriorPrecision, circulant_inverse
 from mri_design.operators.base import Array
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite

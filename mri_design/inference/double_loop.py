@@ -35,8 +35,7 @@ from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, SiteP
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
 from mri_design.inference.criterion import LogDeterminant, criterion_value, dual_arguments
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
-from mri_design.model.posterior import GaussianPosterior, Variances
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
 from mri_design.potentials.base import MovingSite, SuperGaussian
 from mri_design.potentials.requirements import ENGINES

@@ -1,21 +1,487 @@
-"""The Gaussian approximation of the posterior, and marginal variances with their kind and error."""
+"""The Gaussian approximation of the posterior: its scaled precision A = X^H X + B^H diag(pi) B, and marginal variances.
+
+Sums of weighted Gram products, and products of two images' coefficients pooled over the groups of sites, go through the
+images alone, with images in cache from one operator to the next. Preconditioners are inverses of the nearest
+circulants; that of a phase-aware model has one of the real and one of the imaginary part, between two turns.
+"""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import require_counts, require_instance, require_random
-from mri_design.krylov import LanczosFactors
-from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import Array
+from mri_design.errors import InputError, require_allocatable, require_counts, require_instance, require_random
+from mri_design.krylov import LanczosFactors, conjugate_gradients, in_chunks
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
+from mri_design.model.memory import recent_noise
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.dense import MatrixOperator
+from mri_design.operators.elementary import Identity, PhasedParts, from_parts, in_parts
+from mri_design.operators.kernels.suitable import compilable, laid_out
+from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences
 from mri_design.status import Convergence
+
+
+def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array]:
+    """r -> C^-1 r for the circulant C with positive eigenvalues ``spectrum`` (FFT order) over the last two axes.
+
+    Parameters
+    ----------
+    spectrum : float array, shape (ky, kx)
+        Eigenvalues of C, in A's own units.
+
+    Notes
+    -----
+    Circulants commute with shifts, so uncentred FFTs serve. Real vectors stay real: the real part is the circulant
+    whose spectrum is made symmetric under k -> -k, as that of a real C is.
+    """
+    from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
+
+    inverse = 1 / spectrum
+    weights: dict[np.dtype[Any], Array] = {}
+
+    def precondition(r: Array) -> Array:
+        compiled = suits_both(r.shape, r.dtype)
+        if r.dtype not in weights:
+            # In the order of the compiled loops, or one for the real part of a coefficient, one for the imaginary part.
+            of_parts = np.repeat(inverse, 2, axis=-1).astype(r.real.dtype)
+            weights[r.dtype] = in_groups(inverse, r.dtype) if compiled else of_parts
+        if compiled:
+            return filter_images(r, weights[r.dtype])
+        coefficients = scipy.fft.fft2(r)
+        numbers = coefficients.view(r.real.dtype)
+        numbers *= weights[r.dtype]
+        solution = np.asarray(scipy.fft.ifft2(coefficients, overwrite_x=True))
+        return solution if np.iscomplexobj(r) else solution.real
+
+    return precondition
+
+
+@dataclass(frozen=True)
+class PhasedCirculantInverse:
+    """r -> R G^-1 R^H r, where G acts on a + i b as a circulant that both share, and one of its own on each of them.
+
+    Parameters
+    ----------
+    own, other : float arrays, shape (ky, kx)
+        G^-1 in FFT order: on Fourier coefficients w it gives ``own(k) w(k) + other(k) conj(w(-k))``.
+    rotation : complex array, shape (ky, kx)
+        R, of modulus one.
+
+    Notes
+    -----
+    Only real-linear, and symmetric with respect to Re<., .>.
+    """
+
+    own: Array
+    other: Array
+    rotation: Array
+
+    @classmethod
+    def of(
+        cls,
+        shared: NDArray[np.floating],
+        real: NDArray[np.floating],
+        imaginary: NDArray[np.floating],
+        rotation: Array,
+    ) -> PhasedCirculantInverse:
+        """From the eigenvalues of the circulants: G is ``shared`` + (``real`` on a, ``imaginary`` on b).
+
+        Parameters
+        ----------
+        shared, real, imaginary : float arrays, shape (ky, kx)
+            In FFT order; the last two symmetric under k -> -k (real filters), and with the first positive.
+        rotation : complex array, shape (ky, kx)
+            R.
+
+        Notes
+        -----
+        G leaves pairs (w(k), conj w(-k)) of Fourier coefficients to themselves: on each it is the matrix
+        ((shared(k) + m, d), (d, shared(-k) + m)) with m = (real + imaginary) / 2 and d = (real - imaginary) / 2, whose
+        inverse is written down.
+        """
+        m, d = (real + imaginary) / 2, (real - imaginary) / 2
+        here, opposite = shared + m, mirrored(shared) + m
+        determinant = here * opposite - d**2
+        return cls(opposite / determinant, -d / determinant, rotation)
+
+    def __call__(self, r: Array) -> Array:
+        """R G^-1 R^H r, for one image or a batch, in the precision of r."""
+        from mri_design.operators.kernels.fft import filter_parts, in_groups, suits_both
+
+        compiled = suits_both(r.shape, r.dtype)
+        if r.dtype not in self._kept:
+            turn, part = self.rotation.astype(r.dtype), r.real.dtype
+            each = [in_groups(v, r.dtype) if compiled else v.astype(part) for v in (self.own, self.other)]
+            self._kept[r.dtype] = turn, np.stack(each)
+        turn, weights = self._kept[r.dtype]
+        if compiled:
+            return filter_parts(r, weights, turn)
+        w = scipy.fft.fft2(np.conj(turn) * r, overwrite_x=True)
+        opposite = mirrored(w)
+        np.conj(opposite, out=opposite)
+        np.multiply(weights[1], opposite, out=opposite)
+        opposite += np.multiply(weights[0], w, out=w)
+        solution = np.asarray(scipy.fft.ifft2(opposite, overwrite_x=True))
+        return np.multiply(turn, solution, out=solution)
+
+    @cached_property
+    def _kept(self) -> dict[np.dtype[Any], tuple[Array, Array]]:
+        return {}
+
+
+def mirrored(spectrum: Array) -> Array:
+    """Values at -k, FFT order, over the last two axes."""
+    return np.roll(spectrum[..., ::-1, ::-1], (1, 1), axis=(-2, -1))
+
+
+LARGEST_LEAK = 10.0
+"""How many times stiffer than A a frequency may become by what the phase spreads to it."""
+
+
+def phased_preconditioner(
+    measurement: LinearOperator, blocks: Sequence[SiteBlock], site_precisions: Sequence[Array]
+) -> PhasedCirculantInverse | None:
+    """r -> (something near A)^-1 r where blocks know a phase; None where a circulant of the image itself serves better.
+
+    That is where no block knows a phase, where a spectrum is not known, and where there is little noise.
+
+    Notes
+    -----
+    In the image turned back, real and imaginary part each have the circulant nearest to their own sites' share of A.
+    The measurement and sites on moduli treat real and imaginary parts alike, so that a circulant of the image itself
+    approximates them; after division by the phase its spectrum is convolved with the power spectrum of exp(i phi).
+    It pays where the imaginary part is held tighter than the real one; what it saves is said in
+    results/benchmarks/measured-once.md.
+
+    The convolution spreads some of what was measured to frequencies that were not. Where there is little noise, sites
+    hold these by far less than that, and steps there would be too short to lead anywhere. A circulant of the image
+    itself, the two parts' mean, is then exact on the data and off by the parts' ratio at most.
+    """
+    first = next((block.analysis for block in blocks if isinstance(block.analysis, PhasedParts)), None)
+    straight = None if first is None else measurement.circulant_spectrum()
+    if first is None or straight is None or len(measurement.in_shape) != 2:
+        return None
+    real, imaginary = np.zeros(straight.shape), np.zeros(straight.shape)
+    for block, pi in zip(blocks, site_precisions, strict=True):
+        operator = block.analysis
+        if not (isinstance(operator, PhasedParts) and operator.rotation is first.rotation):
+            spectrum = operator.circulant_spectrum(np.broadcast_to(pi, operator.out_shape))
+            if spectrum is None:
+                return None
+            straight = straight + spectrum
+            continue
+        each = operator.part_weights(np.asarray(pi, dtype=float))
+        pair = [operator.analysis.circulant_spectrum(each[..., k]) for k in (0, 1)]
+        if pair[0] is None or pair[1] is None:
+            return None
+        real += pair[0]
+        imaginary += pair[1]
+    floor = np.finfo(np.float32).tiny
+    turned = np.maximum(_convolved(straight, first.rotation), 0)
+    mean = np.maximum((real + imaginary) / 2, floor)
+    if np.any(turned + mean > LARGEST_LEAK * (straight + mean)):
+        return None
+    return PhasedCirculantInverse.of(turned, np.maximum(real, floor), np.maximum(imaginary, floor), first.rotation)
+
+
+def _convolved(spectrum: Array, rotation: Array) -> Array:
+    """Spectrum of the circulant nearest to R^H C R: at k the mean of C's at k + q, weighted by |FFT of R at q|^2."""
+    power = np.abs(scipy.fft.fft2(rotation.astype(np.complex128))) ** 2 / rotation.size**2
+    return np.asarray(scipy.fft.ifft2(scipy.fft.fft2(spectrum) * np.conj(scipy.fft.fft2(power))).real)
+
+
+CHUNK = 1 << 19
+"""Bytes of a batch taken through all operators before the next."""
+GRAPH_CHUNK = 8
+"""Images, at least, that are taken through a graph together: its kernel walks the edges once for so many."""
+Term = tuple[LinearOperator, Array]
+
+
+def add_weighted_grams(operators: Sequence[LinearOperator], weights: Sequence[Array], u: Array, total: Array) -> None:
+    """``total += sum_j A_j^H diag(weights_j) A_j u`` in the precision of ``total``.
+
+    Parameters
+    ----------
+    operators : sequence of LinearOperator
+        All on images of one shape. Those that turn by the same phase (the same array) turn an image once.
+    weights : sequence of float arrays
+        Each broadcastable to one output of its operator, or to its outputs of the batch.
+    u, total : arrays, shape (..., *image shape)
+        One image or a batch.
+    """
+    of_a_batch = any(np.ndim(w) > len(a.out_shape) for a, w in zip(operators, weights, strict=True))
+    if not operators or of_a_batch or not compilable(u, total):
+        for operator, w in zip(operators, weights, strict=True):
+            operator.add_weighted_gram(w, u, total)
+        return
+    first = next((operator for operator in operators if isinstance(operator, PhasedParts)), None)
+    straight: list[Term] = []
+    turning: list[Term] = []
+    for operator, w in zip(operators, weights, strict=True):
+        if first is not None and isinstance(operator, PhasedParts) and operator.rotation is first.rotation:
+            turning.append((operator.analysis, operator.part_weights(np.asarray(w, dtype=u.real.dtype))))
+        else:
+            straight.append((operator, laid_out(w, operator.out_shape, u)))
+    shape = operators[0].in_shape
+    images, totals = u.reshape(-1, *shape), total.reshape(-1, *shape)
+    with_graph = any(isinstance(operator, GraphDifferences) for operator, _ in (*straight, *turning))
+    step = max(GRAPH_CHUNK if with_graph else 1, CHUNK // max(1, images[:1].nbytes))
+    for begin in range(0, len(images), step):
+        some, sums = images[begin : begin + step], totals[begin : begin + step]
+        _add_terms(straight, some, sums)
+        if first is not None:
+            turned = first.turned_back(some)
+            parts = np.zeros_like(turned)
+            _add_terms(turning, turned, parts, apart=True)
+            sums += first.turned(parts)
+
+
+def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = False) -> None:
+    """Pixels and differences in one pass, others one after the other.
+
+    With ``apart`` the last axis of the weights is that of the real and imaginary parts.
+    """
+    pixels = next((k for k, (operator, _) in enumerate(terms) if isinstance(operator, Identity)), None)
+    slopes = next((k for k, (operator, _) in enumerate(terms) if isinstance(operator, FiniteDifferences)), None)
+    done: tuple[int | None, ...] = ()
+    if slopes is not None and (pixels is not None or apart):
+        differences, on_slopes = terms[slopes]
+        assert isinstance(differences, FiniteDifferences)
+        add = differences.add_weighted_parts if apart else differences.add_weighted_gram
+        if apart and len(on_slopes) == 1:
+            on_slopes = np.broadcast_to(on_slopes, (2, *on_slopes.shape[1:]))  # each of them is contiguous
+        add(on_slopes, u, total, pixels=None if pixels is None else terms[pixels][1])
+        done = (slopes, pixels)
+    for k, (operator, w) in enumerate(terms):
+        if k in done:
+            continue
+        if apart and isinstance(operator, GraphDifferences):
+            operator.add_weighted_parts(w, u, total)
+        elif apart:
+            total += operator.adjoint(from_parts(w * in_parts(operator(u))))
+        else:
+            operator.add_weighted_gram(w, u, total)
+
+
+Products = tuple[Array, Array]
+
+
+def pooled_products(blocks: Sequence[SiteBlock], a: Array, b: Array) -> tuple[Products | None, ...]:
+    """Re <B a, B b> and |B b|^2 of every site, block by block, in passes over the images alone.
+
+    Parameters
+    ----------
+    blocks : sequence of SiteBlock
+        Offsets are not looked at. Blocks that turn by the same phase (the same array) turn an image once.
+    a, b : arrays, shape of the image
+        Of one precision.
+
+    Returns
+    -------
+    tuple of pairs of real arrays, or None
+        As `SiteBlock.pooled` has them; None for blocks whose coefficients have to be made: of other operators than
+        pixels, differences and graphs, behind a phase or not, or with other groups.
+    """
+    if not (np.iscomplexobj(a) and compilable(a, b) and a.ndim == 2):
+        return (None,) * len(blocks)
+    turned: dict[int, tuple[Array, Array]] = {}
+
+    def of(block: SiteBlock) -> Products | None:
+        form = _form(block, a)
+        if form is None:
+            return None
+        operator, together, factors = form
+        images = a, b
+        if isinstance(block.analysis, PhasedParts):
+            key = id(block.analysis.rotation)
+            if key not in turned:
+                first = block.analysis.turned_back(a)
+                turned[key] = first, (first if b is a else block.analysis.turned_back(b))
+            images = turned[key]
+        cross, power = _products(operator, *images, factors, together)
+        return cross.reshape(block.site_shape), power.reshape(block.site_shape)
+
+    return tuple(of(block) for block in blocks)
+
+
+def _form(block: SiteBlock, like: Array) -> tuple[LinearOperator, bool, Array] | None:
+    """The operator on the image, turned or not, whether all coefficients of a pixel are one site, and factors."""
+    operator, axes = block.analysis, set(block.group_axes)
+    factors: Array | None = np.ones(like.shape, dtype=like.real.dtype)
+    if isinstance(operator, PhasedParts):
+        if -1 not in axes:
+            return None
+        factors = operator.squares_on_pixels(like.real.dtype)
+        operator, axes = operator.analysis, {axis + 1 for axis in axes - {-1}}
+    known = isinstance(operator, Identity | FiniteDifferences | GraphDifferences) and operator.in_shape == like.shape
+    if not known or factors is None or not axes <= {-3}:
+        return None
+    return operator, bool(axes), factors
+
+
+def _products(operator: LinearOperator, a: Array, b: Array, factors: Array, together: bool) -> Products:
+    from mri_design.operators.kernels.pointwise import difference_products, edge_products, pixel_products
+
+    if isinstance(operator, GraphDifferences):
+        return edge_products(operator.flat_neighbours, a, b, factors, together)
+    if isinstance(operator, FiniteDifferences):
+        return difference_products(a, b, factors, together)
+    return pixel_products(a, b, factors)
+
+
+@dataclass(frozen=True)
+class PosteriorPrecision:
+    """A as something to multiply with, sample from and precondition; Cov[u] = sigma^2 A^-1.
+
+    Parameters
+    ----------
+    measurement : LinearOperator
+        X.
+    blocks : tuple of SiteBlock
+        Blocks of B.
+    site_precisions : tuple of float arrays
+        pi = 1 / gamma per block, broadcastable to the block's coefficients (groups have length-one axes).
+    """
+
+    measurement: LinearOperator
+    blocks: tuple[SiteBlock, ...]
+    site_precisions: tuple[Array, ...]
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone travel to other processes: what is derived from them is found again, and may be closures."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def _gram(self) -> LinearOperator:
+        return self.measurement.gram
+
+    def __call__(self, u: Array) -> Array:
+        """A u, for one image or a batch."""
+        total = self._gram(u)
+        if np.may_share_memory(total, u):  # X may be the identity
+            total = total.copy()
+        add_weighted_grams([block.analysis for block in self.blocks], self.site_precisions, u, total)
+        return total
+
+    @property
+    def complex_linear(self) -> bool:
+        """True where A commutes with multiplication by i, so that real and imaginary parts are exchangeable."""
+        return self.measurement.complex_linear and all(b.analysis.complex_linear for b in self.blocks)
+
+    @cached_property
+    def circulant_spectrum(self) -> Array | None:
+        """Eigenvalues of the circulant nearest to A (FFT order), or None where X or B do not know theirs."""
+        spectra = [self.measurement.circulant_spectrum()]
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            spectra.append(block.analysis.circulant_spectrum(np.broadcast_to(pi, block.analysis.out_shape)))
+        known = [s for s in spectra if s is not None]
+        if len(known) < len(spectra) or len(self.measurement.in_shape) != 2:
+            return None
+        return np.maximum(sum(known), np.finfo(np.float32).tiny)
+
+    @cached_property
+    def preconditioner(self) -> Callable[[Array], Array] | None:
+        """r -> (nearest circulant)^-1 r, for conjugate gradients.
+
+        It saves most iterations where sites on differences dominate; little is gained, and on strongly sparse wavelets
+        something lost, where pi spans many decades. Real and imaginary part have one each where sites know a
+        phase (`phased_preconditioner`).
+        """
+        phased = phased_preconditioner(self.measurement, self.blocks, self.site_precisions)
+        if phased is not None:
+            return phased
+        spectrum = self.circulant_spectrum
+        return None if spectrum is None else circulant_inverse(spectrum)
+
+    def solve(
+        self, rhs: Array, *, start: Array | None = None, tolerance: float, max_iterations: int
+    ) -> tuple[Array, Convergence]:
+        """A^-1 of every right-hand side (count, *image shape), by preconditioned `krylov.conjugate_gradients`."""
+        return conjugate_gradients(
+            self,
+            rhs,
+            n_axes=len(self.measurement.in_shape),
+            start=start,
+            preconditioner=self.preconditioner,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+        )
+
+    def perturbations(
+        self, rng: np.random.Generator, count: int, like: Array, *, again: bool = False, at_once: int | None = None
+    ) -> Array:
+        """``count`` draws b ~ N(0, A): X^H e_0 + B^H sqrt(pi) e, with e of unit variance per real component.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+            Source of the noise.
+        count : int
+            Number of draws.
+        like : array
+            Its precision (single or double) is used.
+        again : bool
+            Whether an equal generator is likely to be given again soon, so that its noise is worth keeping.
+        at_once : int, optional
+            Draws that are made of the noise at a time, all by default: what is made of the noise on the way is held for
+            so many.
+
+        Returns
+        -------
+        array, shape (count, *image shape)
+            A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010). From equal generators, measurements that share
+            k-space lines share the noise of those lines, so that b changes little when a line is added.
+
+        Raises
+        ------
+        InputError
+            Where a site precision is negative, or there are more draws than an array may hold.
+        """
+        rows = max(self.measurement.out_size, like.size)
+        require_allocatable("draws", count, rows, item_bytes=like.itemsize, got=count, cure="Ask for fewer draws.")
+        if any(np.any(np.asarray(pi) < 0) for pi in self.site_precisions):
+            raise InputError(
+                "draws",
+                "negative site precisions, as sites that are not log-concave may have",
+                "site precisions of zero or more",
+                "Infer with variances from draws (MonteCarlo), which keep them so, or with DoubleLoop.",
+            )
+        made = recent_noise if again else _noise_anew
+        real = like.real.dtype
+        noise = made(self.measurement, rng, count, real)
+        draws = in_chunks(self.measurement.adjoint_of_noise, noise, at_once)
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            noise = made(block.analysis, rng, count, real)
+            draws = draws + in_chunks(partial(block.analysis.weighted_adjoint, np.sqrt(pi)), noise, at_once)
+        return draws
+
+    def dense_real(self, limit: int = 9000) -> Array:
+        """A as a real matrix on (real parts, imaginary parts); the reference for everything faster."""
+        x = self.measurement.to_dense_real(limit)
+        total = x.T @ x
+        for block, pi in zip(self.blocks, self.site_precisions, strict=True):
+            weights = np.broadcast_to(pi, block.analysis.out_shape).ravel()
+            if isinstance(block.analysis, MatrixOperator) and not block.analysis.in_complex:
+                total += block.analysis.weighted_gram_matrix(weights)
+                continue
+            b = block.analysis.to_dense_real(limit)
+            if block.analysis.out_complex:
+                weights = np.concatenate([weights, weights])
+            total += b.T @ (weights[:, None] * b)
+        return np.asarray(total)
+
+
+def _noise_anew(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
+    return operator.shared_noise(rng, count, real)
+
 
 VarianceKind = Literal["exact", "lower_bound", "unbiased"]
 

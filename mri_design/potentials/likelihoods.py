@@ -27,8 +27,7 @@ from mri_design.potentials.base import (
     one_number,
     positive_scale,
 )
-from mri_design.potentials.mixture import Tilted
-from mri_design.potentials.priors import Gaussian, log_cosh, tanh_ratio, tanh_ratio_fall
+from mri_design.potentials.priors import Gaussian, Tilted, log_cosh, tanh_ratio, tanh_ratio_fall
 
 
 @cache

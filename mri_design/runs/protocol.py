@@ -11,14 +11,7 @@ import numpy as np
 
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training import (
-    Exchange,
-    ExchangeRules,
-    Refinement,
-    begin_refinement,
-    refine,
-    with_exchanges,
-)
+from mri_design.design.training import Exchange, ExchangeRules, Refinement, begin_refinement, refine, with_exchanges
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import UsageError
 from mri_design.evaluation.metrics import noise_caption

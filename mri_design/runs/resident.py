@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from mri_design.design.energies import KeptPosteriors
-from mri_design.design.slices import Found, InferenceRequest, Keeper, KeptSlice
+from mri_design.design.engine import Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.errors import MriDesignError
 from mri_design.operators.base import Array
 from mri_design.runs.workers import LostPieceError, Workers, lost_worker

@@ -11,9 +11,8 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.calibration.maps import OwnMaps
-from mri_design.design.strategies.trained import TrainingResidual
 from mri_design.design.strategy import Strategy
-from mri_design.design.trials import ReferenceSlice
+from mri_design.design.trials import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import ImageMetrics, found_error, measure, reference_noise
 from mri_design.experiment.calibration import (

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategies.fixed import LowPass
-from mri_design.design.strategies.trained import TrainedOrder
+from mri_design.design.fixed import LowPass
 from mri_design.design.strategy import BeginsUnseen, Strategy
+from mri_design.design.training import TrainedOrder
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile

@@ -1,5 +1,7 @@
 """Marginal variances of the posterior: z = diag(B A^-1 B^H)."""
 
+from .base import Exact as Exact
+from .base import Lanczos as Lanczos
 from .base import SolvedDraws as SolvedDraws
 from .base import VarianceEstimator as VarianceEstimator
 from .base import gain_from_values as gain_from_values
@@ -14,5 +16,3 @@ from .control_variate import ControlVariate as ControlVariate
 from .control_variate import MonteCarlo as MonteCarlo
 from .control_variate import PhasedControl as PhasedControl
 from .control_variate import best_share as best_share
-from .exact import Exact as Exact
-from .lanczos import Lanczos as Lanczos

@@ -1,4 +1,7 @@
-"""The interface of variance estimators, and what those by draws share: means, their bias, and information.
+"""The interface of variance estimators, the two that need no draws, and what those by draws share.
+
+`Exact`, from a dense Cholesky factor, is the reference and the best choice for small problems; `Lanczos`, from a
+low-rank representation, is cheap and always too small.
 
 Draws are b ~ N(0, A), solved A u = b. A draw A^-1 b that is solved to a tolerance lacks some of what converges slowly,
 and more draws do not bring it back. Where a control leaves little to the solver, moving every draw on along its next
@@ -13,13 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_working
-from mri_design.krylov import ConjugateGradients
-from mri_design.model.posterior import Variances
-from mri_design.model.precision import PosteriorPrecision
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.errors import InputError, require_counts, require_random, require_working
+from mri_design.krylov import ConjugateGradients, lanczos
+from mri_design.model.posterior import PosteriorPrecision, Variances
+from mri_design.operators.base import Array, LinearOperator, squared_modulus
+from mri_design.operators.dense import MatrixOperator
 from mri_design.status import Convergence, Status
 
 SHARE = 8  # of so many draws one goes on, and at least one does
@@ -263,3 +267,128 @@ def gain_from_values(values: Array) -> NDArray[np.float64]:
     times = 2 if np.iscomplexobj(values) else 1
     overlaps = root @ np.conj(root.mT) / (times * count) + np.eye(root.shape[-2], dtype=root.dtype)
     return np.asarray(times * np.linalg.slogdet(overlaps)[1], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """z by dense linear algebra on the real unknowns.
+
+    Parameters
+    ----------
+    limit : int
+        Largest number of real unknowns accepted (memory 8 limit^2 bytes, time limit^3).
+
+    Raises
+    ------
+    InputError
+        On a larger problem, or where A is not positive definite (X and B share a null space).
+    """
+
+    limit: int = 9000
+
+    def __post_init__(self) -> None:
+        require_counts(limit=self.limit, least=1)
+
+    def __call__(
+        self,
+        precision: PosteriorPrecision,
+        analyses: Sequence[LinearOperator],
+        rng: np.random.Generator,
+        like: Array,
+        previous: Variances | None = None,
+    ) -> Variances:
+        matrix = precision.dense_real(self.limit).T  # symmetric, and in the memory order of LAPACK
+        norm = scipy.linalg.lapack.dlange("1", matrix)
+        try:
+            lower = scipy.linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=True)
+        except (scipy.linalg.LinAlgError, ValueError) as error:
+            raise not_positive_definite() from error
+        if scipy.linalg.lapack.dpocon(lower, norm, uplo="L")[0] < np.finfo(float).eps:
+            raise not_positive_definite()  # rounding had hidden a null space from the factorisation
+        values = []
+        inverse_root: Array | None = None
+        for analysis in analyses:
+            if isinstance(analysis, MatrixOperator) and not analysis.in_complex:
+                if inverse_root is None:
+                    inverse_root = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+                values.append(analysis.spread(inverse_root).astype(like.real.dtype))
+                continue
+            rows = analysis.to_dense_real(self.limit)
+            root = scipy.linalg.solve_triangular(lower, rows.T, lower=True, overwrite_b=True)
+            z = np.einsum("ij,ij->j", root, root)
+            if analysis.out_complex:
+                z = z[: z.size // 2] + z[z.size // 2 :]
+            values.append(z.reshape(analysis.out_shape).astype(like.real.dtype))
+        return Variances(
+            tuple(values),
+            "exact",
+            Convergence(Status.CONVERGED, 1, 0.0),
+            log_determinant=2 * float(np.log(np.diag(lower)).sum()),
+        )
+
+
+@dataclass(frozen=True)
+class Lanczos:
+    """z_k = sum over j <= k of |B v_j|^2, rising monotonically to z (TR-175 section 4.5, appendix B).
+
+    Parameters
+    ----------
+    steps : int
+        k; memory k images, k multiplications with A. At the dimension of u the values are exact where A has no repeated
+        eigenvalues; with some it ends early, below.
+
+    Raises
+    ------
+    InputError
+        For no step; where A is not positive definite; where A is only real-linear on a complex image (sites on parts
+        of complex pairs): use perturb-and-solve.
+
+    Notes
+    -----
+    Always lower bounds. In image reconstruction they are far too small unless k is close to the dimension; they rank
+    lines better than they measure them.
+    """
+
+    steps: int = 100
+
+    def __post_init__(self) -> None:
+        require_counts(least=1, **{"Lanczos steps": self.steps})
+
+    def __call__(
+        self,
+        precision: PosteriorPrecision,
+        analyses: Sequence[LinearOperator],
+        rng: np.random.Generator,
+        like: Array,
+        previous: Variances | None = None,
+    ) -> Variances:
+        require_random(rng)
+        is_complex = precision.measurement.in_complex
+        if is_complex and not precision.complex_linear:
+            raise InputError(
+                "Lanczos",
+                "sites on real and imaginary parts of a complex image",
+                "sites on moduli, or a real image",
+                "Use MonteCarlo, which is 'perturb-and-solve' in a recipe.",
+            )
+        start = rng.standard_normal(like.shape, dtype=like.real.dtype.type)
+        if is_complex:
+            start = start + 1j * rng.standard_normal(like.shape, dtype=like.real.dtype.type)
+        factors = lanczos(precision, start.astype(like.dtype), self.steps)
+        if factors.convergence.status is Status.BREAKDOWN:
+            raise not_positive_definite()
+        components = 2 if is_complex else 1  # real unknowns per entry of u
+        root = factors.inverse_root()
+        values = []
+        for analysis in analyses:
+            z = np.zeros(analysis.out_shape, dtype=like.real.dtype)
+            for v in root:
+                z += squared_modulus(analysis(v))
+            values.append(components * z)
+        return Variances(
+            tuple(values),
+            "lower_bound",
+            factors.convergence,
+            factors=factors,
+            log_determinant=components * factors.log_determinant(),
+        )

@@ -15,8 +15,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError
-from mri_design.model.posterior import Variances
-from mri_design.model.precision import PosteriorPrecision
+from mri_design.model.posterior import PosteriorPrecision, Variances
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import not_positive_definite

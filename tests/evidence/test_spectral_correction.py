@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import MRSlice, Recipe, prepare, reconstruct
 from mri_design.evidence import HeldBack, SpectralCorrection, bands, hold_back, shipped_spectral_correction, strength
-from mri_design.evidence.spectral_correction import KX_EDGES, KY_EDGES, SHARES
+from mri_design.evidence.held_back import KX_EDGES, KY_EDGES, SHARES
 from mri_design.experiment import load_input
 from tests.refusals import refused
 

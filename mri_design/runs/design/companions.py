@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.earlier_scan import EarlierScan
+from mri_design.design.calibrated import Calibrated, EarlierScan
+from mri_design.design.calibrated_plane import CalibratedSamples
 from mri_design.design.energies import expected_energies
-from mri_design.design.strategies.calibrated import Calibrated, CalibratedSamples
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option

@@ -15,7 +15,7 @@ from mri_design.design import (
     plane_of,
     thinned,
 )
-from mri_design.design.blocks import REACH
+from mri_design.design.greedy import REACH
 from mri_design.readouts import PlaneReadouts
 from mri_design.variances import ControlVariate
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice

@@ -16,7 +16,7 @@ from mri_design.design import (
     feature_weights,
     sample_features,
 )
-from mri_design.design.strategies.error_model import EARLIER_MEAN, SAMPLE_FEATURES
+from mri_design.design.calibrated_plane import EARLIER_MEAN, SAMPLE_FEATURES
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 

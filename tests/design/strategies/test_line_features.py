@@ -5,7 +5,7 @@ import pytest
 
 from mri_design import FEATURES
 from mri_design.design import LineKnowledge, features_of_line, line_features
-from mri_design.design.strategies import error_model as module
+from mri_design.design import calibrated as module
 
 N = 16
 

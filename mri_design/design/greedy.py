@@ -1,8 +1,14 @@
-"""Choices from scores: the best candidate, or a block of samples of a plane that do not tell the same.
+"""Greedy choices: the candidates with the largest scores, their blocks, and the papers' scores under a posterior.
 
-Samples of a block are thinned by their correlations, cover the error with what they tell of their surroundings, or keep
-a distance from each other (a Poisson disc): with several coils a sample tells much of its surroundings, and even
-distances count for more than the energies of single samples.
+Samples of a block are thinned by their correlations, or cover the error with what they tell of their surroundings: with
+several coils a sample tells much of its surroundings, and even distances count for more than the energies of single
+samples. The scores are the information gain and the expected error (A-optimality).
+
+    score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
+
+is twice the mutual information between the image and the line's noisy data, in nats. TR-175 section 6, equation (12).
+Three ways to compute it stand here: dense (the reference), from Lanczos factors (TR-175 section 6.1) and from
+posterior draws.
 """
 
 from __future__ import annotations
@@ -10,20 +16,30 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
+import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.candidate import LineCandidates
-from mri_design.design.energies import coils_of, of_each
-from mri_design.design.strategy import ChoosesBlocks, DesignView, best_line
+from mri_design.design.energies import (
+    coils_of,
+    expected_energies,
+    gains_and_energies,
+    generators,
+    lines_of,
+    of_each,
+    rows_of,
+)
+from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
 from mri_design.design.trace import Choice, Forecast
-from mri_design.errors import InputError, require_numbers, sequence_of
-from mri_design.model.posterior import GaussianPosterior
-from mri_design.operators.base import Array
-from mri_design.readouts import PlaneReadouts
+from mri_design.errors import InputError, described, require_counts, require_numbers, sequence_of
+from mri_design.krylov import LanczosFactors, conjugate_gradients, lanczos
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.cartesian_fourier import CartesianLines
+from mri_design.readouts import PlaneReadouts, Readouts
 
 _WEIGHTS = "weights of the lines at distance 1, 2, ..., each from 0 to 1"
 
@@ -107,130 +123,6 @@ def require_weights(neighbours: Sequence[float]) -> None:
     """
     for distance, weight in enumerate(sequence_of(Real, "neighbours", neighbours, wanted=_WEIGHTS), 1):
         require_numbers(most=1.0, **{f"neighbours: weight at distance {distance}": weight})
-
-
-LEAST = 1e-4
-"""Share of the way to the corners of the plane that is left there: every sample can be drawn."""
-SHIFT = 0.25
-"""How far, in samples along each axis, a sample may count as lying from its place: distances of a grid are few (1, 1.4,
-2, ...), and without it a distance between two of them makes a checkerboard."""
-BISECTIONS = 20
-SHARE = 0.7
-"""Part of a mask that is a disc where a strategy begins with one (results/coils/planes.md)."""
-POWER = 2.0
-"""Power of its density."""
-
-
-def radial_density(plane: PlaneReadouts, power: float) -> NDArray[np.float64]:
-    """Relative density (1 - r / r_max)^power of every sample, (size,), r the distance from DC; 1 there."""
-    if not power:
-        return np.ones(plane.size)
-    share = 1 - plane.radius / plane.radius.max()
-    return np.asarray(np.maximum(share, 0) ** power + LEAST**power)
-
-
-def first_disc(candidates: LineCandidates, rng: np.random.Generator, count: int, power: float = POWER) -> list[Choice]:
-    """The next ``count`` samples of a plane as a Poisson disc around those that are there: the first part of a mask.
-
-    Parameters
-    ----------
-    candidates : LineCandidates
-        Samples of a plane, and how many there will be in the end.
-    rng : numpy Generator
-        See `poisson_disc`.
-    count : int
-        How many.
-    power : float
-        Of `radial_density`.
-    """
-    plane = candidates.readouts
-    assert isinstance(plane, PlaneReadouts)
-    density = radial_density(plane, power)
-    disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
-    return [Choice(int(sample)) for sample in disc]
-
-
-def poisson_disc(
-    plane: PlaneReadouts,
-    density: NDArray[np.float64],
-    free: NDArray[np.bool_],
-    there: NDArray[np.bool_],
-    count: int,
-    rng: np.random.Generator,
-) -> NDArray[np.intp]:
-    """Exactly ``count`` of the ``free`` samples that keep a distance from each other and from those that are ``there``.
-
-    Parameters
-    ----------
-    plane : PlaneReadouts
-        The samples.
-    density : float array, shape (size,)
-        Positive. No two samples are nearer than the smaller one of their scale / sqrt(density), in samples, each of
-        them being shifted by up to `SHIFT`.
-    free, there : bool arrays, shape (size,)
-        Samples that may be taken, and those that are measured already.
-    count : int
-        How many; there must be as many free.
-    rng : numpy Generator
-        Of the order in which samples are tried, and of their shifts.
-
-    Returns
-    -------
-    int array, shape (count,)
-
-    Notes
-    -----
-    Samples are tried in a random order, and a sample is taken unless it lies within the distance of one taken before:
-    none can be added then. Bisection finds the largest scale at which there are enough; the few too many are left out,
-    the last ones taken first.
-    """
-    order = rng.permutation(np.flatnonzero(free))
-    distance = 1 / np.sqrt(density / density.max())
-    places = np.indices(plane.grid) + rng.uniform(-SHIFT, SHIFT, (2, *plane.grid))
-    low, high = 0.0, float(max(plane.grid))
-    best = order[:count]  # at no distance everything is taken
-    for _ in range(BISECTIONS):
-        scale = (low + high) / 2
-        taken = _taken(places, scale * distance, order, np.flatnonzero(there), count)
-        if len(taken) >= count:
-            low, best = scale, taken
-        else:
-            high = scale
-    return np.asarray(best, dtype=np.intp)
-
-
-def _taken(
-    places: NDArray[np.float64],
-    distance: NDArray[np.float64],
-    order: NDArray[np.intp],
-    there: NDArray[np.intp],
-    most: int,
-) -> NDArray[np.intp]:
-    """Samples in their order that lie in the disc of none before, ``most`` at most; ``places`` are (2, ky, kz)."""
-    grid = places.shape[1:]
-    covered, square = np.zeros(grid, dtype=bool), (distance**2).reshape(grid)
-    reaches = np.minimum(np.ceil(distance + 2 * SHIFT), max(grid)).astype(int).tolist()
-
-    def cover(sample: int) -> None:
-        if distance[sample] <= 1 - 2 * SHIFT:  # nothing else is as near
-            return
-        y, z = divmod(sample, grid[1])
-        whole = reaches[sample]
-        window = np.s_[max(y - whole, 0) : y + whole + 1, max(z - whole, 0) : z + whole + 1]
-        away_y, away_z = places[0][window] - places[0, y, z], places[1][window] - places[1, y, z]
-        near = away_y * away_y + away_z * away_z < np.minimum(square[window], square[y, z])
-        np.logical_or(covered[window], near, out=covered[window])
-
-    for sample in there.tolist():
-        cover(sample)
-    flat, taken = covered.reshape(-1).data, list[int]()  # its items are read faster than the array's
-    for sample in order.tolist():
-        if not flat[sample]:
-            taken.append(sample)
-            if len(taken) == most:
-                break
-            cover(sample)
-    return np.array(taken, dtype=np.intp)
 
 
 Numbers = NDArray[np.float64]
@@ -496,3 +388,201 @@ def removed_share(variances: Numbers, maps: Array | None, noise_variance: float)
     explained = joint @ np.linalg.inv(own + noise).astype(np.complex64)
     shares = np.sum(explained * np.conj(joint), axis=(2, 3)).real / np.trace(own).real
     return np.asarray(np.clip(shares, 0, 1), dtype=np.float64)
+
+
+def exact_gains(precision: PosteriorPrecision, readouts: Readouts) -> NDArray[np.float64]:
+    """Scores of all candidates, (size,), by dense linear algebra (small grids): the reference."""
+    lower = scipy.linalg.cholesky(precision.dense_real(), lower=True)
+    maps = getattr(precision.measurement, "maps", None)
+    scores = np.empty(readouts.size)
+    for candidate in range(readouts.size):
+        x_new = readouts.rows([candidate], maps).to_dense_real()
+        root = scipy.linalg.solve_triangular(lower, x_new.T, lower=True)
+        scores[candidate] = np.linalg.slogdet(np.eye(len(x_new)) + root.T @ root)[1]
+    return scores
+
+
+def information_gain(
+    posterior: GaussianPosterior, candidate: int | LinearOperator, *, tolerance: float = 1e-5, max_iterations: int = 500
+) -> float:
+    """Score of one candidate, by solving with A for each of its rows.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Of the measurements so far.
+    candidate : int or LinearOperator
+        A phase-encode line of a Cartesian measurement, or the rows X_* of any measurement.
+    tolerance, max_iterations : float, int
+        Of the conjugate gradients.
+
+    Returns
+    -------
+    float
+        log det(I + X_* A^-1 X_*^H) over real rows: twice the information in nats.
+
+    Raises
+    ------
+    InputError
+        For anything but a posterior and a candidate that fits its image: rows of other unknowns, a number of a line
+        that the grid has not, or one where the measurement is not Cartesian.
+
+    Notes
+    -----
+    For all lines of a scan at once `gains_and_energies` and `gain_from_overlaps` are far cheaper.
+    """
+    require_posterior(posterior)
+    rows, measured = candidate, posterior.model.measurement
+    if isinstance(rows, LinearOperator):
+        got, wanted = (f"{'complex' if x.in_complex else 'real'} {x.in_shape}" for x in (rows, measured))
+        if got != wanted:
+            raise InputError(field="candidate", got=f"rows on unknowns that are {got}", wanted=f"{wanted}, the image's")
+    elif isinstance(rows, bool) or not isinstance(rows, Integral):
+        raise InputError(
+            field="candidate",
+            got=described(rows),
+            wanted="the number of a line, or its rows as a LinearOperator",
+            cure="Make an operator of an array of rows: Dense(rows).",
+        )
+    else:
+        rows = rows_of(posterior, lines_of(posterior), [int(rows)])
+    count = int(np.prod(rows.out_shape))
+    unit = np.eye(count).reshape(count, *rows.out_shape)
+    twice = rows.complex_linear and posterior.precision.complex_linear and rows.out_complex
+    # Where i passes through everything, real and imaginary parts give the same determinant.
+    basis = unit + 0j if twice else np.concatenate([unit + 0j, 1j * unit]) if rows.out_complex else unit
+    rhs = rows.adjoint(basis.astype(np.result_type(basis.dtype, posterior.mean.real.dtype)))
+    solved, _ = conjugate_gradients(
+        posterior.precision,
+        rhs.astype(posterior.mean.dtype),
+        n_axes=posterior.model.n_axes,
+        preconditioner=posterior.precision.preconditioner,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    images = rows(solved).reshape(len(basis), -1)
+    if twice:
+        return 2 * float(np.linalg.slogdet(np.eye(count) + images)[1])
+    real = np.concatenate([images.real, images.imag], axis=1) if rows.out_complex else images.real
+    return float(np.linalg.slogdet(np.eye(len(real)) + real)[1])
+
+
+def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
+    """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
+
+    2 log det(I + V_*^H V_*) of every line, with V_* = X_* V: complex rows count twice. ``overlaps`` is (ky, k, k), as
+    `line_overlaps` makes it.
+    """
+    return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
+
+
+def line_overlaps(factors: LanczosFactors, readouts: CartesianLines) -> Array:
+    """V_*^H V_* of every line, (ky, k, k); one coil after another, so that memory stays at k images."""
+    root = factors.inverse_root()
+    k, n_lines = len(root), readouts.grid[0]
+    overlaps = np.zeros((n_lines, k, k), dtype=root.dtype)
+    for coil in readouts.single_coils():
+        v = coil(root)[:, 0].swapaxes(0, 1)  # (ky, k, kx)
+        overlaps += np.conj(v) @ v.mT
+    return overlaps
+
+
+@dataclass(frozen=True, kw_only=True)
+class InformationGain(PredictsByScore):
+    """Choose the candidates with the largest information gain; the scores are computed from posterior draws.
+
+    Parameters
+    ----------
+    draws : int, optional
+        Posterior draws behind the scores; inference's own are used, with one coil as far as they go. The few of
+        `variances.ControlVariate` (one coil) are enough, see results/design-study/measurements.md. By default those of
+        the readouts: 12 for lines and shots, 8 for the samples of a plane.
+
+    Raises
+    ------
+    InputError
+        For no draw.
+    """
+
+    draws: int | None = None
+    name: str = "information-gain"
+
+    def __post_init__(self) -> None:
+        if self.draws is not None:
+            require_counts(draws=self.draws, least=1)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Gains and expected energies of all candidates (`gains_and_energies`), summed over the posteriors."""
+        own = generators(rng, len(view.posteriors))
+        draws = self.draws or view.readouts.draws
+        return _summed(of_each(view.posteriors, gains_and_energies, view.readouts, own, draws))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanczosInformationGain(PredictsByScore):
+    """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
+
+    Parameters
+    ----------
+    steps : int
+        Number k of Lanczos vectors; those of the inference are used where it has computed any.
+
+    Raises
+    ------
+    InputError
+        For no step; where the measurement is not one of Cartesian lines.
+    """
+
+    steps: int = 100
+    name: str = "information-gain-lanczos"
+
+    def __post_init__(self) -> None:
+        require_counts(steps=self.steps, least=1)
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Gains and expected energies of all lines, summed over the posteriors; lower bounds both."""
+        own = generators(rng, len(view.posteriors))
+        return _summed(of_each(view.posteriors, gains_from_lanczos, own, self.steps))
+
+
+def gains_from_lanczos(
+    posterior: GaussianPosterior, rng: np.random.Generator, steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gains of all lines of the grid under one posterior, and expected energies, (ky,) each; lower bounds both."""
+    factors = posterior.marginals.factors
+    if factors is None:
+        noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
+        factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], steps)
+    lines = lines_of(posterior)
+    maps, library = coils_of(posterior)
+    overlaps = line_overlaps(factors, lines.rows(range(lines.size), maps, library))
+    energies = np.trace(overlaps, axis1=1, axis2=2).real
+    return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)
+
+
+def _summed(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Scores:
+    gains, energies = (np.asarray(np.sum([pair[part] for pair in each], axis=0)) for part in (0, 1))
+    return Scores(gains, Forecast(energies), in_nats=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedError(PredictsByScore):
+    """The candidates with the largest posterior variance, summed over their values, coils and slices.
+
+    Measuring a candidate removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
+    log-determinant (`InformationGain`) counts the same variances in relative terms.
+
+    Parameters
+    ----------
+    draws : int, optional
+        Posterior draws behind the variances; inference's own are used, with one coil as far as they go. By default
+        those of the readouts: 12 for lines and shots, 8 for the samples of a plane.
+    """
+
+    draws: int | None = None
+    name: str = "expected-error"
+
+    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
+        """Expected energies, which are the forecast, too."""
+        expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
+        return Scores(expected, Forecast(expected))
