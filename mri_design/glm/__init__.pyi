@@ -4,8 +4,10 @@ from .decoupled import Anchor as Anchor
 from .decoupled import DecoupledDual as DecoupledDual
 from .decoupled import conjugate as conjugate
 from .decoupled import slope_range as slope_range
+from .dense import DenseModel as DenseModel
 from .dense import DualState as DualState
 from .dense import PriorAndSites as PriorAndSites
+from .dense import as_image as as_image
 from .free_encoding import CovarianceRoot as CovarianceRoot
 from .free_encoding import water_filling as water_filling
 from .infomax import FeasibleQueries as FeasibleQueries
@@ -25,6 +27,3 @@ from .messages import coefficients_of_sites as coefficients_of_sites
 from .messages import load_chunk as load_chunk
 from .messages import minimise_in_box as minimise_in_box
 from .messages import partition_sites as partition_sites
-from .references import CholeskyGaussian as CholeskyGaussian
-from .references import exact_criterion as exact_criterion
-from .references import minimise_exact_criterion as minimise_exact_criterion

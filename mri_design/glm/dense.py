@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from scipy.linalg import lapack
 
 from mri_design.errors import InputError

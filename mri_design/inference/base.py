@@ -219,7 +219,7 @@ class Engine(ABC):
     """By what is needed, the setting with which the engine would do without, as an imperative sentence."""
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
-        """``named=False`` for classes that refusals do not name: bases of engines, and slow references for tests."""
+        """``named=False`` for classes that refusals do not name: bases of engines."""
         super().__init_subclass__()
         if named and isinstance(cls.needs, frozenset):
             ENGINES.setdefault(cls.__name__, cls.needs)

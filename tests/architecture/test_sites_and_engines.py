@@ -77,7 +77,7 @@ def test_engines_do_not_import_one_another() -> None:
 
 
 def test_every_engine_is_known_to_refusals() -> None:
-    """Except those that say ``named=False``: bases, and the slow references."""
+    """Except those that say ``named=False``: bases."""
     found = set()
     for name, tree in engine_files().items():
         importlib.import_module(name)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.glm import exact_criterion, minimise_exact_criterion
 from mri_design.inference import cold_start, pooled_variances
 from mri_design.model import Variances
+from tests.dense_references import exact_criterion, minimise_exact_criterion
 from tests.inference.conftest import SITES
 from tests.refusals import refused
 

@@ -1,0 +1,106 @@
+"""Dense references: the criterion and the best Gaussian, without the closed forms of the engines.
+
+Both minimise over other parameters than the engines do, by a generic method; they are slow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.optimize
+
+from mri_design.glm import DenseModel, PriorAndSites, as_image
+from mri_design.model import GeneralizedLinearModel
+from mri_design.operators.base import Array
+from mri_design.potentials.base import SuperGaussian
+
+Sites = tuple[Array, ...]
+
+
+def exact_criterion(model: GeneralizedLinearModel, site_precisions: Sites) -> float:
+    """phi(gamma) for any pi = 1 / gamma, by dense algebra; h(gamma) by a search that uses g alone."""
+    return _value_and_gradient(DenseModel.of(model), site_precisions)[0]
+
+
+def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tuple[float, Sites]:
+    """Minimum of the exact criterion over log pi, and where; a local one for sites that are not log-concave."""
+    dense = DenseModel.of(model)
+    shapes = [block.site_shape for block in model.blocks]
+    cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+
+    def unpack(flat: Array) -> Sites:
+        return tuple(np.exp(part).reshape(shape) for part, shape in zip(np.split(flat, cuts), shapes, strict=True))
+
+    def over_log_pi(flat: Array) -> tuple[float, Array]:
+        value, gradient = _value_and_gradient(dense, unpack(flat))
+        return value, np.concatenate([g.ravel() for g in gradient]) * np.exp(flat)
+
+    full = [np.broadcast_to(p, shape) for p, shape in zip(start, shapes, strict=True)]
+    options = {"maxiter": 5000, "maxfun": 20000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
+    begin = np.log(np.concatenate([p.ravel() for p in full]))
+    result = scipy.optimize.minimize(over_log_pi, begin, jac=True, method="L-BFGS-B", options=options)
+    return float(result.fun), unpack(result.x)
+
+
+def _value_and_gradient(dense: DenseModel, site_precisions: Sites) -> tuple[float, Sites]:
+    """phi and d phi / d pi = z + |s|^2 / sigma^2 - x, with x where h(1 / pi) is attained."""
+    sigma = np.sqrt(dense.noise_variance)
+    pis = [np.broadcast_to(p, b.site_shape) for p, b in zip(site_precisions, dense.blocks, strict=True)]
+    A, rhs, constant = dense.X.T @ dense.X, dense.X.T @ dense.y, float(dense.y @ dense.y)
+    blocks = list(zip(dense.analyses, dense.site_of_row, pis, dense.offsets, dense.shifts, strict=True))
+    for B, site, pi, offset, shift in blocks:
+        row_pi = pi.ravel()[site]
+        A = A + B.T @ (row_pi[:, None] * B)
+        rhs = rhs + B.T @ (row_pi * offset + sigma * shift)
+        constant += float(offset @ (row_pi * offset) + 2 * sigma * shift @ offset)
+    covariance = np.linalg.inv(A)
+    u = covariance @ rhs
+    total = float(np.linalg.slogdet(A)[1]) + (constant - float(rhs @ u)) / dense.noise_variance
+    gradient = []
+    for block, (B, site, pi, offset, _) in zip(dense.blocks, blocks, strict=True):
+        x, h = _dual(block.represented, pi)
+        spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u - offset) ** 2 / dense.noise_variance
+        gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
+        total += float(np.sum(h))
+    return total, tuple(gradient)
+
+
+def _dual(potential: SuperGaussian, pi: Array) -> tuple[Array, Array]:
+    """x >= 0 that minimises x pi + 2 g(x), and h(1 / pi) = minus the minimum: golden-section search on log x."""
+    low, high = np.full(pi.shape, -60.0), np.full(pi.shape, 60.0)
+    ratio = (np.sqrt(5) - 1) / 2
+
+    def value(log_x: Array) -> Array:
+        return np.exp(log_x) * pi + 2 * potential.g(np.exp(log_x))
+
+    for _ in range(80):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        smaller = value(left) < value(right)
+        high, low = np.where(smaller, right, high), np.where(smaller, low, left)
+    middle = 0.5 * (low + high)
+    return np.exp(middle), -value(middle)
+
+
+def best_gaussian(model: GeneralizedLinearModel, tolerance: float = 1e-6) -> tuple[Array, float]:
+    """Mean and criterion of the best Gaussian, over its mean and Cholesky factor (Challis & Barber 2011), by L-BFGS."""
+    split = PriorAndSites.of(model)
+    G, n = split.rows, len(split.centre)
+    lower = np.tril_indices(n)
+
+    def half_phi(flat: Array) -> tuple[float, Array]:
+        """phi / 2, or 1e50 where it overflows, so that the line search shortens its step."""
+        w, root = flat[:n], np.zeros((n, n))
+        root[lower] = flat[n:]
+        spread = G @ root
+        value, slope, bend = split.expectation(split.means + G @ w, np.einsum("ij,ij->i", spread, spread))
+        with np.errstate(divide="ignore"):
+            total = 0.5 * (w @ w + np.sum(root**2) - n) - np.sum(np.log(np.abs(np.diag(root)))) - value
+            by_root = root - 2 * G.T @ (bend[:, None] * spread) - np.diag(1 / np.diag(root))
+        gradient = np.concatenate([w - G.T @ slope, by_root[lower]])
+        broken = not (np.isfinite(total) and np.isfinite(gradient).all())
+        return (1e50, np.zeros_like(gradient)) if broken else (float(total) + 0.5 * split.constant, gradient)
+
+    options = {"maxiter": 2000, "maxfun": 6000, "maxcor": 30, "ftol": 1e-15, "gtol": tolerance}
+    begin = np.concatenate([np.zeros(n), np.eye(n)[lower]])
+    found = scipy.optimize.minimize(half_phi, begin, jac=True, method="L-BFGS-B", options=options)
+    unknowns = split.centre + np.linalg.solve(split.root.T, found.x[:n])
+    return as_image(np.sqrt(model.noise_variance) * unknowns, model), 2 * float(found.fun)
