@@ -6,7 +6,7 @@ import pytest
 
 from mri_design import load_recipe, make_strategy, prepare, run_design, zero_filled
 from mri_design.design import ReferenceSlice, TrainingResidual
-from mri_design.design import slices as keeping
+from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import load_input
 from mri_design.runs import protocol as protocol_run

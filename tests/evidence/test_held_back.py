@@ -8,7 +8,7 @@ import pytest
 
 from mri_design import DoubleLoop, MRSlice, Recipe, load_recipe, prepare, radial_spokes, turned
 from mri_design.design import found_energies, innovation
-from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back, phase
+from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back
 from mri_design.evidence.held_back import held_back
 from mri_design.experiment import load_input
 from mri_design.operators import Array
@@ -135,7 +135,7 @@ def test_a_small_advantage_is_no_reason_for_another_model(
         alike.append(np.ones(len(held)) if not alike else np.exp(-(standard_errors * error + spread)))
         return alike[-1]
 
-    monkeypatch.setattr(phase, "found_energies", energies)
+    monkeypatch.setattr("mri_design.evidence.held_back.found_energies", energies)
     choice = chosen(textured(LineReadouts((N, N)), smooth()), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
     assert len(alike) == 2 and choice.held_back == len(alike[0]) >= 4
     assert (choice.phase is not None) == taken

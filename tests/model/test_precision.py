@@ -16,7 +16,7 @@ from mri_design.model import (
     phased_preconditioner,
     pooled_products,
 )
-from mri_design.model import precision as module
+from mri_design.model import posterior as module
 from mri_design.operators import GraphDifferences, PhasedParts
 from tests.operators.noise import noise
 from tests.slow_cases import slow_case
