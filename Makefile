@@ -26,8 +26,8 @@ demo: $(READY)  ## hold designed lines against a tuned density, design a real sc
 	@echo "The report: $(CURDIR)/demo-run/report.html"
 
 # Files go to the processes whole, so that what a file's tests share is made once; the longest come first.
-test: $(READY)  ## run the tests, in as many processes as there are cores
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not thorough"
+test: $(READY)  ## run the tests, in as many processes as there are cores; SHUFFLE=SEED: in a random order
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not thorough" $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 test-all: $(READY)  ## run all tests, with those that repeat at length what the others show
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

@@ -1,6 +1,7 @@
 """Tiny models of every kind, small enough for dense linear algebra."""
 
 import gc
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
@@ -115,12 +116,22 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--shuffle SEED``: files in a random order, and the tests of each file."""
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="random order of files, and in each file")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what runs the whole program as slow, and begin with the longest, so that no process ends alone."""
     for item in items:
         if SLOW_ROOMS.intersection(item.path.relative_to(TESTS).parts):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if config.option.shuffle is not None:
+        draws = random.Random(config.option.shuffle)
+        place = {path: draws.random() for path in sorted({item.path for item in items})}
+        draws.shuffle(items)
+        items.sort(key=lambda item: place[item.path])
 
 
 @pytest.fixture(scope="session", autouse=True)
