@@ -89,7 +89,6 @@ from .reconstruction import Reconstruction as Reconstruction
 from .reconstruction import check_draws as check_draws
 from .reconstruction import check_size_of_draws as check_size_of_draws
 from .reconstruction import image_rng as image_rng
-from .reconstruction import loops_at_most as loops_at_most
 from .reconstruction import loops_shown as loops_shown
 from .reconstruction import method_named as method_named
 from .reconstruction import reconstruct as reconstruct

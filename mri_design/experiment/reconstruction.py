@@ -416,12 +416,7 @@ def _with_error_bars(
     return replace(result, std=scaled, std_factor=scale, draws=draws, sampler=sampler)
 
 
-def loops_at_most(slice_model: MRSlice, recipe: Recipe) -> int:
-    """Outer loops that a posterior mean takes at most, over all its stages: what a callback may count to."""
-    return recipe.inference.loops + loops_of_stages(slice_model)
-
-
-def loops_shown(show: Callable[[int, int], None], recipe: Recipe, most: int) -> Callable[[StepInfo], None]:
+def loops_shown(show: Callable[[int, int], None], recipe: Recipe, slice_model: MRSlice) -> Callable[[StepInfo], None]:
     """A callback that shows how many outer loops are done, of how many.
 
     Parameters
@@ -430,10 +425,12 @@ def loops_shown(show: Callable[[int, int], None], recipe: Recipe, most: int) -> 
         Takes both numbers.
     recipe : Recipe
         Its tolerance ends the loops.
-    most : int
-        Loops at most; fewer are shown as soon as the changes so far say so (`expected_total`).
+    slice_model : MRSlice
+        Whose posterior mean is made; a prior with non-local blocks takes several stages. Fewer loops are shown as soon
+        as the changes so far say so (`expected_total`).
     """
     changes: list[tuple[int, float]] = []
+    most = recipe.inference.loops + loops_of_stages(slice_model)
 
     def after_loop(step: StepInfo) -> None:
         changes.append((step.loop, step.change))

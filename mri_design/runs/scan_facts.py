@@ -100,12 +100,14 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
 
 
 def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
-    """Say what of a file the one image of a run is made of: which slice, which series, and what was not read.
+    """Say what of a file a run is about: which slice, which series, whether it is simulated, and what was not read.
 
     Whoever asks how far the run is (`mri-design info DIR`) is told the slice and the series, too.
     """
     progress.about(part_of_scan(scan.header))
     warn_of_left_out(scan, recipe, progress)
+    if simulated_from(scan):
+        progress.say(f"simulated k-space {simulated_from(scan)}")
 
 
 def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:

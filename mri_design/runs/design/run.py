@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,53 +16,23 @@ from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import BeginsUnseen, Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, option, require_numbers
+from mri_design.evaluation import predictions
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.predictions import (
-    DesignAccount,
-    PredictionCheck,
-    Replay,
-    check_predictions,
-    truth_or_none,
-)
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE
+from mri_design.experiment import design, extent
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.design import (
-    MOST_SLICES,
-    DesignOptions,
-    ImageErrors,
-    design_inference,
-    final_model,
-    final_signal,
-    refinement,
-    require_room,
-    run_design,
-)
-from mri_design.experiment.extent import (
-    calibration_for,
-    centre_for_maps,
-    checked_end,
-    how_it_ended,
-    in_acquisition_order,
-    lines_expected,
-    readouts_wanted,
-    require_lines,
-    require_one_amount,
-    start_lines,
-    what_was_missed,
-    with_calibration,
-)
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import (
     InferenceOptions,
     Reconstruction,
-    loops_at_most,
+    image_rng,
     loops_shown,
     reconstruct_prepared,
 )
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
-from mri_design.experiment.sources import GivenMaps, SliceChoice
+from mri_design.experiment.sources import GivenMaps, SliceChoice, slices_text
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, Frames, is_around
@@ -71,19 +41,11 @@ from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.runs import scan_facts
 from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import (
-    KnownScan,
-    NamedImage,
-    knowing_oracle,
-    simulated_from,
-    tell_calibration,
-    tell_part,
-    warn_of_maps,
-    warn_of_noise,
-)
+from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData, slice_number
 from mri_design.scan.sampling import require_whole_lines
@@ -147,14 +109,14 @@ class DesignRequest:
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
             kind = KINDS[self.recipe.design.encoding]
-            require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
+            extent.require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
                 "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
                 "(--strategy trained:FILE)"
             )
-        checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
         if self.around and self.of_shots:
             words = f"{option('with', 'slices')}, {option('with', 'frames')}"
             raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
@@ -172,11 +134,11 @@ class DesignRequest:
     @property
     def stop(self) -> NamedRule | None:
         """The rule that ends the design early."""
-        return checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        return extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
 
     def count(self, size: int) -> int | None:
         """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
-        return self.lines if self.acceleration is None else readouts_wanted(size, self.acceleration)
+        return self.lines if self.acceleration is None else extent.readouts_wanted(size, self.acceleration)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -285,7 +247,7 @@ class DesignResult:
         Name of the model that the image was made with, where the design chose between several; else empty.
     images : sequence of NamedImage
         The image made from the lines, and the zero-filled one to compare it with.
-    account : DesignAccount
+    account : predictions.DesignAccount
         The design's own predictions, beside what was measured and beside the actual errors.
     acquisition : Acquisition or None
         The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
@@ -303,7 +265,7 @@ class DesignResult:
     ended: str
     model: str
     images: Sequence[NamedImage]
-    account: DesignAccount
+    account: predictions.DesignAccount
     acquisition: Acquisition | None
     numbers: Sequence[int] = ()
     steered_by: str = ""
@@ -327,7 +289,7 @@ class Designed:
         Where the design ended.
     most : int
         Lines it could have had.
-    checks : sequence of PredictionCheck
+    checks : sequence of predictions.PredictionCheck
         Its predictions beside the actual errors, where those can be known.
     acquisition : Acquisition or None
         See `DesignResult`.
@@ -347,7 +309,7 @@ class Designed:
     slices: Sequence[MRSlice]
     state: DesignState
     most: int
-    checks: Sequence[PredictionCheck] = ()
+    checks: Sequence[predictions.PredictionCheck] = ()
     acquisition: Acquisition | None = None
     numbers: Sequence[int] = ()
     companions: tuple[Companion, ...] = ()
@@ -376,47 +338,42 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         require_finufft()
     recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    every = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
-    numbers = request.numbers(every.n_slices)
-    data, further = every.select_slice(numbers[0]), numbers[1:]
-    if request.around.slices and not further:
+    whole = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
+    numbers = request.numbers(whole.n_slices)
+    every = [whole.select_slice(number) for number in numbers]
+    data = every[0]
+    if request.around.slices and len(numbers) == 1:
         raise UsageError(
             f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
             f"give several with {option('slices')}, or leave it out"
         )
-    tell_part(data, recipe, run.progress)
+    scan_facts.tell_part(data, recipe, run.progress)
     frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, run.seed)
     files = request.read_companions(run.seed)
-    companions = companions_over(files, data, numbers[0], every.n_slices)
+    companions = companions_over(files, data, numbers[0], whole.n_slices)
     readouts = _candidates(request, data)
-    if recipe.design.encoding != "plane":
-        require_whole_lines(data.name, data.samplings[0])  # before the calibration, which would ask for less
+    for each in every if recipe.design.encoding != "plane" else ():
+        require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
     lines = request.count(data.grid_shape[0] if request.of_shots else readouts.size)
-    require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
-    require_room(readouts, data.n_coils, lines, recipe, slices=1 + len(further))
+    extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
+    design.require_room(readouts, data.n_coils, lines, recipe, slices=len(numbers))
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design", beginning=record.beginning)
     if before is not None:
         return before
+
     strategy, stop = request.strategy, request.stop
     grows = recipe.design.encoding == "lines" and estimates_own_maps(data)
-    calibrating = centre_for_maps(strategy, recipe, lines) if grows else calibration_for(recipe, lines)
+    calibrating = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
     scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
-    warn_of_noise(scan, run.progress)
-    recipe = with_calibration(recipe, scan.calibration_lines)
-    slice_model = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
-    for number in further if recipe.design.encoding == "lines" else ():
-        require_whole_lines(f"{every.name}[{number}]", every.select_slice(number).samplings[0])
-    others = [
-        prepare(every.select_slice(index), recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
-        for index in further
-    ]
-    slices = [slice_model, *(other.slice_model(0, recipe) for other in others)]
-    if simulated_from(data):
-        run.progress.say(f"simulated k-space {simulated_from(data)}")
+    scan_facts.warn_of_noise(scan, run.progress)
+    recipe = extent.with_calibration(recipe, scan.calibration_lines)
+    further = [prepare(each, recipe, calibration_lines=calibrating, ordinary=True, growing=grows) for each in every[1:]]
+    own = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
+    scans, slices = [scan, *further], [own, *(one.slice_model(0, recipe) for one in further)]
     measurable = np.logical_and.reduce([each.measured for each in slices])
     # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
     calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
-    first = start_lines(measurable, strategy, lines, recipe, calibration, slice_model.n_coils, readouts)
+    first = extent.start_lines(measurable, strategy, lines, recipe, calibration, own.n_coils, readouts)
     most = lines or recipe.constraints.rules(readouts).most_lines(measurable, first)
     if isinstance(readouts, PlaneReadouts) and scan.calibration_lines:
         side = recipe.constraints.calibration or 0
@@ -425,35 +382,21 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
             f"{option('calibration')} sets how many"
         )
     growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
-    tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
-    shown = [
-        0,
-        *(
-            place
-            for place, each in enumerate(slices)
-            if place and each.calibrated(first, rough=True).shows_signal(first)
-        ),
-    ]
-    if len(shown) < len(slices):
-        empty = sorted(set(numbers).difference(numbers[place] for place in shown))
+    scan_facts.tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
+
+    shown = [place for place, one in enumerate(slices) if not place or _shows_signal(one, first)]
+    if empty := sorted(set(numbers).difference(numbers[place] for place in shown)):
         record = replace(record, settings={**record.settings, "positions_without_signal": empty})
-        listed = ", ".join(map(str, empty[:8])) + (f" and {len(empty) - 8} more" if len(empty) > 8 else "")
-        many = len(empty) > 1
-        what = "position" if recipe.design.encoding == "plane" else "slice"
-        words = what + ("s {} hold noise only: they have" if many else " {} holds noise only: it has")
-        run.progress.warn(f"{words.format(listed)} no say in the mask")
-        slices, others = [slices[place] for place in shown], [others[place - 1] for place in shown[1:]]
+        run.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
+        numbers, slices = [numbers[place] for place in shown], [slices[place] for place in shown]
+        scans = [scans[place] for place in shown]
     seen = slices
     if recipe.design.strategy in ORACLES:  # which see the truth, and with it the maps of all lines
-        known = [
-            each.knowing(one.map_estimate(one.measured)) for each, one in zip((scan, *others), slices, strict=True)
-        ]
+        known = [each.reference(0) for each in _knowing(scans, slices)]
         seen = [one.calibrated(one.measured) for one in slices]
-        truths = [each.reference(0) for each in known]
-        strategy = knowing_oracle(recipe.design.strategy, seen, truths, recipe, run.seed)
-    together, steered_by = [numbers[place] for place in shown], ""
-    offered = list(zip(files, companions, strict=True))
-    if steered := steering_image(offered, slices, together, every.n_slices, first, recipe, run.seed):
+        strategy = scan_facts.knowing_oracle(recipe.design.strategy, seen, known, recipe, run.seed)
+    steered_by, offered = "", list(zip(files, companions, strict=True))
+    if steered := steering_image(offered, slices, numbers, whole.n_slices, first, recipe, run.seed):
         strategy, steered_by = steered
         run.progress.say(f"{steered_by} shows the same as the first {readouts.unit}s: it has a say in the mask")
     run.begin()
@@ -468,25 +411,25 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     _take_up(checkpoint, most, readouts.unit, run)
     if not checkpoint.path.exists():
         show("designing", 0, most - len(first))
-    looks = ImageErrors(recipe, run.seed, companions)
+    looks = design.ImageErrors(recipe, run.seed, companions)
     shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
 
     def after_line(state: DesignState) -> None:
-        expected = lines_expected(state.trace, stop, most)
+        expected = extent.lines_expected(state.trace, stop, most)
         show("designing", len(state.trace.lines) - len(first), expected - len(first))
 
     with (
         Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers,
         keeper_of(workers, len(slices)) as keeper,
     ):
-        state = run_design(
+        state = design.run_design(
             seen,
             strategy,
             most,
             recipe,
             seed=run.seed,
             start=first,
-            options=DesignOptions(
+            options=design.DesignOptions(
                 stop=stop,
                 checkpoint=checkpoint,
                 callback=after_line,
@@ -497,42 +440,52 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         )
     lines_chosen = state.trace.lines
     show("designing", len(lines_chosen) - len(first), len(lines_chosen) - len(first))
-    known_scans = [
-        each.knowing(one.map_estimate(lines_chosen)) for each, one in zip((scan, *others), slices, strict=True)
+    scans = _knowing(scans, slices, lines_chosen)
+    scan_facts.warn_of_maps(scans[0], run.progress)
+    truths = [
+        predictions.truth_or_none(one.calibrated(lines_chosen), each.reference(0))
+        for each, one in zip(scans, slices, strict=True)
     ]
-    warn_of_maps(known_scans[0], run.progress)
-    truths_or_none = [
-        truth_or_none(one.calibrated(lines_chosen), each.reference(0))
-        for each, one in zip(known_scans, slices, strict=True)
-    ]
-    checks = check_predictions(
+    checks = predictions.check_predictions(
         seen,
         state.trace,
-        Replay(design_inference(strategy, recipe), run.seed, refinement(recipe)),
+        predictions.Replay(design.design_inference(strategy, recipe), run.seed, design.refinement(recipe)),
         signals=state.signals,
-        truths=truths_or_none,
-        callback=lambda done, of: show("checking predictions", done, of),
+        truths=truths,
+        callback=partial(show, "checking predictions"),
     )
-    acquisition = in_acquisition_order(state.trace.lines, readouts, recipe)
-    places = {number: None if every.geometry is None else every.geometry[number] for number in together}
-    near = request.around.of(together[0], Frames("", (), every.n_slices), places)
-    measured = dict(zip(together, zip(known_scans, slices, strict=True), strict=True))
+    acquisition = extent.in_acquisition_order(state.trace.lines, readouts, recipe)
+    places = {number: None if whole.geometry is None else whole.geometry[number] for number in numbers}
+    near = request.around.of(numbers[0], Frames("", (), whole.n_slices), places)
+    measured = dict(zip(numbers, zip(scans, slices, strict=True), strict=True))
     within = companions_within(near, measured, frames, lines_chosen, recipe, run)
     designed = Designed(
         recipe=recipe,
         data=data,
-        scan=known_scans[0],
+        scan=scans[0],
         slices=slices,
         state=state,
         most=most,
         checks=checks,
         acquisition=acquisition,
-        numbers=together,
+        numbers=numbers,
         companions=(*companions, *within),
         image=looks.image_of(lines_chosen) if seen is slices and not within else None,
         steered_by=steered_by,
     )
     return concluded(request, record, designed, run)
+
+
+def _shows_signal(one: MRSlice, first: Sequence[int]) -> bool:
+    return one.calibrated(first, rough=True).shows_signal(first)
+
+
+def _knowing(
+    scans: Sequence[PreparedScan], slices: Sequence[MRSlice], lines: Sequence[int] | None = None
+) -> list[PreparedScan]:
+    """Scans with the coil maps of some lines, by default of all that were measured, where they estimate their own."""
+    used = [one.measured if lines is None else lines for one in slices]
+    return [scan.knowing(one.map_estimate(own)) for scan, one, own in zip(scans, slices, used, strict=True)]
 
 
 def _take_up(checkpoint: Checkpoint, most: int, unit: str, run: Run) -> None:
@@ -571,7 +524,7 @@ def _slice_of_shots(request: DesignRequest, scan: PreparedScan, readouts: Readou
     assert isinstance(readouts, ShotReadouts)
     on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
     known = closed_form_samples(request.source, readouts, on_grid.n_coils, request.recipe, run.seed)
-    truth = truth_or_none(on_grid, scan.reference(0)) if known is None else None
+    truth = predictions.truth_or_none(on_grid, scan.reference(0)) if known is None else None
     return shot_slice(on_grid, readouts, np.random.default_rng([run.seed, 1, 1]), truth=truth, known=known)
 
 
@@ -580,27 +533,25 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     recipe, state = designed.recipe, designed.state
     trace, stop = state.trace, request.stop
     unit = designed.slices[0].candidates.unit
-    ended = how_it_ended(trace, stop, designed.most, unit)
+    ended = extent.how_it_ended(trace, stop, designed.most, unit)
     if ended and recipe.design.until_error is not None and len(designed.slices) > 1:
         count = len(designed.slices)
-        ended += f" (of {min(count, MOST_SLICES)} of {count} slices together)"
+        ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
     if ended:
         run.progress.say(ended)
     overruled = contradicted(trace, unit)
     if overruled:
         run.progress.say(overruled)
-    slice_model, warm = final_model(designed.slices[0], state, recipe)
+    slice_model, warm = design.final_model(designed.slices[0], state, recipe)
     slice_model = replace(slice_model, companions=designed.companions)
     calibrated = designed.slices[0].calibrated(trace.lines)
-    signal = final_signal(calibrated, state)
+    signal = design.final_signal(calibrated, state)
     options = InferenceOptions(
         warm_start=warm,
         signal=signal,
-        callback=loops_shown(
-            lambda done, of: run.progress.show("reconstructing", done, of), recipe, loops_at_most(slice_model, recipe)
-        ),
+        callback=loops_shown(partial(run.progress.show, "reconstructing"), recipe, slice_model),
     )
-    method, rng = recipe.reconstruction.method, np.random.default_rng([run.seed, 2])
+    method, rng = recipe.reconstruction.method, image_rng(run.seed)
     result = designed.image if method == "mean" else None
     if result is None:
         result = reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
@@ -620,7 +571,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         if recipe.phase.model == "aware" and warm is not None
         else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
-        account=DesignAccount(trace, designed.checks),
+        account=predictions.DesignAccount(trace, designed.checks),
         acquisition=designed.acquisition,
         numbers=designed.numbers,
         steered_by=designed.steered_by,
@@ -628,7 +579,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
 
 
 def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Convergence, unit: str) -> str:
-    missed_goal = what_was_missed(trace, rule, unit)
+    missed_goal = extent.what_was_missed(trace, rule, unit)
     if missed_goal:
         return missed_goal
     if not reconstruction.converged:

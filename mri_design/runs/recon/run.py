@@ -19,28 +19,16 @@ from mri_design.brief import briefly
 from mri_design.errors import InputError, option
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_folder import PROGRESS
+from mri_design.experiment import volume
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import check_draws, check_size_of_draws
 from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
-from mri_design.experiment.volume import (
-    NEIGHBOURS,
-    NOTHING_SHARED,
-    AnySlice,
-    Around,
-    Frames,
-    Shared,
-    Slices,
-    Survey,
-    is_around,
-    neighbours,
-    opened_slices,
-    recipe_of_frame,
-)
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
+from mri_design.runs import scan_facts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.recon.calibrated_on import FIELD, Group, check_calibrated_on, coverage_of
 from mri_design.runs.recon.slices import (
@@ -59,17 +47,7 @@ from mri_design.runs.recon.slices import (
     what_is_used,
 )
 from mri_design.runs.run import Ending, Record, Run
-from mri_design.runs.scan_facts import (
-    FOLDED,
-    KnownSamples,
-    KnownScan,
-    NamedImage,
-    simulated_from,
-    tell_part,
-    warn_of_left_out,
-    warn_of_maps,
-    warn_of_noise,
-)
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.verdicts import RelativeError
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import TrajectoryData, without_part
@@ -117,7 +95,7 @@ class ReconRequest:
     maps: GivenMaps | None = None
     _: KW_ONLY
     slices: SliceChoice = ALL_SLICES
-    loaded: AnySlice | None = None
+    loaded: volume.AnySlice | None = None
     reference: Path | GivenReference | None = None
     companions: tuple[str, ...] = ()
     calibrated_on: Path | None = None
@@ -125,13 +103,13 @@ class ReconRequest:
     @property
     def companion_files(self) -> list[str]:
         """Those of ``companions`` that are no neighbours within the scan."""
-        return [source for source in self.companions if not is_around(source)]
+        return [source for source in self.companions if not volume.is_around(source)]
 
-    def opened(self, seed: int) -> AbstractContextManager[Slices]:
+    def opened(self, seed: int) -> AbstractContextManager[volume.Slices]:
         """The slices of the scan, which are read one by one unless it is in memory."""
         if self.loaded is not None:
-            return nullcontext(Slices.of(self.loaded))
-        return opened_slices(self.source, self.recipe, seed, self.maps)
+            return nullcontext(volume.Slices.of(self.loaded))
+        return volume.opened_slices(self.source, self.recipe, seed, self.maps)
 
     def record(self, run: Run, group: Group | None = None) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -161,7 +139,7 @@ class ReconRequest:
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
             "slices": self.slices.text,
-            **({"around": repr(around)} if (around := Around.named(self.companions)) else {}),
+            **({"around": repr(around)} if (around := volume.Around.named(self.companions)) else {}),
         }
         settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
         return Record(run.identity("reconstruction", choices), inputs, settings)
@@ -209,7 +187,7 @@ class ReconResult:
     images: Sequence[NamedImage]
     numbers: Sequence[int]
     count: int
-    numbering: Frames
+    numbering: volume.Frames
     alike: bool
     kept: KeptSlices
     shown: int
@@ -262,8 +240,8 @@ class _Looked:
     """What a first look at the slices found: the first that is asked for, what all share, what is used of each, where
     they lie, and the images that they are simulated from."""
 
-    first: AnySlice
-    shared: Shared
+    first: volume.AnySlice
+    shared: volume.Shared
     masks: dict[int, NDArray[np.bool_]]
     places: dict[int, SliceGeometry | None]
     sources: dict[int, SourceImage | None]
@@ -294,7 +272,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
     record = request.record(run, group)
     references = request.reference
     references = GivenReference.read(references) if isinstance(references, Path) else references
-    around = Around.named(request.companions)
+    around = volume.Around.named(request.companions)
     files = [CompanionImages.read(source, recipe, run.seed) for source in request.companion_files]
     with request.opened(run.seed) as slices:
         numbering, count = slices.numbering, slices.count
@@ -306,7 +284,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
             return before
         stages = Stages(show, recipe.reconstruction.method) if not several else None
         if slices.frames is not None:
-            recipe = recipe_of_frame(recipe, slices.frames.numbers[0])
+            recipe = volume.recipe_of_frame(recipe, slices.frames.numbers[0])
         looked = _look(replace(request, recipe=recipe), slices, numbers, bool(around), run)
         mask, grid = looked.masks[numbers[0]], looked.first.grid_shape
         alike = all(np.array_equal(looked.masks[number], mask) for number in numbers)
@@ -346,9 +324,9 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
             told = workers.map(neighbour_image, map(measured, untold), ahead=_AHEAD * run.jobs)
             for done, modulus in enumerate(told, len(asked) - len(untold) + 1):
                 kept.tell(*modulus)
-                show(NEIGHBOURS, done, len(asked))
+                show(volume.NEIGHBOURS, done, len(asked))
             if stages is not None:
-                ready = ready.beside(neighbours(near[numbers[0]], kept.modulus))
+                ready = ready.beside(volume.neighbours(near[numbers[0]], kept.modulus))
                 known, images = ready.images(stages)
                 kept.facts[numbers[0]] = one = facts_of(ready, known, images)
                 if one.left_out:
@@ -356,7 +334,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
                 stages.begin(REPORT)
             else:
                 show(SLICES, len(numbers) - len(left), len(numbers))
-                items = (measured(number, *neighbours(near[number], kept.modulus)) for number in left)
+                items = (measured(number, *volume.neighbours(near[number], kept.modulus)) for number in left)
                 for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
                     kept.add(*made)
                     show(SLICES, len(kept.facts), len(numbers))
@@ -391,11 +369,11 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
     )
 
 
-def _look(request: ReconRequest, slices: Slices, numbers: Sequence[int], around: bool, run: Run) -> _Looked:
+def _look(request: ReconRequest, slices: volume.Slices, numbers: Sequence[int], around: bool, run: Run) -> _Looked:
     """Read once all slices that are asked for, with those ``around`` them, where these inform them, all of the scan."""
     numbering, several = slices.numbering, len(numbers) > 1 or slices.frames is not None
     every = numbering.images(range(slices.count)) if around else numbers
-    survey, shape, first = Survey(request.recipe, numbering.unit), None, None
+    survey, shape, first = volume.Survey(request.recipe, numbering.unit), None, None
     masks = dict[int, NDArray[np.bool_]]()
     places, sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
     for done, number in enumerate(every):
@@ -409,12 +387,8 @@ def _look(request: ReconRequest, slices: Slices, numbers: Sequence[int], around:
             raise _of_slice(numbering, number, error) if len(every) > 1 else error from error
         if number == numbers[0]:
             first = data
-            if several:
-                warn_of_left_out(replace(data, header=without_part(data.header)), request.recipe, run.progress)
-            else:
-                tell_part(data, request.recipe, run.progress)
-            if simulated_from(data):
-                run.progress.say(f"simulated k-space {simulated_from(data)}")
+            told = replace(data, header=without_part(data.header)) if several else data
+            scan_facts.tell_part(told, request.recipe, run.progress)
         size = (data.n_coils, *data.grid_shape, masks[number].ndim)
         if shape not in (None, size):
             raise InputError(
@@ -429,10 +403,10 @@ def _look(request: ReconRequest, slices: Slices, numbers: Sequence[int], around:
         sources[number] = getattr(data, "source", None)
     run.progress.show("reading", len(every), len(every))
     assert first is not None
-    return _Looked(first, survey.shared() if several else NOTHING_SHARED, masks, places, sources)
+    return _Looked(first, survey.shared() if several else volume.NOTHING_SHARED, masks, places, sources)
 
 
-def _of_slice(numbering: Frames, number: int, error: InputError) -> InputError:
+def _of_slice(numbering: volume.Frames, number: int, error: InputError) -> InputError:
     field = error.field
     for name, counter in reversed(numbering.place(number).items()):
         field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
@@ -440,11 +414,11 @@ def _of_slice(numbering: Frames, number: int, error: InputError) -> InputError:
 
 
 def _warn_of(ready: CalibratedSlice, run: Run) -> None:
-    warn_of_noise(ready.scan, run.progress)
-    warn_of_maps(ready.scan, run.progress)
+    scan_facts.warn_of_noise(ready.scan, run.progress)
+    scan_facts.warn_of_maps(ready.scan, run.progress)
 
 
-def _say_of_images(kept: KeptSlices, numbers: Sequence[int], numbering: Frames, run: Run) -> None:
+def _say_of_images(kept: KeptSlices, numbers: Sequence[int], numbering: volume.Frames, run: Run) -> None:
     """Say what became of other images, and which slices hold noise only or are too large for their field of view."""
     used, facts = dict[str, list[int]](), {number: kept.facts[number] for number in numbers}
     for number, one in facts.items():
@@ -458,7 +432,7 @@ def _say_of_images(kept: KeptSlices, numbers: Sequence[int], numbering: Frames, 
         words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
         run.progress.warn(f"{numbering.names(noise_only)} {words} noise")
     if folded := [number for number, one in facts.items() if one.folded]:
-        run.progress.warn(f"{numbering.names(folded)}: {FOLDED}")
+        run.progress.warn(f"{numbering.names(folded)}: {scan_facts.FOLDED}")
 
 
 def _status(facts: Sequence[SliceFacts], unit: str) -> str:

@@ -24,7 +24,6 @@ from mri_design.experiment.reconstruction import (
     InferenceOptions,
     Reconstruction,
     image_rng,
-    loops_at_most,
     loops_shown,
     reconstruct_prepared,
 )
@@ -238,11 +237,9 @@ class CalibratedSlice:
             Where a reference that was given has nothing in common with it.
         """
         recipe, method = self.work.recipe, self.work.recipe.reconstruction.method
-        along = isinstance(self.scan, PreparedSamples)
-        most = recipe.inference.loops if along else loops_at_most(self.slice_model, recipe)
         options = InferenceOptions(signal=self.signal, number=self.measured.number)
         if stages is not None:
-            options = replace(options, callback=loops_shown(stages.loop, recipe, most), watch=stages.begin)
+            options = replace(options, callback=loops_shown(stages.loop, recipe, self.slice_model), watch=stages.begin)
         rng = image_rng(self.work.seed)
         made = reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
         made = made.times(self.scan.image_unit(0))
