@@ -21,31 +21,11 @@ from mri_design.errors import (
 )
 from mri_design.estimation.map_estimate import MapEstimate, least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
+from mri_design.evidence import held_back, non_local
 from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
 from mri_design.evidence.draws import PosteriorDraws
 from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, predicted_error, shaped_std, std_factor
-from mri_design.evidence.held_back import (
-    FEWEST,
-    NARROW_CENTRE,
-    HeldBack,
-    PhaseChoice,
-    choose_phase,
-    hold_back,
-    is_one_sided,
-    shipped_spectral_correction,
-    strength,
-)
-from mri_design.evidence.non_local import (
-    LastStage,
-    carried,
-    counting_on,
-    is_non_local,
-    local_posterior,
-    loops_of_stages,
-    map_stages,
-    mean_stages,
-    why_left_out,
-)
+from mri_design.evidence.held_back import HeldBack, PhaseChoice
 from mri_design.experiment.extent import expected_total
 from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_or_default
 from mri_design.experiment.textbook import TEXTBOOK, textbook
@@ -151,7 +131,7 @@ class Reconstruction:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
         said: dict[str, str] = {}
         if self.left_out:
-            said["non-local left out"] = why_left_out(self.left_out)
+            said["non-local left out"] = non_local.why_left_out(self.left_out)
         if self.phase_choice is not None:
             said["model of the image"] = str(self.phase_choice)
         if self.companions is not None:
@@ -286,11 +266,13 @@ def reconstruct_prepared(
         image, convergence = textbook(slice_model, lines, method, recipe.reconstruction.weight)
         return Reconstruction(image, None, convergence)
     engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
-    without = hold_back(slice_model, lines, engine, seed, options.signal)
+    without = held_back.hold_back(slice_model, lines, engine, seed, options.signal)
     choice = None
     if recipe.phase.chosen_by_what_is_held_back(slice_model.candidates.name) and slice_model.phase is None:
-        one_sided = is_one_sided(lines, slice_model.candidates)
-        choice = choose_phase(without, recipe.phase.imaginary_ratios, engine.cut_short(1), one_sided=one_sided)
+        one_sided = held_back.is_one_sided(lines, slice_model.candidates)
+        choice = held_back.choose_phase(
+            without, recipe.phase.imaginary_ratios, engine.cut_short(1), one_sided=one_sided
+        )
         slice_model = replace(slice_model, phase=choice.phase)
         without = None if without is None else without.under(choice.phase)
         options = replace(options, warm_start=None) if choice.phase is not None else options
@@ -298,8 +280,8 @@ def reconstruct_prepared(
     companion_prior = CompanionPrior(given.companion_strength, given.trust_companion, given.register_companion)
     if slice_model.companions and slice_model.companion is None:
         options.watch("choosing companions")
-        if without is not None and FEWEST // 2 <= len(without.held) < FEWEST:
-            judging = hold_back(slice_model, lines, engine, seed, options.signal, NARROW_CENTRE)
+        if without is not None and held_back.FEWEST // 2 <= len(without.held) < held_back.FEWEST:
+            judging = held_back.hold_back(slice_model, lines, engine, seed, options.signal, held_back.NARROW_CENTRE)
         companions = choose_companions(
             slice_model, lines, judging, companion_prior, engine, slice_model.central_image(lines)
         )
@@ -326,7 +308,9 @@ def reconstruct_prepared(
         companions, slice_model = again, again.applied(alone, companion_prior)
         # from where the means so far have ended, for companions that are laid anew
         first = replace(slice_model, alike=None).model(lines, options.signal)
-        start = WarmStart(posterior.mean, carried(posterior if local is None else local, first, ("companion",)).z)
+        start = WarmStart(
+            posterior.mean, non_local.carried(posterior if local is None else local, first, ("companion",)).z
+        )
         spent = result.convergence.matvecs
         result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
         matvecs = result.convergence.matvecs + spent
@@ -336,8 +320,8 @@ def reconstruct_prepared(
         noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
         result = replace(result, noise=posterior_noise(posterior, noise_rng))
     if recipe.reconstruction.band_factors:
-        factors = shipped_spectral_correction("modulus" if slice_model.phase is None else "phase-aware")
-        share = strength(without, factors, None if choice is None else choice.image)
+        factors = held_back.shipped_spectral_correction("modulus" if slice_model.phase is None else "phase-aware")
+        share = held_back.strength(without, factors, None if choice is None else choice.image)
         corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
         result = replace(result, image=corrected, band_strength=share)
     if not with_std:
@@ -388,11 +372,11 @@ def _with_error_bars(
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
     before = posterior if local is None else local
     if alone is not known.slice_model:
-        before = local_posterior(alone, lines, engine, seed, None, options.signal)
+        before = non_local.local_posterior(alone, lines, engine, seed, None, options.signal)
         result = replace(result, alone=before.mean)
     folds = [] if without is None else [without]
     if without is not None and alone.candidates.name == "lines":  # which are few
-        other = hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
+        other = held_back.hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
         folds += [] if other is None else [other]
     gain = np.nan if result.companions is None else result.companions.gain
     estimates = Estimates(
@@ -430,7 +414,7 @@ def loops_shown(show: Callable[[int, int], None], recipe: Recipe, slice_model: M
         as the changes so far say so (`expected_total`).
     """
     changes: list[tuple[int, float]] = []
-    most = recipe.inference.loops + loops_of_stages(slice_model)
+    most = recipe.inference.loops + non_local.loops_of_stages(slice_model)
 
     def after_loop(step: StepInfo) -> None:
         changes.append((step.loop, step.change))
@@ -444,8 +428,8 @@ def _map_image(
 ) -> Reconstruction:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
     estimate = MapEstimate(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
-    if is_non_local(slice_model):
-        model, start, left_out = map_stages(slice_model, lines, estimate, signal=signal, start=start)
+    if non_local.is_non_local(slice_model):
+        model, start, left_out = non_local.map_stages(slice_model, lines, estimate, signal=signal, start=start)
     else:
         model, left_out = slice_model.model(lines, signal), ""
     image, convergence = estimate(model, start)
@@ -459,11 +443,11 @@ def _mean(
 
     Where the prior is non-local the mean is made in stages, since such a prior is known from an image only.
     """
-    engine, callback = recipe.inference.engine(), counting_on(options.callback)
-    if is_non_local(slice_model):
+    engine, callback = recipe.inference.engine(), non_local.counting_on(options.callback)
+    if non_local.is_non_local(slice_model):
         seed = int(rng.integers(2**63))
         rng = np.random.default_rng(seed)
-        last = mean_stages(
+        last = non_local.mean_stages(
             slice_model,
             lines,
             engine,
@@ -473,7 +457,7 @@ def _mean(
             callback=callback,
         )
     else:
-        last = LastStage(slice_model.model(lines, options.signal), options.warm_start)
+        last = non_local.LastStage(slice_model.model(lines, options.signal), options.warm_start)
     posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
     convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
     return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local

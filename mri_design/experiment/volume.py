@@ -18,13 +18,7 @@ from mri_design.calibration.maps import block_energies
 from mri_design.calibration.noise import NoiseEstimate, median_noise
 from mri_design.calibration.whitening import inverse_root
 from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment.calibration import (
-    calibration_count,
-    only_measured,
-    takes_lines_with_gaps,
-    though,
-    with_witnesses,
-)
+from mri_design.experiment import calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, scan_of, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
@@ -244,7 +238,7 @@ class Shared:
         if self.covariance is None:
             return data
         header = {**data.header, NOISE_FROM: self.noise_from}
-        return with_witnesses(
+        return calibration.with_witnesses(
             replace(data, noise_covariance=self.covariance, header=header), self.doubt, self.witnesses
         )
 
@@ -291,9 +285,9 @@ class Survey:
             except InputError as error:  # an empty rim: other slices may have some
                 self._refused = error
         if data.n_coils > 1 and data.coil_maps is None:
-            lines = calibration_count(None, self._recipe, data.grid_shape[0])
-            seen = only_measured(data, used)
-            if takes_lines_with_gaps(seen, lines, self._recipe):
+            lines = calibration.calibration_count(None, self._recipe, data.grid_shape[0])
+            seen = calibration.only_measured(data, used)
+            if calibration.takes_lines_with_gaps(seen, lines, self._recipe):
                 energies = block_energies(seen.kspace[0], seen.samplings[0].samples)
             else:
                 energies = calibration_energies(seen, lines)
@@ -312,7 +306,7 @@ class Survey:
         if not self._noise:
             return Shared(directions=self._directions(None))
         noise = median_noise(self._noise)
-        said = f"the median of {len(self._noise)} {self._what} {noise.origin}{though(noise.doubt)}"
+        said = f"the median of {len(self._noise)} {self._what} {noise.origin}{calibration.though(noise.doubt)}"
         return Shared(noise.covariance, said, noise.doubt, noise.text, self._directions(noise.covariance))
 
     def _directions(self, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128] | None:

@@ -472,9 +472,8 @@ class _Live:
             most=self._most,
             companions=(*self._companions, *within),
             image=None if within else image,
-            steered_by=self._steered_by,
         )
-        return concluded(self._request.design, record, designed, run)
+        return replace(concluded(self._request.design, record, designed, run), steered_by=self._steered_by)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""

@@ -10,7 +10,7 @@ import pytest
 import mri_design as md
 from mri_design import load_phantom
 from mri_design.evaluation.run_folder import OUTPUTS
-from mri_design.experiment import shipped_recipes
+from mri_design.experiment import reconstruction, shipped_recipes
 from mri_design.runs.design import run as design_run
 from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows, settings
 from tests.interruptions import interrupted, stopping
@@ -226,7 +226,7 @@ def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
     run: Run, ended_early: Designed, tmp_path: Path
 ) -> None:
     out, asked = tmp_path / "x", ("design", "scan.npz", *QUICK, "--start", 4, "--until-error", 0.065)
-    with stopping(design_run, "reconstruct_prepared") as again:
+    with stopping(reconstruction, "reconstruct_prepared") as again:
         with stopping(design_run, "concluded", 0):
             run(*asked, "--out", out, code=130)
         assert not (out / "recon.npy").exists()

@@ -19,18 +19,11 @@ from mri_design.errors import UsageError, option, require_numbers
 from mri_design.evaluation import predictions
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE
-from mri_design.experiment import design, extent
+from mri_design.experiment import design, extent, reconstruction
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import (
-    InferenceOptions,
-    Reconstruction,
-    image_rng,
-    loops_shown,
-    reconstruct_prepared,
-)
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.experiment.sources import GivenMaps, SliceChoice, slices_text
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
@@ -266,7 +259,7 @@ class DesignResult:
     model: str
     images: Sequence[NamedImage]
     account: predictions.DesignAccount
-    acquisition: Acquisition | None
+    acquisition: Acquisition | None = None
     numbers: Sequence[int] = ()
     steered_by: str = ""
 
@@ -289,18 +282,10 @@ class Designed:
         Where the design ended.
     most : int
         Lines it could have had.
-    checks : sequence of predictions.PredictionCheck
-        Its predictions beside the actual errors, where those can be known.
-    acquisition : Acquisition or None
-        See `DesignResult`.
-    numbers : sequence of int
-        Of the slices in their scan; none where that has no numbers.
     companions : tuple of Companion
         Other images of the object, over the slice that the image is of.
     image : Reconstruction, optional
         The posterior mean of these lines, where the design has made it to look at its error.
-    steered_by : str
-        See `DesignResult`.
     """
 
     recipe: Recipe
@@ -309,12 +294,8 @@ class Designed:
     slices: Sequence[MRSlice]
     state: DesignState
     most: int
-    checks: Sequence[predictions.PredictionCheck] = ()
-    acquisition: Acquisition | None = None
-    numbers: Sequence[int] = ()
     companions: tuple[Companion, ...] = ()
-    image: Reconstruction | None = None
-    steered_by: str = ""
+    image: reconstruction.Reconstruction | None = None
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
@@ -454,7 +435,6 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         truths=truths,
         callback=partial(show, "checking predictions"),
     )
-    acquisition = extent.in_acquisition_order(state.trace.lines, readouts, recipe)
     places = {number: None if whole.geometry is None else whole.geometry[number] for number in numbers}
     near = request.around.of(numbers[0], Frames("", (), whole.n_slices), places)
     measured = dict(zip(numbers, zip(scans, slices, strict=True), strict=True))
@@ -466,14 +446,16 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         slices=slices,
         state=state,
         most=most,
-        checks=checks,
-        acquisition=acquisition,
-        numbers=numbers,
         companions=(*companions, *within),
         image=looks.image_of(lines_chosen) if seen is slices and not within else None,
+    )
+    return replace(
+        concluded(request, record, designed, run),
+        account=predictions.DesignAccount(state.trace, checks),
+        acquisition=extent.in_acquisition_order(lines_chosen, readouts, recipe),
+        numbers=numbers,
         steered_by=steered_by,
     )
-    return concluded(request, record, designed, run)
 
 
 def _shows_signal(one: MRSlice, first: Sequence[int]) -> bool:
@@ -529,7 +511,7 @@ def _slice_of_shots(request: DesignRequest, scan: PreparedScan, readouts: Readou
 
 
 def concluded(request: DesignRequest, record: Record, designed: Designed, run: Run) -> DesignResult:
-    """The image from the lines that a design chose, and what the run came to."""
+    """The image from the lines that a design chose, and what the run came to, without predictions that were checked."""
     recipe, state = designed.recipe, designed.state
     trace, stop = state.trace, request.stop
     unit = designed.slices[0].candidates.unit
@@ -546,15 +528,15 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     slice_model = replace(slice_model, companions=designed.companions)
     calibrated = designed.slices[0].calibrated(trace.lines)
     signal = design.final_signal(calibrated, state)
-    options = InferenceOptions(
+    options = reconstruction.InferenceOptions(
         warm_start=warm,
         signal=signal,
-        callback=loops_shown(partial(run.progress.show, "reconstructing"), recipe, slice_model),
+        callback=reconstruction.loops_shown(partial(run.progress.show, "reconstructing"), recipe, slice_model),
     )
-    method, rng = recipe.reconstruction.method, image_rng(run.seed)
+    method, rng = recipe.reconstruction.method, reconstruction.image_rng(run.seed)
     result = designed.image if method == "mean" else None
     if result is None:
-        result = reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
+        result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         run.progress.say(result.left_out)
     if result.companions is not None:
@@ -571,10 +553,7 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         if recipe.phase.model == "aware" and warm is not None
         else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
-        account=predictions.DesignAccount(trace, designed.checks),
-        acquisition=designed.acquisition,
-        numbers=designed.numbers,
-        steered_by=designed.steered_by,
+        account=predictions.DesignAccount(trace, ()),
     )
 
 

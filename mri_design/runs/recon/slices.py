@@ -16,17 +16,11 @@ from mri_design.evaluation.metrics import looks_folded
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder, read_kept
 from mri_design.evidence.error_bars import StdFactor
+from mri_design.experiment import reconstruction
 from mri_design.experiment.calibration import PreparedSamples, PreparedScan, prepare, prepare_samples
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import (
-    InferenceOptions,
-    Reconstruction,
-    image_rng,
-    loops_shown,
-    reconstruct_prepared,
-)
 from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, told_to_neighbours
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
@@ -237,11 +231,13 @@ class CalibratedSlice:
             Where a reference that was given has nothing in common with it.
         """
         recipe, method = self.work.recipe, self.work.recipe.reconstruction.method
-        options = InferenceOptions(signal=self.signal, number=self.measured.number)
+        options = reconstruction.InferenceOptions(signal=self.signal, number=self.measured.number)
         if stages is not None:
-            options = replace(options, callback=loops_shown(stages.loop, recipe, self.slice_model), watch=stages.begin)
-        rng = image_rng(self.work.seed)
-        made = reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
+            options = replace(
+                options, callback=reconstruction.loops_shown(stages.loop, recipe, self.slice_model), watch=stages.begin
+            )
+        rng = reconstruction.image_rng(self.work.seed)
+        made = reconstruction.reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
         made = made.times(self.scan.image_unit(0))
         known = self.known(made.image)
         return known, known.judged(method, made, self.lines)
@@ -272,7 +268,7 @@ class CalibratedSlice:
         ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
         factor = None if facts.std_factor is None else StdFactor(**facts.std_factor)
         noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts.replicas) if "noise" in arrays else None
-        made = Reconstruction(
+        made = reconstruction.Reconstruction(
             arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
         )
         return known, known.judged(self.work.recipe.reconstruction.method, made, self.lines)
