@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.experiment import design as memory
-from mri_design.runs.design import run as design_run
 from tests.cli.folders import Run, manifest, rows, settings
-from tests.interruptions import interrupted
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
@@ -54,18 +51,6 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert not (out / "lines.csv").exists()
 
 
-def test_an_interrupted_design_goes_on_to_the_same_samples(run: Run, quick: Path, tmp_path: Path) -> None:
-    words = ("design", "scan.npz", *PLANE, "--samples", 60, "--block", 8, "--recipe", quick)
-    run(*words, "--out", tmp_path / "whole", code=(0, 4))
-    with interrupted("calibrated", 4, "plane"):
-        run(*words, "--out", tmp_path / "cut", code=130)
-    with interrupted("calibrated", 2, "plane"):
-        result = run(*words, "--out", tmp_path / "cut", "--resume")
-    assert result.exit_code in (0, 4), result.output
-    for name in ("samples.csv", "blocks.csv"):
-        assert rows(tmp_path / "whole" / name) == rows(tmp_path / "cut" / name)
-
-
 def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
     scan = np.load(work / "scan.npz")
     flags = np.random.default_rng(0).uniform(size=(24, 20)) < 0.3
@@ -81,18 +66,6 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
     np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
     run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
-
-
-def test_a_plane_that_memory_cannot_hold_is_refused_before_anything_is_computed(
-    run: Run, work: Path, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory, "available_memory", lambda: 10_000)
-    begin = ("scan.npz", *PLANE, "--samples", 80, "--recipe", quick, "--out")
-    with monkeypatch.context() as context:
-        context.setattr(design_run, "prepare", None)  # calling it would fail
-        run("design", *begin, tmp_path / "out", code=3)
-    run("compare", *begin, tmp_path / "study", code=3)
-    assert not (tmp_path / "out").exists() and not (tmp_path / "study").exists()
 
 
 @pytest.mark.slow

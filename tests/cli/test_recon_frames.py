@@ -92,18 +92,12 @@ def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
 def test_a_folder_whose_frames_contradict_each_other_is_refused(
     every: Path, tmp_path: Path, name: str, value: object, field: str
 ) -> None:
-    found = _changed(every, tmp_path / "copy", name, value)
+    found = shutil.copytree(every, tmp_path / "copy")
+    stored = manifest(found)
+    stored["settings"][name] = value
+    (found / "manifest.json").write_text(json.dumps(stored))
     with refused(field):
         export_run(found, "nifti", tmp_path / "all.nii")
-
-
-def _changed(folder: Path, copy: Path, name: str, value: object) -> Path:
-    """A copy of a run's folder, in whose manifest one setting is another."""
-    shutil.copytree(folder, copy)
-    stored = manifest(copy)
-    stored["settings"][name] = value
-    (copy / "manifest.json").write_text(json.dumps(stored))
-    return copy
 
 
 def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import NonUniformFourier, load_phantom, measure
+from mri_design import NonUniformFourier, load_phantom
 from mri_design.operators import density_weights
 from tests.cli.folders import Run, rows, settings
 
@@ -41,22 +41,15 @@ def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file:
     assert settings(out)["matrix"] == [N, N] and settings(out)["readouts"] == 20
 
 
-def test_a_mask_chooses_readouts_and_errors_are_against_the_image_that_is_given(
-    run: Run, spoke_file: Path, tmp_path: Path
-) -> None:
+def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path) -> None:
     mask, out = np.arange(SPOKES) % 2 == 0, tmp_path / "x"
     np.save(tmp_path / "mask.npy", mask)
-    truth = np.abs(np.load(spoke_file)["reference"])
-    np.save(tmp_path / "truth.npy", 7 * truth)
-    words = ("--mask", tmp_path / "mask.npy", "--method", "zero-filled", "--reference", tmp_path / "truth.npy")
+    words = ("--mask", tmp_path / "mask.npy", "--method", "zero-filled")
     run("recon", spoke_file, *words, "--out", out, code=0)
     np.testing.assert_array_equal(np.load(out / "mask.npy"), mask)
     assert not (out / "std.npy").exists()
     first = rows(out / "metrics.csv")[0]
     assert (first["readouts"], first["method"]) == ("10", "gridded")
-    image = np.abs(np.load(out / "recon.npy"))
-    expected = measure(image, np.vdot(truth, image) / np.vdot(truth, truth) * truth).relative_l2
-    assert float(first["relative_l2"]) == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(

@@ -82,21 +82,13 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
 def test_without_training_scans_the_weight_is_the_best_on_the_test_scans(side_by_side: MethodStudy) -> None:
     side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=(), lines=[8]))
     progress = finished(side_by_side)
+    study, masks = side_by_side.study, [(name, image) for name in NAMES for image in (0, 1)]
+    lines = [study.mask_lines(progress, name, 8, 0, image) for name, image in masks]
+    scans = [study.tests[image] for _, image in masks]
     means = {}
     for weight in WEIGHTS:
-        masks = [(name, image) for name in side_by_side.study.strategies for image in (0, 1)]
-        means[weight] = np.mean(
-            [
-                error(
-                    side_by_side.study.tests[image],
-                    side_by_side.study.mask_lines(progress, name, 8, 0, image),
-                    "l1-wavelet",
-                    side_by_side.study.recipe,
-                    weight,
-                )
-                for name, image in masks
-            ]
-        )
+        errors = [error(*job, "l1-wavelet", study.recipe, weight) for job in zip(scans, lines, strict=True)]
+        means[weight] = np.mean(errors)
     rows = [row for row in side_by_side.table(progress) if row["method"] == "l1-wavelet"]
     assert {(row["weight"], row["weight_from"]) for row in rows} == {(min(means, key=means.__getitem__), HINDSIGHT)}
 

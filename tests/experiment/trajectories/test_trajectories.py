@@ -12,14 +12,12 @@ from mri_design import (
     Recipe,
     Reconstruction,
     TrajectoryData,
-    UsageError,
     load_phantom,
     prepare_samples,
     reconstruct,
 )
 from mri_design.calibration import rim_noise
 from mri_design.experiment import PreparedSamples, describe_samples
-from tests.refusals import refused
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
@@ -119,14 +117,3 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData)
     tiny = prepare_samples(unknown.scaled(1e-14), RECIPE)
     np.testing.assert_allclose(tiny.data.kspace, prepared.data.kspace, rtol=1e-4)
     assert prepare_samples(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
-
-
-def test_an_unknown_method_and_models_without_sense_are_refused(scan: TrajectoryData) -> None:
-    prepared = prepare_samples(scan, RECIPE)
-    with pytest.raises(UsageError):
-        image_of(prepared, "magic")
-    model = prepared.slice_model(0, RECIPE)
-    with refused("noise_variance"):
-        replace(model, noise_variance=0.0)
-    with refused("coil maps"):
-        replace(model, kspace=np.ones((2, SPOKES, 2 * N), complex), maps=None)
