@@ -1,0 +1,309 @@
+"""`recon` of one slice: of masks, coils and trajectories, and what it leaves beside an image."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import NonUniformFourier, load_phantom, measure
+from mri_design.experiment import load_trained
+from mri_design.operators import density_weights
+from tests.cli.folders import Designed, Run, manifest, rows, settings
+
+
+def methods(folder: Path) -> list[str]:
+    return [row["method"] for row in rows(folder / "metrics.csv")]
+
+
+def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed: Designed, tmp_path: Path) -> None:
+    mask, out = designed[0] / "mask.npy", tmp_path / "x"
+    run("recon", "scan.npz", "--mask", mask, "--recipe", "quick.toml", "--out", out, code=0)
+    assert (out / "mask.npy").read_bytes() == mask.read_bytes()
+    assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (24, 20)
+    assert methods(out) == ["mean", "zero-filled"]
+    assert [entry["name"] for entry in manifest(out)["inputs"]] == ["scan.npz", "mask.npy"]
+    assert manifest(out)["lines"] == sorted(manifest(designed[0])["lines"])
+    designed_image = np.load(designed[0] / "recon.npy")
+    difference = np.abs(np.load(out / "recon.npy") - designed_image)
+    assert np.linalg.norm(difference) < 0.1 * np.linalg.norm(designed_image)
+    # the design's own image starts from its last posterior
+    assert int(rows(designed[0] / "metrics.csv")[0]["matvecs"]) < 0.8 * int(rows(out / "metrics.csv")[0]["matvecs"])
+
+
+def test_without_a_mask_all_measured_lines_are_used_and_no_others(run: Run, work: Path, tmp_path: Path) -> None:
+    with np.load(work / "scan.npz") as stored:
+        kspace = stored["kspace"].copy()
+    kspace[:, :, [0, 5, 23]] = 0
+    np.save(tmp_path / "holed.npy", kspace)
+    run("recon", tmp_path / "holed.npy", "--method", "zero-filled", "--out", tmp_path / "x", code=0)
+    assert np.flatnonzero(~np.load(tmp_path / "x" / "mask.npy")).tolist() == [0, 5, 23]
+    (row,) = rows(tmp_path / "x" / "metrics.csv")
+    assert row["relative_l2"] == ""  # nothing to compare with
+    mask = np.ones(24, dtype=bool)
+    np.save(tmp_path / "mask.npy", mask)
+    run("recon", tmp_path / "holed.npy", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "y", code=3)
+
+
+def test_what_the_mask_leaves_out_cannot_be_seen(run: Run, work: Path, tmp_path: Path) -> None:
+    """With the noise known, garbage there changes no byte."""
+    with np.load(work / "scan.npz") as stored:
+        kspace = stored["kspace"].copy()
+    mask = np.zeros(24, dtype=bool)
+    mask[6:18] = mask[::3] = True
+    np.save(tmp_path / "mask.npy", mask)
+    recipe = tmp_path / "noise.toml"
+    recipe.write_text((work / "quick.toml").read_text() + "[noise]\nvariance = 5e-5\n")
+    for name in ("honest", "fooled"):
+        np.save(tmp_path / f"{name}.npy", kspace)
+        options = ("--mask", tmp_path / "mask.npy", "--recipe", recipe, "--out", tmp_path / name)
+        run("recon", tmp_path / f"{name}.npy", *options, code=0)
+        kspace[:, :, ~mask] = 50
+    for file in ("recon.npy", "std.npy"):
+        assert (tmp_path / "honest" / file).read_bytes() == (tmp_path / "fooled" / file).read_bytes()
+
+
+def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(32, 32), n_coils=4, rng=np.random.default_rng(1))
+    few = np.zeros(32, dtype=bool)
+    few[[3, 9, 12, *range(14, 20), 21, 23, 27]] = True
+    noise = {"noise_variance": np.float64(data.noise_variance or 0)}
+    np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], data.kspace, 0), **noise)
+    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 4:28, 4:28], **noise)
+    for name, words, source in (
+        ("own", (), "estimated together with the image (NLINV) from the 12"),
+        ("prescan", ("--maps-from", tmp_path / "prescan.npz"), "given (those of prescan.npz, there estimated by"),
+    ):
+        run("recon", tmp_path / "few.npz", *words, "--recipe", "fast.toml", "--out", tmp_path / name, code=0)
+        assert settings(tmp_path / name)["coil_maps_source"].startswith(source)
+    run("recon", tmp_path / "few.npz", "--maps", "espirit", "--out", tmp_path / "x", code=3)
+
+
+def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
+    assert data.coil_maps is not None and data.noise_variance is not None
+    scan, maps, wrong = (tmp_path / name for name in ("coils.npz", "maps.npy", "wrong.npy"))
+    known = {"noise_variance": np.float64(data.noise_variance), "reference": data.reference}
+    np.savez(scan, kspace=data.kspace, **known)
+    np.save(maps, data.coil_maps)
+    np.save(wrong, data.coil_maps[:, [3, 0, 1, 2]])
+    verbs = {
+        "recon": ("--maps", maps),
+        "design": ("--maps", maps, "--strategy", "low-pass", "--lines", 8, "--start", 4),
+        "compare": ("--maps", f"{scan}={maps}", "--strategies", "low-pass", "--lines", 8, "--jobs", 1),
+    }
+    for verb, words in verbs.items():
+        run(verb, scan, *words, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0)
+        assert "maps.npy" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
+    told = settings(tmp_path / "design")
+    assert told["coil_maps_source"] == "given (maps.npy)"
+    assert told["start"] == 4  # nothing was calibrated, so that nothing has to be measured for it
+    run("recon", scan, "--maps", wrong, "--recipe", "fast.toml", "--out", tmp_path / "w", code=3)
+    run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon", code=2)
+
+
+def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_path: Path) -> None:
+    data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
+    known = {"noise_variance": np.float64(data.noise_variance or 0), "reference": data.reference}
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, **known)
+    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 2:22, 2:18])
+    np.savez(tmp_path / "mixed.npz", kspace=data.kspace[:, [3, 0, 1, 2]], **known)
+    given = ("--maps-from", tmp_path / "prescan.npz", "--noise-sd", 0.01, "--recipe", "fast.toml")
+    scan, words = tmp_path / "coils.npz", ("--lines", 8, "--jobs", 1)
+    run("recon", scan, *given, "--out", tmp_path / "recon", code=0)
+    one = settings(tmp_path / "recon")
+    out, order = tmp_path / "protocol", tmp_path / "order.npz"
+    run("protocol", scan, *given, *words, "--strategy", "low-pass", "--start", 4, "--out", out, code=0)
+    told = settings(out)
+    assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
+    assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
+    assert "prescan.npz" in [entry["name"] for entry in manifest(out)["inputs"]]
+    run("train", scan, *given, *words, "--out", order, code=0)
+    sources = {"coils.npz": one["noise_source"]}
+    assert told["noise_sources"] == load_trained(order).settings["noise_sources"] == sources
+    wrong = ("--maps-from", tmp_path / "mixed.npz", *given[2:], *words, "--strategies", "low-pass")
+    run("compare", scan, *wrong, "--out", tmp_path / "w", code=3)
+
+
+def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(work: Path, run: Run, tmp_path: Path) -> None:
+    one = np.load(work / "scan.npz")["kspace"][0]
+    kspace = np.stack([one, one])
+    kspace[0, :, 1::2], kspace[1, :, :10], kspace[1, :, 16:] = 0, 0, 0
+    np.savez(tmp_path / "both.npz", kspace=kspace, noise_variance=4.9e-5)
+    run("convert", tmp_path / "both.npz", tmp_path / "both.mrd", code=0)
+    words = ("--recipe", "fast.toml", "--out", tmp_path / "recon", "--slice", 1)
+    run("recon", tmp_path / "both.mrd", *words, code=0)
+    assert manifest(tmp_path / "recon")["lines"] == list(range(10, 16))
+
+
+FAST = ("--recipe", "fast.toml")
+
+
+def test_every_slice_of_a_volume_has_its_own_image(run: Run, work: Path, tmp_path: Path) -> None:
+    scan = np.load(work / "scan.npz")
+    kspace = np.concatenate([scan["kspace"], 2 * scan["kspace"]])
+    np.savez(tmp_path / "two.npz", kspace=kspace, noise_variance=scan["noise_variance"])
+    truths = np.abs(np.concatenate([scan["reference"], scan["reference"]]))
+    truths[1, :4] = 0
+    np.save(tmp_path / "truths.npy", truths)
+    words = ("recon", tmp_path / "two.npz", "--reference", tmp_path / "truths.npy", *FAST, "--jobs", 1)
+    run(*words, "--out", tmp_path / "run")
+    images = np.load(tmp_path / "run" / "recon.npy")
+    table = rows(tmp_path / "run" / "metrics.csv")
+    scales = settings(tmp_path / "run")["reference_scales"]
+    for number in range(2):
+        expected = measure(np.abs(images[number]), scales[number] * truths[number]).relative_l2
+        assert float(table[number]["relative_l2"]) == pytest.approx(expected, rel=1e-4)
+    assert scales[1] == pytest.approx(2 * scales[0], rel=0.1)
+    told, pair = settings(tmp_path / "run"), settings(tmp_path / "run")["error"]
+    assert (pair["of"], pair["against"]) == ("modulus", "truths.npy")
+    assert "reference_noise" not in told and "ranks" not in table[0]
+    assert pair["found"] == pytest.approx(np.mean([float(row["found_error"]) for row in table[:2]]), rel=1e-4)
+
+
+def test_draws_and_the_reference_stand_beside_an_image_that_they_do_not_change(run: Run, tmp_path: Path) -> None:
+    words = ("recon", "scan.npz", "--recipe", "quick-local.toml", "--no-report")
+    run(*words, "--out", tmp_path / "plain", code=(0, 4))
+    run(*words, "--out", tmp_path / "x", "--draws", 5, code=(0, 4))
+    plain, out = tmp_path / "plain", tmp_path / "x"
+    drawn, image = np.load(out / "draws.npy"), np.load(out / "recon.npy")
+    assert drawn.shape == (5, 24, 20) and drawn.dtype == np.complex64
+    assert manifest(out)["settings"]["reconstruction"]["draws"] == 5
+    for name in ("recon.npy", "std.npy"):
+        np.testing.assert_array_equal(np.load(out / name), np.load(plain / name))
+    power = np.mean(np.abs(drawn - image) ** 2, axis=0)
+    np.testing.assert_allclose(power.sum(), np.sum(np.load(out / "std.npy") ** 2), rtol=1e-3)
+    assert np.load(out / "reference.npy").shape == (24, 20) and not (plain / "reference.npy").exists()
+    run("recon", "scan.npz", "--recipe", "fast.toml", "--no-report", "--out", out, "--overwrite", code=(0, 4))
+    assert not (out / "draws.npy").exists() and not (out / "reference.npy").exists()
+
+
+def test_slices_have_independent_draws_of_their_own_and_other_methods_none(
+    run: Run, work: Path, tmp_path: Path
+) -> None:
+    one = np.load(work / "scan.npz")
+    twice = {name: np.stack([one[name][0]] * 2) for name in ("kspace", "reference")}
+    np.savez(tmp_path / "two.npz", **twice, noise_variance=one["noise_variance"])
+    words = ("recon", tmp_path / "two.npz", "--recipe", "quick-local.toml", "--no-report", "--draws", 4)
+    run(*words, "--out", tmp_path / "x", code=(0, 4))
+    drawn, image = np.load(tmp_path / "x" / "draws.npy"), np.load(tmp_path / "x" / "recon.npy")
+    assert drawn.shape == (2, 4, 24, 20) and np.load(tmp_path / "x" / "reference.npy").shape == (2, 24, 20)
+    first, second = drawn - image[:, None]
+    assert np.abs(np.vdot(first, second)) < 0.2 * np.vdot(first, first).real
+
+
+STEP = 2
+
+
+@pytest.fixture(scope="module")
+def coils(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two slices that four coils measured on every second line, with their maps and noise."""
+    scan = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(0))
+    assert scan.coil_maps is not None
+    kspace = np.repeat(scan.kspace, 2, axis=0)
+    kspace[:, :, 1::STEP] = 0
+    path = tmp_path_factory.mktemp("coils") / "coils.npz"
+    np.savez(path, kspace=kspace, coil_maps=np.repeat(scan.coil_maps, 2, axis=0), noise_variance=5e-5)
+    return path
+
+
+def test_least_squares_leave_noise_and_g_factor_beside_the_image_and_nothing_without_the_flag(
+    run: Run, coils: Path, tmp_path: Path
+) -> None:
+    out, words = tmp_path / "x", ("recon", coils, "--slices", 0, "--method", "least-squares")
+    run(*words, "--noise-map", "--out", out, code=0)
+    g_factor, noise = np.load(out / "g_factor.npy"), np.load(out / "noise.npy")
+    assert g_factor.shape == noise.shape == (24, 20) and g_factor.min() > 0.99 and g_factor.max() > 1.01
+    # In the file's units a pixel of the complete scan has the noise of a sample: brightness is the coils' own.
+    assert np.median(noise / g_factor) == pytest.approx(np.sqrt(2 * 5e-5 * STEP), rel=0.02)
+    run("export", out, "--to", "nifti", "--out", tmp_path / "x.nii", code=0)
+    assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
+    run(*words, "--out", out, "--overwrite", code=0)
+    assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()
+
+
+def test_a_volume_has_the_maps_of_its_slices(run: Run, coils: Path, tmp_path: Path) -> None:
+    words = ("recon", coils, "--method", "least-squares", "--noise-map")
+    run(*words, "--out", tmp_path / "both", code=0)
+    run(*words, "--slices", 1, "--out", tmp_path / "one", code=0)
+    for name in ("noise.npy", "g_factor.npy"):
+        both = np.load(tmp_path / "both" / name)
+        assert both.shape == (2, 24, 20)
+        np.testing.assert_array_equal(both[1], np.load(tmp_path / "one" / name))
+
+
+N, SPOKES = 24, 20
+
+
+@pytest.fixture(scope="module")
+def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("finufft")
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(SPOKES)[:, None] / SPOKES
+    trajectory = np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1)
+    image = load_phantom("brain", shape=(N, N), rng=np.random.default_rng(0)).reference
+    assert image is not None
+    kspace, rng = NonUniformFourier(trajectory.reshape(-1, 2), (N, N))(image[0]), np.random.default_rng(1)
+    kspace = kspace + 0.007 * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    path = tmp_path_factory.mktemp("spokes") / "spokes.npz"
+    np.savez(
+        path, kspace=kspace.reshape(SPOKES, 2 * N), trajectory=trajectory, reference=image[0], noise_variance=0.007**2
+    )
+    return path
+
+
+@pytest.mark.slow
+def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    run("recon", spoke_file, "--recipe", "quick.toml", "--out", out, code=0)
+    assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (N, N)
+    assert np.load(out / "mask.npy").tolist() == [True] * SPOKES
+    mean, gridded = rows(out / "metrics.csv")
+    assert (mean["method"], gridded["method"]) == ("mean", "gridded") and float(mean["relative_l2"]) < 0.15
+    assert mean["readouts"] == "20" and mean["samples"] == "960"
+    assert settings(out)["matrix"] == [N, N] and settings(out)["readouts"] == 20
+
+
+def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    mask, out = np.arange(SPOKES) % 2 == 0, tmp_path / "x"
+    np.save(tmp_path / "mask.npy", mask)
+    words = ("--mask", tmp_path / "mask.npy", "--method", "zero-filled")
+    run("recon", spoke_file, *words, "--out", out, code=0)
+    np.testing.assert_array_equal(np.load(out / "mask.npy"), mask)
+    assert not (out / "std.npy").exists()
+    first = rows(out / "metrics.csv")[0]
+    assert (first["readouts"], first["method"]) == ("10", "gridded")
+
+
+def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(
+    run: Run, spoke_file: Path, tmp_path: Path
+) -> None:
+    made = {}
+    arrays = dict(np.load(spoke_file))
+    ramp = np.maximum(np.abs(np.arange(-N, N) / 2), 0.125) + np.zeros((SPOKES, 1))
+    for name, weights in {"none": None, "ramp": ramp, "scaled": 1e4 * ramp}.items():
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **arrays, **({} if weights is None else {"density": weights}))
+        out = tmp_path / f"of-{name}"
+        run("recon", path, "--method", "zero-filled", "--recipe", "quick.toml", "--out", out, code=0)
+        made[name] = np.load(out / "recon.npy")
+    np.testing.assert_allclose(made["scaled"], made["ramp"], rtol=1e-5, atol=1e-7)
+    points, grid = arrays["trajectory"].reshape(-1, 2), (N, N)
+    weights = ramp.ravel() * density_weights(points, grid).sum() / ramp.sum()
+    gridded = NonUniformFourier(points, grid).adjoint(weights * arrays["kspace"].reshape(1, -1))
+    np.testing.assert_allclose(made["ramp"], gridded, rtol=1e-4, atol=1e-4 * np.abs(gridded).max())
+    assert np.linalg.norm(made["ramp"] - made["none"]) > 0.01 * np.linalg.norm(made["none"])
+
+
+def test_a_matrix_that_the_file_does_not_say_can_be_given(run: Run, spoke_file: Path, tmp_path: Path) -> None:
+    held = dict(np.load(spoke_file))
+    path = tmp_path / "short.npz"
+    np.savez(path, kspace=held["kspace"], trajectory=held["trajectory"] * (1, 0.7), noise_variance=0.007**2)
+    run("recon", path, "--method", "zero-filled", "--out", tmp_path / "none", code=3)
+    words = ("--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "run")
+    run("recon", path, "--matrix", "32,28", *words, code=0)
+    assert np.load(tmp_path / "run/recon.npy").shape == (32, 28)
+    run("convert", path, tmp_path / "a.cfl", "--matrix", 32, code=0)
+    assert json.loads((tmp_path / "a.json").read_text())["matrix"] == [32, 32]
+    for value in ("3", "24,24,24", "8", "x", "٣٢"):
+        run("info", path, "--matrix", value, code=(2, 3))
+    run("info", "scan.npz", "--matrix", 24, code=2)
