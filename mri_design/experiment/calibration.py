@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,12 +58,32 @@ LEAST_EXPLAINED = 0.95
 """Coil maps that explain less of the coil images than this belong to another scan, or lie otherwise."""
 
 
+@dataclass(frozen=True)
 class Calibrated:
-    """Properties of scans with known noise and coil maps, shared by those on a grid and along a trajectory."""
+    """A scan with known noise and coil maps, ready for models, on a grid or along a trajectory.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        Calibrated (whitened where there are several coils of known covariance).
+    noise_source, maps_source : str
+        Where the noise and the coil maps are from, in words.
+    unit : float
+        What samples of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
+        are scaled to ordinary numbers; white coils stay in units of the noise. For images there is `image_unit`.
+    mixing : complex array, shape (coil, coil), optional
+        What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default, or
+        along a trajectory a factor.
+    own_maps : OwnMaps, optional
+        Estimates the coil maps of a slice from those of its lines that have been measured, where maps are not known:
+        ``data`` has none then, and images have no units before `PreparedScan.knowing`.
+    """
 
     data: KSpaceData | TrajectoryData
-    unit: float
-    mixing: Array | None
+    noise_source: str = ""
+    maps_source: str = ""
+    unit: float = 1.0
+    mixing: Array | None = None
     own_maps: OwnMaps | None = None
 
     @property
@@ -115,39 +135,23 @@ class Calibrated:
 @briefly
 @dataclass(frozen=True)
 class PreparedScan(Calibrated):
-    """Data with known noise and coil maps, ready for models.
+    """A scan on a grid with known noise and coil maps, ready for models.
 
     Parameters
     ----------
-    data : KSpaceData
-        Calibrated (whitened where there are several coils).
+    data, noise_source, maps_source, unit, mixing, own_maps
+        As `Calibrated` has them.
     calibration_lines : int
         Centre lines that the coil maps were estimated from, at most, or of a plane the side of the square; 0 where no
         calibration was needed. A design has to start with them.
-    noise_source, maps_source : str
-        Where the noise and the coil maps are from, in words.
-    unit : float
-        What samples of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
-        are scaled to ordinary numbers; white coils stay in units of the noise. For images there is `image_unit`.
-    mixing : complex array, shape (coil, coil), optional
-        What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default.
     maps_from : int, optional
         Side of the scan's own centre that coil maps were estimated from, 0 where they are from other samples; None
         where they are given, or there is one coil.
-    own_maps : OwnMaps, optional
-        Estimates the coil maps of a slice from those of its lines that have been measured, where maps are not known:
-        ``data`` has none then, and images have no units before `knowing`.
     """
 
     data: KSpaceData
     calibration_lines: int = 0
-    noise_source: str = ""
-    maps_source: str = ""
-    _: KW_ONLY
-    unit: float = 1.0
-    mixing: Array | None = None
     maps_from: int | None = None
-    own_maps: OwnMaps | None = None
 
     def knowing(self, estimate: MapEstimate | None) -> PreparedScan:
         """The scan of one slice with the coil maps that were estimated from what was measured of it.
@@ -266,7 +270,7 @@ def prepare(
     """
     require_instance(KSpaceData, wanted="k-space data", cure="load(FILE).data has them.", data=data)
     recipe = recipe_or_default(recipe)
-    data, noise_source, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
+    data, noise, unit, mixing = with_known_noise(data, recipe, ordinary=ordinary)
     lines = calibration_count(calibration_lines, recipe, data.grid_shape[0])
     if recipe.coils.compress_coils is not None and recipe.coils.compress_coils < data.n_coils:
         looked = data if measured is None else only_measured(data, measured)
@@ -278,14 +282,13 @@ def prepare(
         from mri_design.calibration.maps import OwnMaps
 
         lines = min(lines, data.grid_shape[0])
-        source, own_maps = "estimated from the lines measured", OwnMaps(recipe.coils.maps, data.noise_variance or 0.0)
-        return PreparedScan(data, lines, noise_source, source, unit=unit, mixing=mixing, maps_from=0, own_maps=own_maps)
+        source, own = "estimated from the lines measured", OwnMaps(recipe.coils.maps, data.noise_variance or 0.0)
+        return PreparedScan(data, noise, source, unit, mixing, own, calibration_lines=lines, maps_from=0)
     allowed = data if measured is None else only_measured(data, measured)
     if takes_lines_with_gaps(allowed, lines, recipe):
         estimates = maps_with_gaps(allowed, lines, recipe, directions)
-        centre, source = min(lines, gapless_centre(allowed)), estimates[0].text
-        data = with_estimates(data, estimates)
-        return PreparedScan(data, centre, noise_source, source, unit=unit, mixing=mixing, maps_from=0)
+        data, centre = with_estimates(data, estimates), min(lines, gapless_centre(allowed))
+        return PreparedScan(data, noise, estimates[0].text, unit, mixing, calibration_lines=centre, maps_from=0)
     maps_source, looked_at = source_of_maps(allowed, lines)
     if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
@@ -297,7 +300,7 @@ def prepare(
             data, maps_source = _with_check(data, allowed, maps_from, maps_source)
     elif comes_with_maps(data):
         data, maps_source = _with_share(data, allowed, maps_source)
-    return PreparedScan(data, looked_at, noise_source, maps_source, unit=unit, mixing=mixing, maps_from=maps_from)
+    return PreparedScan(data, noise, maps_source, unit, mixing, calibration_lines=looked_at, maps_from=maps_from)
 
 
 def estimates_own_maps(data: KSpaceData) -> bool:
@@ -491,11 +494,22 @@ def ordinary_scale(kspace: Array) -> float:
 
 
 def with_known_noise(
-    data: KSpaceData, recipe: Recipe, *, ordinary: bool = False
-) -> tuple[KSpaceData, str, float, Array | None]:
-    """The data with their noise known, and where it is from: recipe, scanner, file or data.
+    data: AnyScan, recipe: Recipe, *, ordinary: bool = False, used: AnyScan | None = None
+) -> tuple[AnyScan, str, float, Array | None]:
+    """A scan with its noise known, and where it is from: recipe, scanner, file or data.
 
-    The third and fourth values are ``unit`` and ``mixing`` of `PreparedScan`; ``ordinary`` is that of `prepare`.
+    The third and fourth values are ``unit`` and ``mixing`` of `Calibrated`.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        As read; noise is estimated from all of it.
+    recipe : Recipe
+        Its noise comes first.
+    ordinary : bool
+        As of `prepare`.
+    used : KSpaceData or TrajectoryData, optional
+        The part of the data that is returned; all by default.
 
     Raises
     ------
@@ -503,11 +517,47 @@ def with_known_noise(
         Where no receiver can have measured the samples, or no noise is left to measure.
     """
     require_dynamic_range(data.kspace)
-    scale = ordinary_scale(data.kspace) if ordinary else 1.0
-    known, source, root = _with_noise(data if scale == 1 else data.scaled(scale), recipe, scale)
-    unit = 1 / scale if root is None else 1.0  # white coils are in units of the noise, whatever the scale
-    mixing = None if root is None and scale == 1 else scale * (np.eye(data.n_coils) if root is None else root)
-    return *with_least_noise(known, source), unit, mixing
+    scale, used = ordinary_scale(data.kspace) if ordinary else 1.0, data if used is None else used
+    known, given = naming_dead_coils(used if scale == 1 else used.scaled(scale)), recipe.noise.variance
+    gridded, covariance, witnesses, doubt = isinstance(known, KSpaceData), known.noise_covariance, "", ""
+    variance = known.noise_variance if given is None else given * scale**2
+    if gridded and known.n_coils > 1 and (variance is not None or covariance is not None):
+        refuse_copies(known.kspace)  # where noise is measured they are looked for, too
+    if given is not None:
+        source, covariance = GIVEN_NOISE, None
+        if isinstance(known, KSpaceData):
+            with suppress(InputError):  # where the data show no noise
+                witnesses, doubt = measure_noise(known).scaled(1 / scale**2).against(given)
+    elif covariance is not None:
+        source = str(known.header.get("noise_covariance", _MEASURED)) if gridded else _MEASURED
+        if NOISE_FROM in known.header:
+            source = f"estimated from the data, {known.header[NOISE_FROM]}"
+    elif variance is not None:
+        source = "given with the data"
+    elif isinstance(known, KSpaceData):
+        measured = measure_noise(known)
+        found, covariance = measured.scaled(1 / scale**2), measured.covariance
+        witnesses, doubt = found.text, found.doubt
+        readouts = str(known.header.get("noise_readouts", ""))
+        unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
+        source = f"estimated from the data {found.origin}{unused}"
+    else:
+        assert isinstance(data, TrajectoryData)
+        estimate, signal = rim_noise(data.kspace, data.trajectory, data.grid_shape)
+        falls = "power still falls with the distance from the centre there, as that of signal does: it may be too large"
+        source, variance, doubt = "estimated from the outermost samples", estimate * scale**2, falls if signal else ""
+    known = replace(
+        with_witnesses(known, doubt, witnesses),
+        noise_variance=None if covariance is not None else variance,
+        noise_covariance=covariance,
+    )
+    mixing: Array | None = scale * np.eye(known.n_coils) if gridded and scale != 1 else None
+    unit = 1 / scale
+    if covariance is not None:
+        known = whitened(known)
+        if known.n_coils > 1:  # white coils are in units of the noise, whatever the scale
+            unit, mixing = 1.0, scale * inverse_root(covariance)
+    return *with_least_noise(known, f"{source}{though(doubt)}"), unit, mixing
 
 
 NOISE_RAISED = "noise raised because"
@@ -526,37 +576,7 @@ def with_least_noise(data: AnyScan, source: str) -> tuple[AnyScan, str]:
     return raised, f"{source}, its standard deviation raised {factor:.3g} times: {why}"
 
 
-def _with_noise(data: KSpaceData, recipe: Recipe, scale: float) -> tuple[KSpaceData, str, Array | None]:
-    """The data, which are scaled, with their noise known, where it is from, and what whitened the coils."""
-    variance = recipe.noise.variance
-    data = naming_dead_coils(data)
-    known = variance is not None or data.noise_variance is not None or data.noise_covariance is not None
-    if known and data.n_coils > 1:  # where noise is measured they are looked for, too
-        refuse_copies(data.kspace)
-    if variance is not None:
-        source = GIVEN_NOISE
-        with suppress(InputError):  # where the data show no noise
-            words, doubt = measure_noise(data).scaled(1 / scale**2).against(variance)
-            data, source = with_witnesses(data, doubt, words), f"{GIVEN_NOISE}{though(doubt)}"
-        return replace(data, noise_variance=variance * scale**2, noise_covariance=None), source, None
-    if data.noise_covariance is not None:
-        source = str(data.header.get("noise_covariance", "from the noise readouts"))
-        if NOISE_FROM in data.header:
-            source = f"estimated from the data, {data.header[NOISE_FROM]}"
-    elif data.noise_variance is not None:
-        return data, "given with the data", None
-    else:
-        measured = measure_noise(data)
-        told = measured.scaled(1 / scale**2)
-        data = replace(with_witnesses(data, told.doubt, told.text), noise_covariance=measured.covariance)
-        source = f"estimated from the data {told.origin}"
-        readouts = str(data.header.get("noise_readouts", ""))
-        unused = f" (noise readouts: {readouts})" if "not used" in readouts else ""
-        source += f"{unused}{though(told.doubt)}"
-    assert data.noise_covariance is not None
-    return whitened(data), source, None if data.n_coils == 1 else inverse_root(data.noise_covariance)
-
-
+_MEASURED = "from the noise readouts"
 GIVEN_NOISE = "given (as a standard deviation, or by a recipe)"
 """Where noise is from that somebody tells, in words."""
 
@@ -606,32 +626,12 @@ def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:
     return replace(data, kspace=np.where(keep, data.kspace, 0), measured=np.asarray(keep.any(axis=1)))
 
 
-_MEASURED = "from the noise readouts"
-
-
 @briefly
 @dataclass(frozen=True)
 class PreparedSamples(Calibrated):
-    """Data with known noise and coil maps, ready for models.
-
-    Parameters
-    ----------
-    data : TrajectoryData
-        Calibrated.
-    noise_source, maps_source : str
-        Where the noise and the coil maps are from, in words.
-    unit : float
-        What images of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
-        are scaled to ordinary numbers. White coils stay in units of the noise; for images there is `image_unit`.
-    mixing : complex array, shape (coil, coil), optional
-        What samples as read were multiplied by where coils were whitened, but for a factor.
-    """
+    """Samples along a trajectory with known noise and coil maps, ready for models; parameters as of `Calibrated`."""
 
     data: TrajectoryData
-    noise_source: str
-    maps_source: str
-    unit: float = 1.0
-    mixing: Array | None = None
 
     def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> MRSlice:
         """One slice as the model takes it; its candidates are the readouts, and one coil has no map."""
@@ -663,25 +663,11 @@ def prepare_samples(
         Where there is not enough data to calibrate.
     """
     recipe = recipe_or_default(recipe)
-    known, noise_source, unit = samples_with_known_noise(data, recipe, used=used)
+    known, noise, unit, mixing = with_known_noise(data, recipe, ordinary=True, used=used)
     maps_source, centre, lines = source_of_sample_maps(known, recipe)
     if centre is not None:
         known = replace(known, coil_maps=estimate_coil_maps(centre, lines=lines).coil_maps)
-    measured = data.noise_covariance if noise_source == _MEASURED and data.n_coils > 1 else None
-    mixing = None if measured is None else inverse_root(measured)
-    return PreparedSamples(known, noise_source, maps_source, unit, mixing)
-
-
-def samples_with_known_noise(
-    data: TrajectoryData, recipe: Recipe, *, used: TrajectoryData | None = None
-) -> tuple[TrajectoryData, str, float]:
-    """The data that are used with their noise known, where it is from, and the unit of `PreparedSamples`."""
-    require_dynamic_range(data.kspace)
-    scale = ordinary_scale(data.kspace)
-    known, source = _with_samples_noise(data, (data if used is None else used).scaled(scale), recipe, scale)
-    # Whitened coils are in units of the noise, whatever the scale.
-    unit = 1.0 if source == _MEASURED and known.n_coils > 1 else 1 / scale
-    return *with_least_noise(known, source), unit
+    return PreparedSamples(known, noise, maps_source, unit, mixing)
 
 
 def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KSpaceData | None, int]:
@@ -702,21 +688,3 @@ def source_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[str, KS
     lines = int(centre.measured.sum())
     calibration_width(centre, lines)
     return f"estimated from {lines} x {lines} samples that were gridded around DC", centre, lines
-
-
-def _with_samples_noise(
-    data: TrajectoryData, used: TrajectoryData, recipe: Recipe, scale: float
-) -> tuple[TrajectoryData, str]:
-    """``used``, which is scaled, with the noise known, and where it is from."""
-    variance, source = recipe.noise.variance, GIVEN_NOISE
-    used = naming_dead_coils(used)
-    if variance is None and used.noise_covariance is not None:
-        return whitened(used), _MEASURED
-    if variance is None:
-        variance, source = data.noise_variance, "given with the data"
-    if variance is None:
-        variance, signal = rim_noise(data.kspace, data.trajectory, data.grid_shape)
-        falls = "power still falls with the distance from the centre there, as that of signal does: it may be too large"
-        doubt = falls if signal else ""
-        used, source = with_witnesses(used, doubt), f"estimated from the outermost samples{though(doubt)}"
-    return replace(used, noise_variance=variance * scale**2, noise_covariance=None), source

@@ -16,7 +16,6 @@ from mri_design.experiment.calibration import (
     calibration_count,
     checked_source,
     maps_with_gaps,
-    samples_with_known_noise,
     source_of_sample_maps,
     takes_lines_with_gaps,
     with_known_noise,
@@ -247,7 +246,7 @@ def describe_samples(data: TrajectoryData, recipe: Recipe) -> dict[str, str]:
         "dense": f"in the {side} x {side} central samples of the grid",
     }
     try:
-        scan, source, unit = samples_with_known_noise(data, recipe)
+        scan, source, unit, _ = with_known_noise(data, recipe, ordinary=True)
         maps, *_ = source_of_sample_maps(scan, recipe)
     except InputError as error:
         return {**rows, "calibration": f"not possible: {error}", **data.header}
