@@ -296,10 +296,7 @@ def prepare(
     if data.n_coils > 1 and data.coil_maps is None:
         maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
         data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
-        if maps_from:
-            data, maps_source = _with_check(data, allowed, maps_from, maps_source)
-    elif comes_with_maps(data):
-        data, maps_source = _with_share(data, allowed, maps_source)
+    data, maps_source = with_checked_maps(data, allowed, maps_source, maps_from or 0)
     return PreparedScan(data, noise, maps_source, unit, mixing, calibration_lines=looked_at, maps_from=maps_from)
 
 
@@ -308,57 +305,51 @@ def estimates_own_maps(data: KSpaceData) -> bool:
     return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
 
 
-def comes_with_maps(data: KSpaceData) -> bool:
-    """Whether coil maps are those of a scan's own file, which nothing was held against yet (`with_given_maps`)."""
-    return data.n_coils > 1 and data.coil_maps is not None and "coil_maps_explain" not in data.header
-
-
 MAPS_DOUBT = "coil maps doubted because"
 """Entry of the header of prepared data: why coil maps may be wrong."""
 
 
-def checked_source(data: KSpaceData, lines: int, centre: int) -> str:
-    """Source of the coil maps of white data in words (`source_of_maps`), with what is held against them.
+def with_checked_maps(data: KSpaceData, looked_at: KSpaceData, source: str, width: int) -> tuple[KSpaceData, str]:
+    """White data and the source of their coil maps, with what the strongest slice says of them.
+
+    Of maps from the scan's own lines that is how well its centre predicts coils of it, of maps that came with the scan,
+    which nothing was held against yet (`with_given_maps`), how much of the samples they explain.
 
     Parameters
     ----------
     data : KSpaceData
-        White slices.
-    lines, centre : int
-        Centre lines at most, and side of the measured centre.
+        With coil maps, or with centre lines to estimate them from.
+    looked_at : KSpaceData
+        What may be looked at, with the maps that came with the scan.
+    source : str
+        Of the maps, in words (`source_of_maps`).
+    width : int
+        Side of the measured centre that maps are estimated from; 0 where they are not.
     """
-    source, from_lines = source_of_maps(data, lines, centre)
-    if from_lines:
-        return _with_check(data, data, calibration_width(data, lines, centre), source)[1]
-    return _with_share(data, data, source)[1] if comes_with_maps(data) else source
-
-
-def _with_share(data: KSpaceData, looked_at: KSpaceData, source: str) -> tuple[KSpaceData, str]:
-    """The data and the source of the maps that came with them, with how much of the strongest slice those explain."""
+    if data.n_coils == 1:
+        return data, source
+    from mri_design.calibration.maps import error_of_held_coils, is_bad, words_of_check
     from mri_design.scan.calibration import explained_by_maps
 
-    if data.coil_maps is not None and not data.coil_maps.any():
+    number, came = _strongest(looked_at), looked_at.coil_maps
+    if width:
+        inner = np.zeros(data.grid_shape, dtype=bool)
+        central(inner, width)[:] = True
+        samples = looked_at.samplings[number].samples & inner
+        missed = error_of_held_coils(looked_at.kspace[number], samples, data.noise_variance or 0.0)
+        source = f"{source}; {words_of_check(missed, data.n_coils)}"
+        return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
+    if came is None or "coil_maps_explain" in data.header:
+        return data, source
+    if not came.any():
         cure = f"Leave them out, or give maps as {option('maps', 'FILE')}."
-        raise InputError(field="coil_maps", got="zeros only", wanted="coil maps", cure=cure)
-    explained = explained_by_maps(looked_at.select_slice(_strongest(looked_at)))
+        raise InputError("coil_maps", "zeros only", "coil maps", cure)
+    explained = explained_by_maps(looked_at.select_slice(number))
     source = f"{source}; they explain {explained:.1%} of the central samples"
     if explained >= LEAST_EXPLAINED:
         return data, source
     source += ", which is bad: the right ones explain nearly all"
     return _doubted(data, source), source
-
-
-def _with_check(data: KSpaceData, looked_at: KSpaceData, width: int, source: str) -> tuple[KSpaceData, str]:
-    """The data and the source of their maps, with how well the centre of the strongest slice predicts coils of it."""
-    from mri_design.calibration.maps import error_of_held_coils, is_bad, words_of_check
-
-    number = _strongest(looked_at)
-    inner = np.zeros(data.grid_shape, dtype=bool)
-    central(inner, width)[:] = True
-    samples = looked_at.samplings[number].samples & inner
-    missed = error_of_held_coils(looked_at.kspace[number], samples, data.noise_variance or 0.0)
-    source = f"{source}; {words_of_check(missed, data.n_coils)}"
-    return _doubted(data, source if is_bad(missed, data.n_coils) else ""), source
 
 
 def causes_of_bad_maps(data: KSpaceData | TrajectoryData) -> list[str]:
@@ -486,13 +477,6 @@ def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
     return asked or min(recipe.coils.most_lines, n_lines)
 
 
-def ordinary_scale(kspace: Array) -> float:
-    """A power of two that brings samples far from 1 there, whose squares single precision could not hold; else 1."""
-    strongest = float(np.abs(kspace).max())
-    ordinary = strongest == 0 or 1 / ORDINARY < strongest < ORDINARY
-    return 1.0 if ordinary else 2.0 ** -round(np.log2(strongest))
-
-
 def with_known_noise(
     data: AnyScan, recipe: Recipe, *, ordinary: bool = False, used: AnyScan | None = None
 ) -> tuple[AnyScan, str, float, Array | None]:
@@ -517,7 +501,9 @@ def with_known_noise(
         Where no receiver can have measured the samples, or no noise is left to measure.
     """
     require_dynamic_range(data.kspace)
-    scale, used = ordinary_scale(data.kspace) if ordinary else 1.0, data if used is None else used
+    strongest, used = float(np.abs(data.kspace).max()), data if used is None else used
+    far = ordinary and strongest > 0 and not 1 / ORDINARY < strongest < ORDINARY
+    scale = 2.0 ** -round(np.log2(strongest)) if far else 1.0  # single precision could not hold the squares
     known, given = naming_dead_coils(used if scale == 1 else used.scaled(scale)), recipe.noise.variance
     gridded, covariance, witnesses, doubt = isinstance(known, KSpaceData), known.noise_covariance, "", ""
     variance = known.noise_variance if given is None else given * scale**2
@@ -553,10 +539,10 @@ def with_known_noise(
     )
     mixing: Array | None = scale * np.eye(known.n_coils) if gridded and scale != 1 else None
     unit = 1 / scale
-    if covariance is not None:
-        known = whitened(known)
-        if known.n_coils > 1:  # white coils are in units of the noise, whatever the scale
-            unit, mixing = 1.0, scale * inverse_root(covariance)
+    if covariance is not None and known.n_coils == 1:  # which keeps its units
+        known = replace(known, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
+    elif covariance is not None:  # white coils are in units of the noise, whatever the scale
+        known, unit, mixing = prewhiten(known), 1.0, scale * inverse_root(covariance)
     return *with_least_noise(known, f"{source}{though(doubt)}"), unit, mixing
 
 
@@ -611,13 +597,6 @@ def with_witnesses(data: AnyScan, doubt: str, witnesses: str = "") -> AnyScan:
 def though(doubt: str) -> str:
     """The end of a sentence on an estimate of the noise: what speaks against it, or nothing."""
     return f", though {doubt}" if doubt else ""
-
-
-def whitened(data: AnyScan) -> AnyScan:
-    """A scan of known noise covariance: one coil keeps its units, several get independent noise of variance 1."""
-    if data.n_coils == 1 and data.noise_covariance is not None:
-        return replace(data, noise_variance=float(data.noise_covariance[0, 0].real), noise_covariance=None)
-    return prewhiten(data)
 
 
 def only_measured(data: KSpaceData, measured: Array) -> KSpaceData:

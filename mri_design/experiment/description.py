@@ -14,14 +14,15 @@ from mri_design.experiment.calibration import (
     DEAD_COILS,
     NOISE_WITNESSES,
     calibration_count,
-    checked_source,
     maps_with_gaps,
+    source_of_maps,
     source_of_sample_maps,
     takes_lines_with_gaps,
+    with_checked_maps,
     with_known_noise,
 )
 from mri_design.experiment.recipe import Recipe
-from mri_design.scan.calibration import gapless_square, noise_is_beside
+from mri_design.scan.calibration import calibration_width, gapless_square, noise_is_beside
 from mri_design.scan.data import Scan, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SourceImage
 from mri_design.scan.kspace_centre import GIVEN_CENTRE, find_centre
@@ -169,7 +170,9 @@ def _calibration(scan: ScanSummary, recipe: Recipe) -> dict[str, str]:
         if takes_lines_with_gaps(scan.part, lines, recipe, centre):
             maps = maps_with_gaps(known, lines, recipe)[0].text
         else:
-            maps = checked_source(known, lines, centre)
+            maps, from_lines = source_of_maps(known, lines, centre)
+            width = calibration_width(known, lines, centre) if from_lines else 0
+            _, maps = with_checked_maps(known, known, maps, width)
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
     whitened = scan.n_coils > 1 and known.noise_variance == 1

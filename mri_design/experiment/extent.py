@@ -230,9 +230,7 @@ def require_lines(
     if target is not None and target > available:
         units = "lines" if readouts is None else f"{readouts.unit}s"
         if not available and isinstance(readouts, ShotReadouts):
-            raise InputError(
-                field="scan", got="a grid of which not all is measured", wanted=f"a complete one, to make {units} of"
-            )
+            raise InputError("scan", "a grid of which not all is measured", f"a complete one, to make {units} of")
         raise InputError(
             field=f"number of {units}",
             got=str(target),

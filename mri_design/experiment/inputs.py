@@ -386,9 +386,7 @@ def data_of_array(kspace: Array, dims: Sequence[str] | None = None) -> KSpaceDat
     """
     array = number_array("kspace", kspace)
     if dims is None and (array.ndim not in (2, 3, 4, 5) or not (np.iscomplexobj(array) or looks_signed(array))):
-        raise InputError(
-            field="kspace", got=f"{array.dtype} {array.shape}", wanted="complex (ky, kx), (coil, ky, kx) or more"
-        )
+        raise InputError("kspace", f"{array.dtype} {array.shape}", "complex (ky, kx), (coil, ky, kx) or more")
     if np.isfinite(array).all() and np.abs(array).max(initial=0) > np.finfo(np.float32).max:
         raise InputError(
             field="kspace",
