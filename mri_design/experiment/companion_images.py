@@ -177,12 +177,9 @@ class CompanionImages:
                 words = {place: f"slice {number + place:g} {of}" for place in away}
                 volume = Volume(words, partial(near._beside_number, here, shape, number - cut.start))
         if covered < LEAST_OVERLAP:
-            raise InputError(
-                field=f"companion {self.name}",
-                got=f"an image that covers {covered:.0%} of the slice's field of view",
-                wanted=f"at least {LEAST_OVERLAP:.0%} of it",
-                cure="Give an image of the same place.",
-            )
+            got = f"an image that covers {covered:.0%} of the slice's field of view"
+            wanted = f"at least {LEAST_OVERLAP:.0%} of it"
+            raise InputError(f"companion {self.name}", got, wanted, "Give an image of the same place.")
         whole = "" if covered > 1 - 1e-3 else f", of which it covers {covered:.0%}"
         return Companion(
             self.name,
@@ -429,12 +426,9 @@ def _require_samples(held: object, name: str) -> None:
     first = held.kspace[0, 0]
     image = CentredFFT((first.shape[0], first.shape[1])).adjoint(first)
     if _at_the_centre(image) > max(_at_the_centre(first), MOSTLY):
-        raise InputError(
-            field=f"companion {name}",
-            got="a complex image: its Fourier transform has its energy at the centre",
-            wanted="k-space, as which complex arrays are read, or moduli of images",
-            cure="Give numpy.abs of it.",
-        )
+        got = "a complex image: its Fourier transform has its energy at the centre"
+        wanted = "k-space, as which complex arrays are read, or moduli of images"
+        raise InputError(f"companion {name}", got, wanted, "Give numpy.abs of it.")
 
 
 def _at_the_centre(samples: NDArray[np.complex64]) -> float:

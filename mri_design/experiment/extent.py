@@ -231,12 +231,8 @@ def require_lines(
         units = "lines" if readouts is None else f"{readouts.unit}s"
         if not available and isinstance(readouts, ShotReadouts):
             raise InputError("scan", "a grid of which not all is measured", f"a complete one, to make {units} of")
-        raise InputError(
-            field=f"number of {units}",
-            got=str(target),
-            wanted=f"at most {available}, the {units} that hold data and may be measured",
-            cure=f"Ask for fewer {units}.",
-        )
+        wanted = f"at most {available}, the {units} that hold data and may be measured"
+        raise InputError(f"number of {units}", str(target), wanted, f"Ask for fewer {units}.")
 
 
 def design_seed(seed: int, draw: int = 0) -> int:

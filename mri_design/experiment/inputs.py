@@ -79,12 +79,8 @@ def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceD
         Naming the source.
     """
     if isinstance(data, TrajectoryData):
-        raise InputError(
-            field=source,
-            got="samples along a trajectory",
-            wanted="k-space on a grid, line by line",
-            cure="recon and info take such files.",
-        )
+        got = "samples along a trajectory"
+        raise InputError(source, got, "k-space on a grid, line by line", "recon and info take such files.")
     return data
 
 
@@ -212,21 +208,14 @@ def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe)
     one = scanned.n_slices == 1
     slices = "one slice" if data.n_slices == 1 else f"one slice or {data.n_slices}"
     if scanned.n_coils != data.n_coils or not (one or scanned.n_slices == data.n_slices):
-        raise InputError(
-            field=name,
-            got=f"coils: {scanned.n_coils}, slices: {scanned.n_slices}",
-            wanted=f"the {data.n_coils} coils of the scan, and {slices}",
-            cure=f"Give a scan with the same coils, or coil maps as {option('maps', 'FILE')}.",
-        )
+        got = f"coils: {scanned.n_coils}, slices: {scanned.n_slices}"
+        cure = f"Give a scan with the same coils, or coil maps as {option('maps', 'FILE')}."
+        raise InputError(name, got, f"the {data.n_coils} coils of the scan, and {slices}", cure)
     prepared = prepare(scanned, recipe.of_another_file())
     maps = prepared.maps_as_read
     if maps is None or not isinstance(data, KSpaceData):
-        raise InputError(
-            field=name,
-            got="no coil maps for this scan",
-            wanted="several coils, and both scans on a grid",
-            cure=f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out.",
-        )
+        cure = f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out."
+        raise InputError(name, "no coil maps for this scan", "several coils, and both scans on a grid", cure)
     ratio, words = (1.0, 1.0), "by their grids alone, as a field of view is not known"
     if data.geometry is not None and scanned.geometry is not None:
         here, there = (
@@ -388,12 +377,8 @@ def data_of_array(kspace: Array, dims: Sequence[str] | None = None) -> KSpaceDat
     if dims is None and (array.ndim not in (2, 3, 4, 5) or not (np.iscomplexobj(array) or looks_signed(array))):
         raise InputError("kspace", f"{array.dtype} {array.shape}", "complex (ky, kx), (coil, ky, kx) or more")
     if np.isfinite(array).all() and np.abs(array).max(initial=0) > np.finfo(np.float32).max:
-        raise InputError(
-            field="kspace",
-            got=f"samples up to {np.abs(array).max():.0e}",
-            wanted="samples that single precision can hold, below 3e38",
-            cure="Divide the data by a constant; images are divided by it too.",
-        )
+        got, wanted = f"samples up to {np.abs(array).max():.0e}", "samples that single precision can hold, below 3e38"
+        raise InputError("kspace", got, wanted, "Divide the data by a constant; images are divided by it too.")
     named = None if dims is None else tuple(dims)
     made = scan_of_arrays(Path("scan"), "kspace", {"kspace": array}, ArrayHeader(dims=named), DEFAULT_LIMITS)
     assert isinstance(made, KSpaceData)

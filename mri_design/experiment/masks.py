@@ -54,12 +54,9 @@ def sigpy_poisson(plane: PlaneReadouts, side: int, count: int, seed: int) -> Fla
     try:
         made = poisson(plane.grid, wanted - near, calib=(side, side), seed=seed, dtype=bool, tol=near)
     except ValueError as error:
-        raise InputError(
-            "acceleration",
-            f"{wanted:.4g}: SigPy: {error}",
-            "one of which SigPy's poisson makes a mask",
-            "Take another acceleration or calibration region, or --kind poisson-disc.",
-        ) from error
+        got = f"{wanted:.4g}: SigPy: {error}"
+        cure = "Take another acceleration or calibration region, or --kind poisson-disc."
+        raise InputError("acceleration", got, "one of which SigPy's poisson makes a mask", cure) from error
     return np.asarray(made, dtype=bool)
 
 
@@ -302,12 +299,9 @@ def _require_smaller(calibration: int, count: int, readouts: Readouts) -> None:
     if alone <= count:
         return
     region = f"{' x '.join(map(str, sides))} = {alone} samples" if len(sides) > 1 else count_text(alone, readouts.unit)
-    raise InputError(
-        "calibration region",
-        f"{region}, alone more than the mask has",
-        f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves",
-        "Take a smaller region, or a smaller acceleration.",
-    )
+    got = f"{region}, alone more than the mask has"
+    wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
+    raise InputError("calibration region", got, wanted, "Take a smaller region, or a smaller acceleration.")
 
 
 def _by_another_program(kind: str, plane: PlaneReadouts, count: int, rules: Constraints, seed: int) -> DrawnMask:

@@ -259,12 +259,8 @@ class InputRecipe(Settings):
         super().__post_init__()
         every = [name for name, number in self._given.items() if number == EVERY]
         if len(every) > 1:
-            raise InputError(
-                field=f"input.{every[1]}",
-                got=f"all, and all of {every[0]}",
-                wanted="one further axis of the images",
-                cure=f"Name one {every[1]} a run, by its number.",
-            )
+            cure = f"Name one {every[1]} a run, by its number."
+            raise InputError(f"input.{every[1]}", f"all, and all of {every[0]}", "one further axis of the images", cure)
 
     @property
     def _given(self) -> dict[str, int | str]:
@@ -281,12 +277,8 @@ class InputRecipe(Settings):
             Where all numbers of a kind are asked for, which is for reconstructions from files alone.
         """
         if self.axis:
-            raise InputError(
-                field=f"input.{self.axis}",
-                got="all",
-                wanted="one number, as everywhere but in recon of a file",
-                cure=f"Give one, as --{self.axis} 0, or none for the first.",
-            )
+            cure = f"Give one, as --{self.axis} 0, or none for the first."
+            raise InputError(f"input.{self.axis}", "all", "one number, as everywhere but in recon of a file", cure)
         return {name: int(number) for name, number in self._given.items()}
 
     @property

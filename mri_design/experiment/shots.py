@@ -100,22 +100,15 @@ def shot_candidates(
     else:
         number = 4 * count if settings.angles is None else settings.angles
         if number < count:
-            raise InputError(
-                field="angles",
-                got=f"{number} for {count} shots",
-                wanted=f"at least {count}",
-                cure="Ask for fewer shots, or for more angles.",
-            )
+            got = f"{number} for {count} shots"
+            raise InputError("angles", got, f"at least {count}", "Ask for fewer shots, or for more angles.")
         angles = equispaced_angles(number, turn=turn)
     matrix = max(grid)
     one = make(settings, matrix, count)
     if len(angles) * len(one) * n_coils > MOST_VALUES:
-        raise InputError(
-            field="angles",
-            got=f"{len(angles)} shots of {len(one)} samples in {n_coils} coils",
-            wanted=f"at most {MOST_VALUES} samples in all, which memory can hold with a dozen posterior draws",
-            cure="Ask for fewer angles, or a coarser grid.",
-        )
+        got = f"{len(angles)} shots of {len(one)} samples in {n_coils} coils"
+        wanted = f"at most {MOST_VALUES} samples in all, which memory can hold with a dozen posterior draws"
+        raise InputError("angles", got, wanted, "Ask for fewer angles, or a coarser grid.")
     every = turned(one, angles) * (np.array(grid) / matrix)
     return ShotReadouts(grid, every, family, tuple(angles.tolist()))
 
@@ -185,12 +178,8 @@ def shot_slice(
         Where samples of the grid are missing; where FINUFFT is not installed.
     """
     if scan.samples is not None or not scan.measured.all():
-        raise InputError(
-            field="k-space",
-            got="samples without data",
-            wanted="a fully sampled scan, of which the samples along shots are made",
-            cure="recon takes scans with holes.",
-        )
+        wanted = "a fully sampled scan, of which the samples along shots are made"
+        raise InputError("k-space", "samples without data", wanted, "recon takes scans with holes.")
     laid_out = (scan.n_coils, *shots.shots.shape[:2])
     if known is None and truth is not None:
         exact = shots.rows(range(shots.size), scan.maps)(np.asarray(truth))

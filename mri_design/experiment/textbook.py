@@ -59,12 +59,8 @@ def textbook(slice_model: MRSlice, lines: Chosen, method: Textbook, weight: floa
     start, which would make every run differ.
     """
     if isinstance(slice_model.candidates, ShotReadouts):
-        raise InputError(
-            field=f"method {method}",
-            got="samples along a trajectory",
-            wanted="lines, or samples of a plane",
-            cure="Use mean, map or least-squares.",
-        )
+        got = "samples along a trajectory"
+        raise InputError(f"method {method}", got, "lines, or samples of a plane", "Use mean, map or least-squares.")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "IProgress not found")
         from sigpy.mri.app import L1WaveletRecon, TotalVariationRecon  # here: the import takes longer than commands
