@@ -75,6 +75,7 @@ from mri_design.runs.study import (
     base_name,
     candidates_for,
     cell_key,
+    slice_for,
     table_name,
 )
 from mri_design.runs.verdicts import RelativeError, comparison_verdict, with_centre
@@ -325,8 +326,8 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
     count, test, recipe = shown_count(study), study.tests[0], study.recipe
     shown: list[ShownMask] = []
     for shown_name, name in study.counting(pieces, count).items():
-        lines = study.mask_lines(pieces, name, count, study.typical_draw(pieces, name, count, 0), 0)
-        seen = study.seen(pieces, name, count, 0).calibrated(lines)
+        strategy, lines = study.mask_of(pieces, (name, count, study.typical_draw(pieces, name, count, 0), 0))
+        seen = slice_for(test, strategy, count, recipe, study.seed).calibrated(lines)
         mask = np.zeros(seen.candidates.size, dtype=bool)
         mask[list(lines)] = True
         mask = mask.reshape(seen.candidates.shape)

@@ -208,7 +208,16 @@ def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, obj
         missed = None if math.isnan(estimate.prediction_error) else estimate.prediction_error
         rests = {"maps": estimate.method, "maps_lines": estimate.rests_on, "maps_error": missed}
         rests["maps_bad"] = estimate.predicts_badly
-    return rests | _error(material, image, seen, lines)
+    seen = seen.calibrated(lines)
+    result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)
+    errors = measure(result.image * image.unit_of(seen), image.shown)
+    return rests | {
+        "relative_l2": errors.relative_l2,
+        "psnr": errors.psnr,
+        "ssim": errors.ssim,
+        "reconstruction_converged": result.convergence.converged,
+        **({} if result.companions is None else result.companions.columns()),
+    }
 
 
 def tuning_error(material: Material, job: MaskJob) -> float:
@@ -216,7 +225,8 @@ def tuning_error(material: Material, job: MaskJob) -> float:
     image = material.training[job.image]
     rule = make_strategy(job.strategy, material.recipe.design.encoding)
     mask = _design(material, [image.as_measured], rule, job)
-    return float(str(_error(material, image, image.as_measured, mask.lines)["relative_l2"]))
+    trained = replace(material, tests=material.training)
+    return float(str(cell_error(trained, (job.image, job.strategy, mask.lines))["relative_l2"]))
 
 
 def trial_outcome(material: Material, trial: tuple[int, Lines]) -> Outcome:
@@ -233,19 +243,6 @@ def _design(material: Material, slices: Sequence[MRSlice], strategy: Strategy, j
     ).trace
     missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.cost.converged]
     return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.innovation_energies)
-
-
-def _error(material: Material, image: ReferenceSlice, seen: MRSlice, lines: Lines) -> dict[str, object]:
-    seen = seen.calibrated(lines)
-    result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)
-    errors = measure(result.image * image.unit_of(seen), image.shown)
-    return {
-        "relative_l2": errors.relative_l2,
-        "psnr": errors.psnr,
-        "ssim": errors.ssim,
-        "reconstruction_converged": result.convergence.converged,
-        **({} if result.companions is None else result.companions.columns()),
-    }
 
 
 def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Readouts:
@@ -274,11 +271,6 @@ def slice_for(
 def base_name(name: str) -> str:
     """A strategy's name without what training made of it, and without how many centre lines it begins with."""
     return name.removesuffix(CENTRE).removesuffix(FIXED).removesuffix(TUNED)
-
-
-def _tuned(name: str) -> str:
-    """Name under which the power of a density is kept that was tuned on the training slices."""
-    return name.replace(TUNED, "")
 
 
 def table_name(name: str) -> str:
@@ -486,11 +478,6 @@ class Study(Material):
         }
         return sorted(errors, key=errors.__getitem__)[len(errors) // 2]
 
-    def seen(self, progress: StudyProgress, name: str, count: int, image: int) -> MRSlice:
-        """The slice of a test image that a strategy's candidates belong to."""
-        strategy, _ = self._strategy(progress, name, count, image)
-        return slice_for(self.tests[image], strategy, count, self.recipe, self.seed)
-
     def counting(self, progress: StudyProgress, count: int) -> dict[str, str]:
         """Of every mask in tables the variant that counts at one number of lines, of a finished study.
 
@@ -564,7 +551,7 @@ class Study(Material):
             return name, 0
         base, test = base_name(name), self.tests[image]
         if TUNED in name:
-            base = with_power(base, progress.tuned[f"{_tuned(name)}|{count}|{_size(test)}"])
+            base = with_power(base, progress.tuned[f"{name.replace(TUNED, '')}|{count}|{_size(test)}"])
         return base, self._start(name, count, test)
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
@@ -647,7 +634,11 @@ class Study(Material):
         """The power with the least mean error on the training images, for each family and count."""
         grid = _size(self.tests[0])
         families = [name for name in self.expanded() if TUNED in name]
-        keys = {(family, count): f"{_tuned(family)}|{count}|{grid}" for family in families for count in self.lines}
+        keys = {
+            (family, count): f"{family.replace(TUNED, '')}|{count}|{grid}"
+            for family in families
+            for count in self.lines
+        }
         known = {(f"{name}{TUNED}", count): power for (name, count), power in self.powers.items()}
         progress.tuned |= {keys[one]: power for one, power in known.items() if one in keys}
         wanted = [one for one, key in keys.items() if key not in progress.tuned]

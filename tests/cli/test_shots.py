@@ -45,18 +45,6 @@ def test_a_design_of_spokes_leaves_a_scan_that_recon_reads(run: Run, quick: Path
     run("export", out, "--to", "seq", "--out", tmp_path / "x.seq", code=2)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "name", "step"), [("radial", "one-missing", 60.0), ("spiral", "golden", 360 * 0.6180340)]
-)
-def test_fixed_sets_have_angles_of_their_own(
-    run: Run, quick: Path, tmp_path: Path, encoding: str, name: str, step: float
-) -> None:
-    words = ("--encoding", encoding, "--shots", 5, "--recipe", quick, "--strategy", name)
-    run("design", "phantom:brain", *words, "--out", tmp_path / "x", code=(0, 4))
-    angles = [float(row["angle_degrees"]) for row in rows(tmp_path / "x" / "shots.csv")]
-    assert angles == pytest.approx([step * i for i in range(5)], rel=1e-5)
-
-
 @pytest.mark.slow
 def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))

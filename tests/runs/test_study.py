@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError, Recipe, UsageError, make_strategy, measure, reconstruct, run_design
+from mri_design import Recipe, UsageError, make_strategy, measure, reconstruct, run_design
 from mri_design.design import ReferenceSlice
 from mri_design.experiment import strategies as strategy_names
 from mri_design.readouts import LineReadouts
@@ -14,6 +14,8 @@ from mri_design.runs.run import Progress, Work
 from mri_design.runs.scan_facts import knowing_rule
 from mri_design.runs.study import Study, StudyProgress
 from tests.design_steps import changed
+from tests.interruptions import stopping
+from tests.refusals import refused
 
 ImageMaker = Callable[..., ReferenceSlice]
 STRATEGIES = ("information-gain", "vd-polynomial", "low-pass")
@@ -104,26 +106,13 @@ def test_a_rule_that_looks_at_the_truth_sees_that_of_the_training_scans_only(stu
     assert ruled.mask_lines(ruled.run(StudyProgress()), "residual-greedy@train", 10, 0, 1) == alone
 
 
-def test_one_design_serves_all_counts_that_start_alike(
-    study: Study, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_design_serves_all_counts_that_start_alike(study: Study, tiny: Recipe) -> None:
     recipe = tiny.replacing("design", start=4)
-    designs: list[tuple[str, int]] = []
-
-    def counting(slices: object, strategy: object, target: int, *rest: object, **options: object) -> object:
-        designs.append((strategy.name, target))  # type: ignore[attr-defined]
-        return run_design(slices, strategy, target, *rest, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(study_module, "run_design", counting)
     one = replace(study, recipe=recipe, training=[], tests=study.tests[:1], seeds=1)
-    progress = one.run(StudyProgress())
-    assert sorted(designs) == [
-        ("information-gain", 12),
-        ("low-pass", 6),
-        ("low-pass", 12),
-        ("vd-polynomial", 6),
-        ("vd-polynomial", 12),
-    ]
+    with stopping(study_module, "run_design") as made:
+        progress = one.run(StudyProgress())
+    wanted = [("information-gain", 12), *((name, n) for name in ("low-pass", "vd-polynomial") for n in (6, 12))]
+    assert sorted((strategy.name, target) for _, strategy, target, *_ in made) == wanted
     short, long = (one.mask_lines(progress, "information-gain", count, 0, 0) for count in (6, 12))
     assert long[:6] == short
 
@@ -177,28 +166,14 @@ def test_seeds_change_random_masks_only(study: Study) -> None:
     assert one.mask_lines(first, "vd-polynomial", 12, 0, 0) != one.mask_lines(other, "vd-polynomial", 12, 0, 0)
 
 
-def fails_after(calls: int, function: Callable[..., object]) -> Callable[..., object]:
-    left = [calls]
-
-    def failing(*arguments: object, **options: object) -> object:
-        if left[0] == 0:
-            raise KeyboardInterrupt
-        left[0] -= 1
-        return function(*arguments, **options)
-
-    return failing
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(
-    study: Study, progress: StudyProgress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str
+    study: Study, progress: StudyProgress, tmp_path: Path, work: str
 ) -> None:
     path = tmp_path / "progress.json"
-    with monkeypatch.context() as patch:
-        patch.setattr(study_module, work, fails_after(5, getattr(study_module, work)))
-        with pytest.raises(KeyboardInterrupt):
-            study.run(StudyProgress.open(path, "me"))
+    with stopping(study_module, work, 5), pytest.raises(KeyboardInterrupt):
+        study.run(StudyProgress.open(path, "me"))
     told = list[tuple[str, int, int]]()
     resumed = study.run(
         StudyProgress.open(path, "me"), Work(jobs=2, progress=Progress(lambda *what: told.append(what)))
@@ -249,9 +224,8 @@ def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker
         ("test scans", {"tests": [make_image(), larger], "training": []}),
         ("number of lines", {"lines": [17]}),
     ):
-        with pytest.raises(InputError) as caught:
+        with refused(field):
             replace(study, **changes).run(StudyProgress())
-        assert caught.value.field == field
     with pytest.raises(UsageError):
         replace(study, strategies=["magic"]).run(StudyProgress())
 
@@ -300,9 +274,8 @@ PARTS = b'{"identity": "me", "masks": {}, "rows": {}, "tuned": {}, "masks_conver
 def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "progress.json"
     path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
+    with refused("progress.json"):
         StudyProgress.open(path, "me")
-    assert caught.value.field == "progress.json"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,215 @@
+"""Verbs that judge masks on scans whose truth is known: compare and the demo that ends with it, protocol, train."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design import load_recipe, make_strategy, prepare, run_design, zero_filled
+from mri_design.design import ReferenceSlice, TrainingResidual
+from mri_design.design import engine as keeping
+from mri_design.evaluation.run_folder import OUTPUTS
+from mri_design.experiment import load_input, load_trained
+from mri_design.runs import demo as demo_run
+from mri_design.runs import protocol as protocol_run
+from mri_design.runs import study
+from mri_design.runs import train as training_run
+from tests.cli.folders import Designed, Run, manifest, order, rows
+from tests.interruptions import stopping
+
+COMPARE = (
+    *("compare", "scan.npz", "--lines", "12,10", "--strategies", "information-gain,vd-polynomial,low-pass"),
+    *("--train", "head.npz", "--seeds", 2, "--method", "zero-filled", "--recipe", "quick.toml", "--jobs", 1),
+)
+
+
+@pytest.fixture(scope="module")
+def compared(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Designed:
+    out = tmp_path_factory.mktemp("compare") / "study"
+    return out, run(*COMPARE, "--out", out)
+
+
+def test_the_study_is_complete_and_its_manifest_names_inputs_and_choices_without_places(compared: Designed) -> None:
+    """Its tables are those of the golden runs."""
+    out, result = compared
+    assert result.exit_code == 0, result.output
+    figures = {path.stem for path in (out / "figures").iterdir()}
+    assert {"error-curves", "masks", "reconstructions", "errors"} <= figures
+    assert {path.name for path in out.iterdir() if path.is_file()} <= OUTPUTS.keys() | {".mri-design.json"}
+    told = manifest(out)
+    assert [entry["name"] for entry in told["inputs"]] == ["scan.npz", "head.npz"]
+    assert (told["settings"]["sources"], told["settings"]["lines"]) == (["scan.npz#middle"], [10, 12])
+    assert told["settings"]["reconstruction"]["method"] == "zero-filled"
+    assert str(out.parent) not in (out / "manifest.json").read_text()
+
+
+def test_the_same_command_again_does_nothing_twice(run: Run, compared: Designed) -> None:
+    out, _ = compared
+    before = {name: (out / name).read_bytes() for name in ("metrics.csv", "summary.csv", "paired.csv", "masks.json")}
+    with stopping(study, "reconstruct_by_recipe", 0), stopping(study, "run_design", 0):
+        run(*COMPARE, "--out", out, code=0)
+    assert before == {name: (out / name).read_bytes() for name in before}
+
+
+def test_one_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "hasty.toml").write_text("[inference]\nloops = 1\ntolerance = 1e-9\n[simulation]\nmatrix = 16\n")
+    command = ("compare", "phantom:brain", "--lines", 8, "--strategies", "low-pass", "--jobs", 1)
+    run(*command, "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x", code=4)
+    assert manifest(tmp_path / "x")["status"] != "converged"
+
+
+def test_the_demo_ends_with_one_report_of_both_runs(
+    run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real demo on a small grid; what it shows and says is the same."""
+    monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick-local.toml"))
+    small = {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "COUNTS": (8, 10), "JOBS": 1}
+    for name, value in small.items():
+        monkeypatch.setattr(demo_run, name, value)
+    out = tmp_path / "demo"
+    result = run("demo", "--out", out, code=(0, 4))
+    assert all((out / folder / "report.html").exists() for folder in (".", "compare", "exam", "design"))
+    assert {row["lines"] for row in rows(out / "compare" / "summary.csv")} == {"8", "10"}
+    again = run("demo", "--out", out)
+    assert again.exit_code == result.exit_code, again.output
+    (out / "manifest.json").write_text("{}")
+    run("demo", "--out", out, code=2)
+
+
+PROTOCOL = (
+    *("protocol", "scan.npz", "head.npz", "--lines", 10, "--start", 5, "--method", "zero-filled"),
+    *("--recipe", "fast.toml", "--seeds", 2),
+)
+SWAPPED = (*PROTOCOL, "--strategy", "calibrated", "--swaps", 3, "--test", "other.npz", "--jobs", 1)
+
+
+@pytest.fixture(scope="module")
+def done(run: Run, work: Path, tmp_path_factory: pytest.TempPathFactory) -> Designed:
+    """A protocol that is tried on a third scan."""
+    with np.load(work / "scan.npz") as scan:
+        arrays = dict(scan)
+    arrays["reference"] = arrays["reference"][:, :, ::-1]
+    arrays["kspace"] = np.roll(arrays["kspace"][..., ::-1], 1, axis=-1)
+    np.savez(work / "other.npz", **arrays)
+    out = tmp_path_factory.mktemp("protocol") / "run"
+    return out, run(*SWAPPED, "--out", out)
+
+
+def test_the_folder_is_complete(done: Designed) -> None:
+    out, result = done
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in out.iterdir() if path.is_file()}
+    assert names <= OUTPUTS.keys() | {".mri-design.json"}
+    assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & names
+    assert manifest(out)["lines"] == order(out)
+
+
+@pytest.mark.parametrize("choice", ["calibrated", "mean", "zero-filled"])
+def test_scores_are_added_over_the_slices(choice: str, run: Run, work: Path, tmp_path: Path) -> None:
+    """Or, by default, lines come next where the method's reconstructions of the training scans are most wrong."""
+    words = ("--strategy", choice) if choice == "calibrated" else ("--method", choice)
+    run(*PROTOCOL, *words, "--jobs", 1, "--out", tmp_path / "run", code=0)
+    recipe = load_recipe(work / "fast.toml")
+    loaded = [prepare(load_input(str(work / name), recipe), recipe) for name in ("scan.npz", "head.npz")]
+    slices = [scan.slice_model(0, recipe) for scan in loaded]
+    training = [
+        ReferenceSlice(str(i), one, np.asarray(scan.reference(0)))
+        for i, (one, scan) in enumerate(zip(slices, loaded, strict=True))
+    ]
+
+    def filled(index: int, lines: Sequence[int]) -> np.ndarray:
+        return zero_filled(slices[index].model(lines))
+
+    rule = make_strategy(choice) if choice == "calibrated" else TrainingResidual()
+    if isinstance(rule, TrainingResidual):
+        rule = rule.knowing(training, None if choice == "mean" else filled)
+    assert order(tmp_path / "run") == list(run_design(slices, rule, 10, recipe, seed=0, start=5).trace.lines)
+    assert not (tmp_path / "run" / "summary.csv").exists()
+
+
+def test_exchanges_only_lower_the_training_error(done: Designed) -> None:
+    errors = [float(row["error"]) for row in rows(done[0] / "exchanges.csv") if row["accepted"] == "yes"]
+    assert errors == sorted(errors, reverse=True)
+    assert len(rows(done[0] / "exchanges.csv")) == 3
+
+
+@pytest.mark.parametrize(
+    ("module", "piece", "calls"),
+    [
+        (keeping, "infer_slice", 5),
+        (protocol_run, "trial_outcome", 20),
+        (study, "reconstruct_by_recipe", 30),
+    ],
+)
+def test_an_interrupted_protocol_goes_on(
+    done: Designed, run: Run, tmp_path: Path, module: object, piece: str, calls: int
+) -> None:
+    with stopping(module, piece, calls):
+        run(*SWAPPED, "--out", tmp_path / "run", code=130)
+    run(*SWAPPED, "--out", tmp_path / "run", code=2)
+    run(*SWAPPED, "--seed", 1, "--resume", "--out", tmp_path / "run", code=2)
+    run(*SWAPPED, "--resume", "--out", tmp_path / "run", code=0)
+    for name in ("lines.csv", "exchanges.csv", "metrics.csv"):
+        assert (tmp_path / "run" / name).read_text() == (done[0] / name).read_text()
+    run(*SWAPPED, "--resume", "--out", tmp_path / "run", code=0)
+
+
+TRAIN = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.toml", "--jobs", 1)
+
+
+@pytest.fixture(scope="module")
+def learnt(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Designed:
+    out = tmp_path_factory.mktemp("train") / "order.npz"
+    return out, run("train", "scan.npz", "head.npz", *TRAIN, "--out", out)
+
+
+def test_one_file_says_what_it_was_learnt_from(learnt: Designed, work: Path) -> None:
+    out, result = learnt
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in out.parent.iterdir()] == ["order.npz"]
+    design = load_trained(out)
+    assert (design.grid, len(design.lines), design.n_start, design.rule) == ((24, 20), 9, 4, "residual-greedy")
+    assert design.training == ("scan[0]", "head[0]")
+    assert design.reconstructions == 2 * 6
+    assert set(design.settings["inputs"]) == {"scan.npz", "head.npz"}  # type: ignore[call-overload]
+    assert str(work) not in json.dumps(dict(design.settings))
+
+
+def test_the_order_is_what_a_design_measures(learnt: Designed, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run("design", "scan.npz", "--strategy", f"trained:{learnt[0]}", *TRAIN[:2], *TRAIN[4:6], "--out", out, code=0)
+    told = manifest(out)
+    assert tuple(told["lines"]) == load_trained(learnt[0]).lines
+    assert told["settings"]["design"]["strategy"] == "trained:order.npz"
+    assert [entry["name"] for entry in told["inputs"]] == ["scan.npz", "order.npz"]
+    text = (out / "manifest.json").read_text() + (out / "report.html").read_text()
+    assert str(learnt[0].parent) not in text
+
+
+def test_an_order_stays_until_there_is_another(learnt: Designed, run: Run) -> None:
+    """The same command does nothing; another is refused; one that would overwrite fails before it destroys."""
+    out, _ = learnt
+    before = out.read_bytes()
+    run("train", "scan.npz", "head.npz", *TRAIN, "--out", out, code=0)
+    run("train", "scan.npz", *TRAIN, "--out", out, code=2)
+    run("train", "scan.npz", "phantom:t2w", *TRAIN, "--out", out, "--overwrite", code=3)  # another grid
+    assert out.read_bytes() == before
+
+
+def test_processes_and_interruptions_change_nothing(run: Run, tmp_path: Path) -> None:
+    rule = ("--rule", "stochastic-lbcs", "--candidates", 3, "--scans", 1)
+    command = ("train", "scan.npz", "head.npz", *TRAIN, *rule)
+    run(*command, "--out", tmp_path / "a.npz", code=0)
+    whole = (tmp_path / "a.npz").read_bytes()
+    run(*command, "--jobs", 2, "--out", tmp_path / "b.npz", code=0)
+    assert (tmp_path / "b.npz").read_bytes() == whole
+    with stopping(training_run, "trial_outcome", 17):
+        run(*command, "--out", tmp_path / "c.npz", code=130)
+    assert not (tmp_path / "c.npz").exists() and (tmp_path / "c.npz.unfinished").exists()
+    run(*command, "--seed", 1, "--resume", "--out", tmp_path / "c.npz", code=2)
+    run(*command, "--out", tmp_path / "c.npz", "--resume", "--overwrite", code=2)
+    run(*command, "--out", tmp_path / "c.npz", "--resume", code=0)
+    assert (tmp_path / "c.npz").read_bytes() == whole
+    assert not (tmp_path / "c.npz.unfinished").exists()
