@@ -18,7 +18,7 @@ from mri_design.design.energies import KeptPosteriors
 from mri_design.design.engine import Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.errors import MriDesignError
 from mri_design.operators.base import Array
-from mri_design.runs.workers import LostPieceError, Workers, lost_worker
+from mri_design.runs.workers import DaskCluster, LostPieceError, Processes, Workers, lost_worker
 from mri_design.variances.base import VarianceEstimator
 
 Answer = TypeVar("Answer")
@@ -124,16 +124,16 @@ class _Remote:
 
 
 class ResidentSlices(Keeper):
-    """Keeps the slices of one design in the processes of `Workers`, slice ``i`` always in the same one.
+    """Keeps the slices of one design in other processes, slice ``i`` always in the same one.
 
     Parameters
     ----------
-    workers : Workers
-        Workers in other processes than this one.
+    executor : Processes or DaskCluster
+        Of `Workers`.
     """
 
-    def __init__(self, workers: Workers[Any]) -> None:
-        self._workers = workers
+    def __init__(self, executor: Processes | DaskCluster) -> None:
+        self._executor = executor
         self._design = uuid4().hex
         self._slices: list[_Remote] = []
         self._found: list[Found] = []
@@ -185,11 +185,11 @@ class ResidentSlices(Keeper):
 
     def close(self, wait: bool = True) -> None:
         """Let the processes forget the slices."""
-        places = range(min(len(self._slices), self._workers.places))
+        places = range(min(len(self._slices), self._executor.places))
         with suppress(LostPieceError):
-            told = [self._workers.submit_at(place, _drop, self._design) for place in places]
+            told = [self._executor.submit_at(place, _drop, self._design) for place in places]
             for future in told if wait else ():
-                self._workers.outcome(future)
+                self._executor.outcome(future)
         self._slices = []
 
     def fetch(self, measurements: int) -> list[Any]:
@@ -210,7 +210,7 @@ class ResidentSlices(Keeper):
     def _ask(self, questions: Mapping[int, Question | None], ends: Sequence[int] | None = None) -> list[Any]:
         """Do what is left to do, or until ``ends``, and answer; slices that were lost are begun again."""
         ends = [len(remote.actions) for remote in self._slices] if ends is None else ends
-        answers, places = dict[int, Any](), self._workers.places
+        answers, places = dict[int, Any](), self._executor.places
         lost: LostPieceError | None = None
         for attempt in range(_TRIES + 1):
             calls = {
@@ -219,12 +219,12 @@ class ResidentSlices(Keeper):
                 if n not in answers
             }
             futures = {
-                n: self._workers.submit_at(n % places, _performed, (self._design, n), *call)
+                n: self._executor.submit_at(n % places, _performed, (self._design, n), *call)
                 for n, call in calls.items()
             }
             for n, future in futures.items():
                 try:
-                    answer = self._workers.outcome(future)
+                    answer = self._executor.outcome(future)
                 except LostPieceError as error:
                     lost = error
                     continue
@@ -285,10 +285,10 @@ class _WarmStarts(Sequence[Any]):
 @contextmanager
 def keeper_of(workers: Workers[Any], slices: int) -> Iterator[Keeper | None]:
     """A keeper for so many slices of a design in ``workers``; None where this process keeps them, as one slice."""
-    if workers.places == 0 or slices < 2:
+    if workers.executor is None or slices < 2:
         yield None
         return
-    keeper = ResidentSlices(workers)
+    keeper = ResidentSlices(workers.executor)
     try:
         yield keeper
     except BaseException:

@@ -307,10 +307,6 @@ class DaskCluster:
             self._cluster.close()
 
 
-Executor = Processes | DaskCluster
-"""Other processes: any free one computes ``function(material, item)``, a chosen one something of its own."""
-
-
 class Workers(Generic[Material]):
     """Processes that call ``function(material, item)``; the material travels to each once.
 
@@ -329,6 +325,12 @@ class Workers(Generic[Material]):
     UsageError, MissingPackageError
         As `require_executor`, and where no scheduler answers at the address, or it has no worker.
 
+    Attributes
+    ----------
+    executor : Processes or DaskCluster, optional
+        Other processes: any free one computes ``function(material, item)``, a chosen one something of its own. None
+        computes here.
+
     Notes
     -----
     A process that is killed does not end the work: what was being computed is computed again, and at last one piece at
@@ -338,11 +340,11 @@ class Workers(Generic[Material]):
     def __init__(self, material: Material, jobs: int, executor: str = LOCAL) -> None:
         self.material = material
         require_executor(executor)
-        self._executor: Executor | None = None
+        self.executor: Processes | DaskCluster | None = None
         if executor != LOCAL:
-            self._executor = DaskCluster(material, jobs, executor.partition(":")[2])
+            self.executor = DaskCluster(material, jobs, executor.partition(":")[2])
         elif jobs > 1:
-            self._executor = Processes(material, jobs)
+            self.executor = Processes(material, jobs)
 
     def __enter__(self) -> Workers[Material]:
         return self
@@ -350,8 +352,8 @@ class Workers(Generic[Material]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._executor is not None:
-            self._executor.close()
+        if self.executor is not None:
+            self.executor.close()
 
     def map(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item], ahead: int | None = None
@@ -409,26 +411,12 @@ class Workers(Generic[Material]):
                 "with --resume tries them again"
             ) from failed[0][1]
 
-    @property
-    def places(self) -> int:
-        """How many other processes keep what they are given, see `Processes.submit_at`; 0 where there are none."""
-        return 0 if self._executor is None else self._executor.places
-
-    def submit_at(self, place: int, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """See `Processes`; there must be other processes."""
-        return self._working.submit_at(place, function, *arguments)
-
-    def outcome(self, future: Future[Result]) -> Result:
-        """See `Processes`."""
-        found: Result = self._working.outcome(future)
-        return found
-
     def _pieces(
         self, function: Callable[[Any, Any], Any], items: Iterable[Any], ahead: int | None = None
     ) -> Iterator[Made]:
         """All pieces; one whose process died is begun again alone, since another may have been the reason."""
         piece: Made | None
-        if self._executor is None:
+        if self.executor is None:
             for item in items:
                 try:
                     piece = item, function(self.material, item), None
@@ -446,8 +434,8 @@ class Workers(Generic[Material]):
                 try:
                     for number in [place, *begun] if not lost else [place]:
                         if number not in futures:
-                            futures[number] = self._executor.submit(function, begun[number])
-                    piece = begun[place], self._executor.outcome(futures.pop(place)), None
+                            futures[number] = self.executor.submit(function, begun[number])
+                    piece = begun[place], self.executor.outcome(futures.pop(place)), None
                 except LostPieceError as error:
                     lost += 1
                     if lost == PUT_UP_WITH:
@@ -460,11 +448,6 @@ class Workers(Generic[Material]):
             for further in islice(items, 1):
                 begun[max(begun, default=place) + 1] = further
             yield piece
-
-    @property
-    def _working(self) -> Executor:
-        assert self._executor is not None
-        return self._executor
 
 
 def _is_done(future: Future[Any]) -> bool:

@@ -134,13 +134,14 @@ def test_nothing_but_requests_and_what_is_asked_for_travels(
     """After the first request, with the slices, some bytes go to a process for every line and slice."""
     sent: list[int] = []
     with keeper_of(two, 3) as keeper:
-        submit = two.submit_at
+        executor: Any = two.executor
+        submit = executor.submit_at
 
         def counted(place: int, function: Any, *arguments: Any) -> Any:
             sent.append(len(pickle.dumps(arguments)))
             return submit(place, function, *arguments)
 
-        monkeypatch.setattr(two, "submit_at", counted)
+        monkeypatch.setattr(executor, "submit_at", counted)
         design(slices, recipe, keeper)
     whole = len(pickle.dumps(KeptSlice(slices[0], 1.0)))
     assert min(sent[:3]) > whole
@@ -154,7 +155,7 @@ def test_the_slices_of_lost_processes_are_inferred_again(slices: list[MRSlice], 
         def kill(state: DesignState) -> None:
             if len(state.trace.lines) == 7:
                 for place in (0, 1):
-                    workers.submit_at(place, ended, place)
+                    workers.executor.submit_at(place, ended, place)  # type: ignore[union-attr]
 
         there = design(slices, recipe, keeper, callback=kill)
     assert_same(there, here)
@@ -177,7 +178,8 @@ def test_an_interruption_while_processes_work_loses_no_line(
 ) -> None:
     here, kept, shown = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int]()
     with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
-        outcome, answers = workers.outcome, list[int]()
+        executor: Any = workers.executor
+        outcome, answers = executor.outcome, list[int]()
 
         def interrupted(future: Any) -> Any:
             answers.append(len(answers))
@@ -185,7 +187,7 @@ def test_an_interruption_while_processes_work_loses_no_line(
                 raise KeyboardInterrupt
             return outcome(future)
 
-        monkeypatch.setattr(workers, "outcome", interrupted)
+        monkeypatch.setattr(executor, "outcome", interrupted)
         options = {"checkpoint": kept, "callback": lambda state: shown.append(len(state.trace.lines))}
         design(slices, recipe, keeper, **options)
     assert len(load_state(kept).trace.lines) == shown[-1] > 5
@@ -219,7 +221,7 @@ class TestDask:
 
             def kill(state: DesignState) -> None:
                 if len(state.trace.lines) == 7:
-                    executor: Any = workers._executor
+                    executor: Any = workers.executor
                     executor._client.restart_workers([executor._addresses[0]], raise_for_error=False)
 
             assert_same(design(slices, recipe, keeper, callback=kill), design(slices, recipe))

@@ -123,7 +123,9 @@ def within(seconds: float, true: Callable[[], bool]) -> None:
 def test_a_process_that_dies_idle_is_replaced_with_its_material() -> None:
     with Workers(3, 1 + 1) as workers:
         assert list(workers.map(product, [1, 2, 3])) == [3, 6, 9]
-        processes = {workers.outcome(workers.submit_at(place, os.getpid)) for place in range(2)}
+        executor = workers.executor
+        assert executor is not None
+        processes = {executor.outcome(executor.submit_at(place, os.getpid)) for place in range(2)}
         for process in processes:
             os.kill(process, signal.SIGKILL)
         within(20, lambda: not any(Path("/proc", str(process), "exe").exists() for process in processes))
@@ -160,22 +162,14 @@ class TestDask:
                 got.append(found)
         assert got == [(0, 3), (2, 9)]
 
-    def test_no_scheduler_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        pytest.importorskip("distributed")
-        monkeypatch.setattr(workers, "PATIENCE", 0.2)
-        with pytest.raises(UsageError):
-            Workers(3, 1, "dask:tcp://127.0.0.1:9")
-
-    def test_a_scheduler_without_workers_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_scheduler_and_one_without_workers_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         distributed = pytest.importorskip("distributed")
         monkeypatch.setattr(workers, "PATIENCE", 0.2)
-        with (
-            distributed.LocalCluster(
-                n_workers=0, processes=False, dashboard_address="127.0.0.1:0", protocol="tcp"
-            ) as cluster,
-            pytest.raises(UsageError),
-        ):
-            Workers(3, 1, f"dask:{cluster.scheduler_address}")
+        options = {"dashboard_address": "127.0.0.1:0", "protocol": "tcp"}
+        with distributed.LocalCluster(n_workers=0, processes=False, **options) as cluster:
+            for address in ("tcp://127.0.0.1:9", cluster.scheduler_address):
+                with pytest.raises(UsageError):
+                    Workers(3, 1, f"dask:{address}")
 
     @pytest.mark.slow
     def test_workers_of_its_own_keep_freed_memory_and_compute_with_one_thread(self) -> None:
