@@ -146,10 +146,11 @@ def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
     assert list(progress.masks.values()) == list(plain.masks.values())
 
 
-def test_seeds_change_random_masks_only(study: Study) -> None:
+def test_seeds_change_random_masks(study: Study) -> None:
     one = replace(study, training=[], lines=[12])
     first, other = one.run(StudyProgress()).masks, replace(one, seed=1).run(StudyProgress()).masks
-    assert [key.partition("|")[0] for key in first if first[key] != other[key]] == ["vd-polynomial"] * 2
+    redrawn = {key.partition("|")[0] for key in first if first[key] != other[key]}
+    assert "vd-polynomial" in redrawn and "low-pass" not in redrawn
 
 
 @pytest.mark.slow
