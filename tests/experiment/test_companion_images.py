@@ -1,12 +1,14 @@
-"""Other images are laid over a scan: by the headers' places, by fields of view, or slice upon slice."""
+"""Other images and masks are laid over a scan: by the headers' places, by fields of view, or slice upon slice."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.ndimage import affine_transform
 
 from mri_design.evidence import CompanionPrior, Offered, choose_companions
-from mri_design.experiment import CompanionImages, companion_file, load_recipe
+from mri_design.experiment import CompanionImages, RegionMask, companion_file, load_recipe, region_labels
 from mri_design.model import Companion
 from mri_design.scan import ImageStack, KSpaceData, SliceGeometry
 from mri_design.scan.writing import nifti_bytes
@@ -173,3 +175,43 @@ def test_a_complex_image_is_no_kspace_and_a_constant_says_nothing(tmp_path):
             assert CompanionImages.read(str(tmp_path / name), RECIPE).images.shape == (1, *image.shape)
     flat = CompanionImages("flat", np.ones((1, 2, 2), np.float32)).over(scan(), 0, 1)
     assert flat.refused == "it is the same everywhere"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        *(np.zeros((4, 4)), np.full((4, 4), np.nan), -np.eye(4), np.eye(4) / 2, np.eye(4) * 1j, np.eye(4) * 1e12),
+        np.arange(101),
+    ],
+    ids=["zeros", "not finite", "negative", "not whole", "complex", "too large", "too many"],
+)
+def test_what_is_no_mask_of_regions_is_refused(array: np.ndarray) -> None:
+    with refused("lesion"):
+        region_labels(array, "lesion")
+
+
+def test_flags_and_numbers_are_regions_on_the_grid_of_the_image(tmp_path: Path) -> None:
+    flags = np.eye(4, dtype=bool)
+    np.save(tmp_path / "flags.npy", flags)
+    mask = RegionMask.read(tmp_path / "flags.npy")
+    np.testing.assert_array_equal(mask.over([None], (1, 4, 4))[0], flags)
+    with refused("flags.npy"):
+        mask.over([None], (1, 6, 4))
+    with refused("region"):
+        RegionMask.of(np.ones(4))
+
+
+STRAIGHT = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+FINER = SliceGeometry((1.0, 1.0), 5.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))
+
+
+def test_a_finer_mask_that_is_turned_lies_by_both_headers() -> None:
+    fine = np.zeros((1, 24, 24), dtype=np.int64)
+    fine[0, 4:10, 14:20] = 3  # x from -8 to -2, y from 2 to 8
+    found = RegionMask("m", fine, (FINER,)).over([STRAIGHT], (1, 12, 12))[0]
+    rows, columns = np.nonzero(found == 3)
+    y, x = 2 * (rows - 6), 2 * (columns - 6)
+    assert (y.min(), y.max(), x.min(), x.max()) == (2, 6, -8, -4)
+    far = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 90.0), STRAIGHT.phase, STRAIGHT.read, STRAIGHT.normal)
+    with refused("m"):
+        RegionMask("m", fine, (FINER,)).over([far], (1, 12, 12))

@@ -7,14 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    InputError,
-    Recipe,
-    UntilError,
-    UntilGain,
-    UsageError,
-    make_strategy,
-)
+from mri_design import Recipe, UntilError, UntilGain, UsageError, make_strategy
 from mri_design.design import AnyOf, DesignStep, DesignTrace
 from mri_design.experiment import (
     calibration_for,
@@ -33,35 +26,27 @@ from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.design_steps import changed, design_step
 from tests.refusals import refused
 
-
-@pytest.mark.parametrize(
-    ("count", "wanted"),
-    [(None, None), (64, None), (25, None), (24, 12), (21, 12), (16, 12), (13, 12), (12, 8), (9, 8), (8, 8)],
-)
-def test_lines_for_the_maps_are_fewer_where_the_usual_ones_would_be_the_whole_mask(
-    count: int | None, wanted: int | None
-) -> None:
-    assert calibration_for(Recipe(), count) == wanted
+PLANE = Recipe().replacing("design", encoding="plane")
 
 
 @pytest.mark.parametrize(
-    ("count", "wanted"), [(5000, None), (4608, None), (2048, 16), (768, 10), (300, 10), (200, 10), (128, 8), (90, 8)]
+    ("recipe", "wanted"),
+    [  # fewer where the usual ones would be the whole mask
+        (Recipe(), {None: None, 64: None, 25: None, 24: 12, 21: 12, 16: 12, 13: 12, 12: 8, 9: 8, 8: 8}),
+        # the side of an eighth of the mask, and ten at least where half of it allows
+        (PLANE, {5000: None, 4608: None, 2048: 16, 768: 10, 300: 10, 200: 10, 128: 8, 90: 8}),
+        # what was asked for
+        (Recipe().replacing("design", start=20), {16: 20}),
+        (PLANE.replacing("constraints", calibration=30), {100: 30}),
+        (PLANE.replacing("coils", calibration_lines=16), {700: None}),
+        (Recipe().replacing("coils", calibration_lines=10), {13: None, 10: 8}),
+        (Recipe().replacing("design", encoding="radial"), {6: None}),
+    ],
 )
-def test_the_square_of_a_plane_is_an_eighth_of_the_mask_and_at_least_ten_on_a_side_where_half_of_it_allows(
-    count: int, wanted: int | None
+def test_lines_for_the_maps_are_as_many_as_leave_some_to_choose(
+    recipe: Recipe, wanted: dict[int | None, int | None]
 ) -> None:
-    assert calibration_for(Recipe().replacing("design", encoding="plane"), count) == wanted
-
-
-def test_what_was_asked_for_stays() -> None:
-    assert calibration_for(Recipe().replacing("design", start=20), 16) == 20
-    plane = Recipe().replacing("design", encoding="plane").replacing("constraints", calibration=30)
-    assert calibration_for(plane, 100) == 30
-    assert calibration_for(Recipe().replacing("design", encoding="radial"), 6) is None
-    asked = Recipe().replacing("design", encoding="plane").replacing("coils", calibration_lines=16)
-    assert calibration_for(asked, 700) is None
-    few = Recipe().replacing("coils", calibration_lines=10)
-    assert calibration_for(few, 13) is None and calibration_for(few, 10) == 8
+    assert {count: calibration_for(recipe, count) for count in wanted} == wanted
 
 
 @pytest.mark.parametrize(
@@ -84,23 +69,15 @@ GAIN, RANDOM = make_strategy("information-gain"), make_strategy("random")
 
 def test_rules_by_recipe() -> None:
     recipe = Recipe()
-    assert stop_rule(recipe, GAIN) is None
     error, gain = recipe.replacing("design", until_error=0.1), recipe.replacing("design", until_gain=3.0)
+    assert stop_rule(recipe, GAIN) is None and checked_end(recipe, GAIN, 12) is None
     assert stop_rule(error, GAIN) == UntilError(0.1)
     assert stop_rule(gain, make_strategy("information-gain-lanczos")) == UntilGain(3.0)
-    both = error.replacing("design", until_gain=3.0)
-    assert stop_rule(both, GAIN) == AnyOf((UntilError(0.1), UntilGain(3.0)))
-    with pytest.raises(UsageError):
-        stop_rule(error, RANDOM)
-    with pytest.raises(UsageError):
-        stop_rule(gain, RANDOM)
-
-
-def test_a_design_needs_an_end() -> None:
-    with pytest.raises(UsageError):
-        checked_end(Recipe(), GAIN, None)
-    assert checked_end(Recipe(), GAIN, 12) is None
-    assert checked_end(Recipe().replacing("design", until_error=0.1), GAIN, None) == UntilError(0.1, by_image=True)
+    assert stop_rule(error.replacing("design", until_gain=3.0), GAIN) == AnyOf((UntilError(0.1), UntilGain(3.0)))
+    assert checked_end(error, GAIN, None) == UntilError(0.1, by_image=True)
+    for wrong, strategy in ((error, RANDOM), (gain, RANDOM), (recipe, GAIN)):  # predicts nothing, and has no end
+        with pytest.raises(UsageError):
+            checked_end(wrong, strategy, None)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +92,8 @@ def test_a_design_needs_an_end() -> None:
 def test_settings_that_contradict_each_other_are_refused_before_any_scan(
     section: str, settings: dict[str, object], field: str
 ) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(field):
         checked_end(Recipe().replacing(section, **settings), GAIN, 12)
-    assert caught.value.field == field
 
 
 def test_orders_that_break_short_jumps_are_refused() -> None:

@@ -61,6 +61,7 @@ def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
         ("[design]\nstrategy = 'random:2'", "design.strategy"),
         ("[noise]\nvariance = 1\nsamples = 'noise.npy'", "noise.samples"),
         ("[input]\ncontrast = 'all'\nset = 'all'", "input.set"),
+        ("[input]\nset = -1", "input.set"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, text: str, place: str) -> None:
@@ -135,6 +136,14 @@ def test_variances_by_name(name: str, kind: type) -> None:
     assert isinstance(estimator, kind)
     assert getattr(estimator, "samples", 7) == 7
     assert getattr(estimator, "steps", 31) == 31
+
+
+def test_how_a_file_is_read_is_what_the_recipe_says() -> None:
+    asked = {"duplicates": "last", "contrast": 1, "set": 0, "dims": ["kx", "ky"], "centre": [3, 4], "matrix": [8, 6]}
+    reading = Recipe.of({"input": asked}).input.reading
+    counters = {"contrast": 1, "set": 0}
+    wanted = {"duplicates": "last", "counters": counters, "matrix": (8, 6), "dims": ("kx", "ky"), "centre": (3, 4)}
+    assert reading == wanted
 
 
 def test_settings_are_frozen_and_plain_for_a_manifest() -> None:

@@ -28,37 +28,27 @@ def test_slices_that_do_not_exist_are_refused(text: str) -> None:
         SliceChoice(text).indices(6)
 
 
-def test_maps_belong_to_the_input_that_they_name() -> None:
-    maps = ["b.h5=maps/b.npy", "a folder/c.h5=c.npy"]
-    sources = scan_sources(["a.h5", "a folder/b.h5#1", "a folder/c.h5", "phantom:brain"], "middle", maps)
-    assert [source.maps for source in sources] == [None, Path("maps/b.npy"), Path("c.npy"), None]
-    assert sources[1].label == "b.h5#1 with maps b.npy"
-    assert source_files(sources) == [
-        *("a.h5", "a folder/b.h5", "maps/b.npy", "a folder/c.h5", "c.npy"),
-        "phantom:brain",
-    ]
-
-
-def test_maps_of_other_scans_are_named_in_the_same_way() -> None:
-    first, second = scan_sources(["a.h5", "b.h5"], "middle", ["b.h5=b.npy"], ["a.h5=prescan.h5"])
-    assert first.maps == MapsOfScan(Path("prescan.h5")) and second.maps == Path("b.npy")
-    assert first.label == "a.h5#middle with maps of prescan.h5"
-    assert source_files([first]) == ["a.h5", "prescan.h5"]
-    with pytest.raises(UsageError):
-        scan_sources(["a.h5"], "middle", ["m.npy"], ["a.h5=c.h5"])
-
-
-def test_an_input_may_have_several_other_images() -> None:
-    first, second = scan_sources(["a.h5", "x/b.h5"], "0", companions=["b.h5=t1.nii", "a.h5=run", "b.h5=phantom:t1w"])
-    assert first.companions == ("run",) and second.companions == ("t1.nii", "phantom:t1w")
-    assert second.label == "b.h5#0 with the image t1.nii and the image phantom:t1w"
-    with pytest.raises(UsageError):
-        scan_sources(["a.h5", "b.h5"], "0", companions=["t1.nii"])
+def test_maps_scans_and_other_images_belong_to_the_input_that_they_name() -> None:
+    maps, of, beside = ["b.h5=maps/b.npy"], ["c.h5=prescan.h5"], ["b.h5=t1.nii", "c.h5=run", "b.h5=phantom:t1w"]
+    sources = scan_sources(["a.h5", "a folder/b.h5#1", "a folder/c.h5", "phantom:brain"], "middle", maps, of, beside)
+    assert [source.maps for source in sources] == [None, Path("maps/b.npy"), MapsOfScan(Path("prescan.h5")), None]
+    assert [source.companions for source in sources] == [(), ("t1.nii", "phantom:t1w"), ("run",), ()]
+    assert sources[1].label == "b.h5#1 with maps b.npy and the image t1.nii and the image phantom:t1w"
+    assert sources[2].label == "c.h5#middle with maps of prescan.h5 and the image run"
+    files = ["a.h5", "a folder/b.h5", "maps/b.npy", "a folder/c.h5", "prescan.h5", "phantom:brain"]
+    assert source_files(sources) == files
 
 
 @pytest.mark.parametrize(
-    "maps", [["maps.npy"], ["c.h5=maps.npy"], ["a.h5="], ["a.h5=m.npy", "a.h5=n.npy"], ["scan.h5=maps.npy"]]
+    ("maps", "of"),
+    [
+        *((maps, []) for maps in (["maps.npy"], ["c.h5=maps.npy"], ["a.h5="], ["scan.h5=maps.npy"])),
+        (["a.h5=m.npy", "a.h5=n.npy"], []),
+        (["a.h5=m.npy"], ["a.h5=c.h5"]),
+    ],
 )
-def test_maps_of_nobody_are_wrong_usage(maps: list[str]) -> None:
+def test_maps_of_no_input_and_maps_twice_are_wrong_usage(maps: list[str], of: list[str]) -> None:
     with pytest.raises(UsageError):
-        scan_sources(["a.h5", "x/scan.h5", "y/scan.h5"], "middle", maps)
+        scan_sources(["a.h5", "x/scan.h5", "y/scan.h5"], "middle", maps, of)
+    with pytest.raises(UsageError):
+        scan_sources(["a.h5", "b.h5"], "0", companions=["t1.nii"])
