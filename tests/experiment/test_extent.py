@@ -146,6 +146,17 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     for forced, calibration in ((hole.replacing("design", start=8), 0), (hole, 8)):
         with refused("forced centre"):
             start_lines(everything, GAIN, 32, forced, calibration)
+    plain, learning = Recipe(), make_strategy("calibrated")
+    assert start_count(GAIN, 64, 24, plain) == GAIN.default_start(LineReadouts((64, 64)), 24)
+    few = plain.replacing("design", start=3)
+    assert (start_count(GAIN, 64, 24, few), start_count(GAIN, 64, 24, few, calibration_lines=12)) == (3, 12)
+    assert [start_count(learning, 64, 24, plain, lines, coils) for lines, coils in ((0, 1), (0, 8), (12, 8))] == [
+        8,
+        4,
+        12,
+    ]
+    with refused("start lines"):
+        start_count(GAIN, 64, 24, plain, calibration_lines=32)
     half = Recipe().replacing("constraints", partial_fourier=0.5)
     assert half.constraints.rules().most_lines(everything, (32,)) == 32
 

@@ -47,8 +47,13 @@ def least_squares(data: KSpaceData) -> np.ndarray:
 def test_unequal_noise_of_coils_does_not_shade(scale: float) -> None:
     data = head(scale)
     off, middle, spread = off_and_ratio(least_squares(data), data)
-    assert off < 1.03 and spread < 1.3
-    assert middle == pytest.approx(1, abs=0.05)
+    assert off < 1.03 and spread < 1.3 and middle == pytest.approx(1, abs=0.05)
+    if scale == 1:
+        one = prepare(data, RECIPE).slice_model(0, RECIPE)
+        made = reconstruct(one, method="mean", recipe=RECIPE)
+        off, middle, _ = off_and_ratio(made.image, data)
+        assert off < 1.05 and middle == pytest.approx(1, abs=0.05) and np.ndim(one.image_unit) == 2  # pixel by pixel
+        assert made.std is not None and np.median(made.std) < 0.2 * np.abs(made.image).max()
 
 
 def test_a_truth_keeps_the_units_of_the_file() -> None:
@@ -99,13 +104,3 @@ def test_shared_scans_are_as_bright_as_the_root_sum_of_squares(name: str) -> Non
     data = every.select_slice(every.n_slices // 2)
     off, middle, _ = off_and_ratio(least_squares(data), data)
     assert off < 1.2 and 1 / 1.2 < middle < 1.2
-
-
-def test_images_from_python_are_in_the_units_of_the_file_whatever_the_coils_noise() -> None:
-    data = head()
-    one = prepare(data, RECIPE).slice_model(0, RECIPE)
-    made = reconstruct(one, method="mean", recipe=RECIPE)
-    off, middle, _ = off_and_ratio(made.image, data)
-    assert off < 1.05 and middle == pytest.approx(1, abs=0.05)
-    assert made.std is not None and np.median(made.std) < 0.2 * np.abs(made.image).max()
-    assert np.ndim(one.image_unit) == 2, "pixel by pixel, as the coils of pixels differ"

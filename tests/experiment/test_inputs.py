@@ -23,6 +23,19 @@ def unknown_noise(data: KSpaceData) -> KSpaceData:
     return replace(data, noise_variance=None, coil_maps=None)
 
 
+def bare(recipe: Recipe, coils: int, matrix: int = 48) -> KSpaceData:
+    """A head in full, whose coil maps and truth are not known."""
+    data = load_input("phantom:brain", simulating(recipe, matrix=matrix, coils=coils))
+    return replace(data, coil_maps=None, reference=None)
+
+
+def like(maps: np.ndarray | None, others: np.ndarray | None, data: KSpaceData) -> float:
+    """How alike coil maps of a slice are, where the object is bright."""
+    assert maps is not None and others is not None
+    image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
+    return float(np.average(np.abs(np.sum(maps[0].conj() * others[0], axis=0)), weights=image**2))
+
+
 @pytest.mark.parametrize("told", [False, True], ids=["noise unknown", "noise given"])
 def test_the_noise_of_a_scan_is_estimated_once(
     small: Recipe, told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -70,24 +83,20 @@ def test_a_matrix_of_measured_samples_is_refused_of_what_is_simulated(small: Rec
 
 def test_several_coils_are_whitened_and_mapped(small: Recipe) -> None:
     data = load_input("phantom:brain", simulating(small, matrix=48, coils=4))
-    bare = replace(unknown_noise(data), reference=None)
-    scan = prepare(bare, small)
-    assert scan.data.noise_variance == 1
-    assert scan.calibration_lines == 24
-    assert scan.data.coil_maps is not None
+    unknown = replace(unknown_noise(data), reference=None)
+    scan = prepare(unknown, small)
+    assert (scan.data.noise_variance, scan.calibration_lines) == (1, 24)
+    assert scan.data.coil_maps is not None and data.reference is not None
     np.testing.assert_allclose(np.sum(np.abs(scan.data.coil_maps) ** 2, axis=1), 1, rtol=1e-3)
     reference = scan.reference(0)
     assert reference is not None
-    truth = np.abs(data.reference[0]) if data.reference is not None else np.zeros(())
-    shown = np.abs(reference)
-    assert np.corrcoef(shown.ravel(), truth.ravel())[0, 1] > 0.98
-    assert prepare(bare, small, calibration_lines=12).calibration_lines == 12
+    assert np.corrcoef(np.abs(reference).ravel(), np.abs(data.reference[0]).ravel())[0, 1] > 0.98
+    assert prepare(unknown, small, calibration_lines=12).calibration_lines == 12
 
 
 def test_coil_maps_come_from_the_lines_of_the_mask(small: Recipe) -> None:
     """Lines that were not measured cannot tell about coils: garbage in them changes nothing."""
-    data = load_input("phantom:brain", simulating(small, matrix=48, coils=2))
-    data = replace(data, coil_maps=None)
+    data = bare(small, 2)
     mask = np.zeros(48, dtype=bool)
     mask[12:36] = mask[::5] = True
     garbage = np.where(mask[:, None], data.kspace, 1000 * (1 + 1j)).astype(np.complex64)
@@ -98,9 +107,7 @@ def test_coil_maps_come_from_the_lines_of_the_mask(small: Recipe) -> None:
 
 @pytest.mark.parametrize("coils", [1, 2])
 def test_the_noise_is_the_scanner_s_whatever_the_mask(small: Recipe, coils: int) -> None:
-    data = replace(
-        unknown_noise(load_input("phantom:brain", simulating(small, matrix=48, coils=coils))), reference=None
-    )
+    data = unknown_noise(bare(small, coils))
     mask = np.zeros(48, dtype=bool)
     mask[12:36] = True
     whole, masked = (prepare(data, small, measured=lines).data for lines in (None, mask))
@@ -139,45 +146,37 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
 
 
 def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with(small: Recipe) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=48, coils=3))
-    every = replace(data, coil_maps=None)
-    few = np.zeros(48, dtype=bool)
-    few[::3] = True
-    sparse = replace(every, kspace=np.where(few[:, None], data.kspace, 0), measured=few, reference=None)
+    every = bare(small, 3)
+    few = np.arange(48) % 3 == 0
+    sparse = replace(every, kspace=np.where(few[:, None], every.kspace, 0), measured=few)
     with refused("measured"):
         prepare(sparse, small)
     centre = np.abs(np.arange(48) - 24) < 13
-    scanned = np.where(centre[:, None], data.kspace, 0)
+    scanned = np.where(centre[:, None], every.kspace, 0)
     found = prepare(replace(sparse, calibration=scanned), small)
     assert (found.calibration_lines, found.maps_source) == (0, "estimated from the calibration scan")
     expected = prepare(every, small).data.coil_maps
     assert expected is not None and found.data.coil_maps is not None
     np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
-    own = prepare(replace(every, calibration=scanned), small)
-    assert own.calibration_lines == 24
+    assert prepare(replace(every, calibration=scanned), small).calibration_lines == 24
 
 
 def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recipe) -> None:
     data = load_input("phantom:brain", simulating(small, matrix=48, coils=4))
-    known = data.coil_maps
     few = np.zeros(48, dtype=bool)
     few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
     sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
     scan = prepare(sparse, small)
     assert scan.maps_source.startswith("estimated together with the image (NLINV) from the 12 measured")
     assert (scan.calibration_lines, scan.maps_doubt) == (5, "")
-    maps = prepare(replace(sparse, kspace=np.where(few[:, None], data.kspace, 0)), small, measured=few).data.coil_maps
-    assert known is not None and maps is not None
-    image = np.abs(data.reference[0]) if data.reference is not None else np.ones((48, 48))
-    shared = np.abs(np.sum(maps[0].conj() * known[0], axis=0))
-    assert np.average(shared, weights=image**2) > 0.995
+    assert like(prepare(sparse, small, measured=few).data.coil_maps, data.coil_maps, data) > 0.995
     with refused("measured"):
         prepare(sparse, small.replacing("coils", maps="espirit"))
 
 
 def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(small: Recipe) -> None:
     """Coils that changed places on every other line, as a wrong table of channels does it."""
-    data = replace(load_input("phantom:brain", simulating(small, matrix=48, coils=4)), coil_maps=None, reference=None)
+    data = bare(small, 4)
     swapped = data.kspace.copy()
     swapped[:, :, 1::2] = np.roll(swapped[:, :, 1::2], 1, axis=1)
     assert prepare(data, small).maps_doubt == ""
@@ -188,16 +187,12 @@ def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(
 
 
 def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path) -> None:
-    data = replace(load_input("phantom:brain", simulating(small, matrix=64, coils=4)), coil_maps=None, reference=None)
+    data = bare(small, 4, 64)
     low = np.ascontiguousarray(data.kspace[..., 16:48, 16:48])
     np.savez(tmp_path / "prescan.npz", kspace=low, noise_variance=np.float64(data.noise_variance or 0))
     np.savez(tmp_path / "turned.npz", kspace=low[:, [1, 2, 3, 0]], noise_variance=np.float64(data.noise_variance or 0))
     found = with_given_maps(data, MapsOfScan(tmp_path / "prescan.npz"), small)
-    own = prepare(data, small).data.coil_maps
-    maps = prepare(found, small).data.coil_maps
-    assert own is not None and maps is not None
-    image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
-    assert np.average(np.abs(np.sum(maps[0].conj() * own[0], axis=0)), weights=image**2) > 0.995
+    assert like(prepare(found, small).data.coil_maps, prepare(data, small).data.coil_maps, data) > 0.995
     with refused("turned.npz"):
         with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
     with refused("prescan.npz"):
@@ -288,16 +283,12 @@ def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: i
     """Of the same scan but for its noise; single precision, or a preconditioner for much noise, gave another image."""
     errors = []
     for noise in (1e-3, 1e-6):
-        recipe = simulating(small, matrix=24, noise=noise, coils=coils)
-        settled = replace(recipe.inference, inner_tolerance=1e-6)
-        phase = replace(recipe.phase, model=model)
-        recipe = replace(recipe, phase=phase, inference=settled)
+        recipe = simulating(small, matrix=24, noise=noise, coils=coils).replacing("phase", model=model)
+        recipe = recipe.replacing("inference", inner_tolerance=1e-6)
         scan = prepare(load_input("phantom:t2w", recipe), recipe)
         lines = [0, 4, *range(7, 17), 19, 22]
-        found = reconstruct(
-            scan.slice_model(0, recipe), lines, method, recipe, np.random.default_rng(0), with_std=False
-        )
-        truth = scan.reference(0)
+        rng, truth = np.random.default_rng(0), scan.reference(0)
+        found = reconstruct(scan.slice_model(0, recipe), lines, method, recipe, rng, with_std=False)
         assert found.convergence.converged and truth is not None
         errors.append(np.linalg.norm(np.abs(found.image) - np.abs(truth)) / np.linalg.norm(truth))
     assert max(errors[1:]) < 1.01 * errors[0]

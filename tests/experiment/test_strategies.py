@@ -140,13 +140,8 @@ def test_names_that_people_know_are_taken_wherever_a_strategy_a_method_or_a_prio
     assert make_strategy("poisson", "plane") == make_strategy("poisson-disc", "plane")
     with pytest.raises(UsageError):
         make_strategy("poisson", "lines")
-    recipe = Recipe.of(
-        {
-            "design": {"strategy": "info"},
-            "reconstruction": {"method": "sense"},
-            "prior": [{"kind": "tv", "site": "l1", "scale": 1.0}],
-        }
-    )
+    prior = [{"kind": "tv", "site": "l1", "scale": 1.0}]
+    recipe = Recipe.of({"design": {"strategy": "info"}, "reconstruction": {"method": "sense"}, "prior": prior})
     assert (recipe.design.strategy, recipe.reconstruction.method) == ("information-gain", "least-squares")
     assert (recipe.prior[0].kind, recipe.prior[0].site) == ("differences", "laplace")
     assert SparsityBlock(kind="l1", scale=1.0).kind == "wavelet"

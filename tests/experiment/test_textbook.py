@@ -36,15 +36,9 @@ def objective(one: MRSlice, image: np.ndarray, method: str, weight: float) -> fl
 def test_the_image_has_a_lower_objective_than_others(one: MRSlice, method: str) -> None:
     image, convergence = textbook(one, LINES, method, 0.01)
     found = objective(one, image, method, 0.01)
-    rng = np.random.default_rng(2)
-    noise = (rng.normal(size=(2, *GRID)) * np.abs(image).max() / 100).astype(np.float32)
+    noise = np.random.default_rng(2).normal(size=(2, *GRID)).astype(np.float32) * np.abs(image).max() / 100
     others = [one.plain_image(LINES), reconstruct(one, LINES, "least-squares").image, image + noise[0] + 1j * noise[1]]
-    others += [
-        0.97 * image,
-        1.03 * image,
-        textbook(one, LINES, method, 0.02)[0],
-        textbook(one, LINES, method, 0.005)[0],
-    ]
+    others += [0.97 * image, 1.03 * image, *(textbook(one, LINES, method, weight)[0] for weight in (0.02, 0.005))]
     assert all(found < objective(one, other, method, 0.01) for other in others)
     assert convergence.converged and image.dtype == np.complex64
 
@@ -60,10 +54,7 @@ def test_total_variation_is_at_its_minimum(one: MRSlice, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("method", TEXTBOOK)
 def test_scans_in_other_units_have_the_same_image_and_runs_the_same_bits(one: MRSlice, method: str) -> None:
     image, _ = textbook(one, LINES, method, 0.01)
-    np.testing.assert_array_equal(reconstruct(one, LINES, method, _weighted(0.01)).image, image)
+    weighted = Recipe().replacing("reconstruction", weight=0.01)
+    np.testing.assert_array_equal(reconstruct(one, LINES, method, weighted).image, image)
     brighter = replace(one, kspace=one.kspace * np.float32(1024))
     np.testing.assert_allclose(textbook(brighter, LINES, method, 0.01)[0], 1024 * image, rtol=1e-4, atol=1e-3)
-
-
-def _weighted(weight: float) -> Recipe:
-    return Recipe().replacing("reconstruction", weight=weight)
