@@ -10,7 +10,7 @@ from scipy.ndimage import affine_transform
 from mri_design.evidence import CompanionPrior, Offered, choose_companions
 from mri_design.experiment import CompanionImages, RegionMask, companion_file, load_recipe, region_labels
 from mri_design.model import Companion
-from mri_design.scan import ImageStack, KSpaceData, SliceGeometry
+from mri_design.scan import KSpaceData, SliceGeometry
 from mri_design.scan.writing import nifti_bytes
 from tests.refusals import refused
 from tests.two_contrasts import FIRST, head, scanned, slice_of
@@ -31,6 +31,7 @@ def points_of(geometry: SliceGeometry, shape: tuple[int, int]) -> np.ndarray:
     return corner + rows[..., None] * geometry.pixel[0] * phase + columns[..., None] * geometry.pixel[1] * read
 
 
+STRAIGHT = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 TURN = np.deg2rad(20)
 HERE = SliceGeometry(
     (3.0, 2.5),
@@ -48,7 +49,7 @@ def scan(shape: tuple[int, int] = (40, 36), geometry: SliceGeometry | None = HER
 
 
 def test_a_volume_is_sampled_where_the_slice_lies_whatever_its_grid_and_directions():
-    first = SliceGeometry((2.0, 2.0), 2.0, (0.0, 0.0, -60.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    first = replace(STRAIGHT, thickness=2.0, centre=(0.0, 0.0, -60.0))
     places = tuple(first.slice_after(number) for number in range(60))
     images = np.stack([ball(points_of(place, (70, 72))) for place in places]).astype(np.float32)
     over = CompanionImages("volume", images, places).over(scan(), 0, 1)
@@ -99,14 +100,12 @@ def test_of_volumes_without_places_the_slices_beside_that_of_the_number_are_look
 
 
 def test_of_volumes_with_places_as_many_millimetres_are_looked_at_and_count_as_motion():
-    here = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
-
     def lying(right: float, above: float) -> Offered:
         """As it was laid over the scan, where headers place it by so many millimetres elsewhere than it is."""
-        first = replace(here, centre=(right, 0.0, above - 10.0))
+        first = replace(STRAIGHT, centre=(right, 0.0, above - 10.0))
         places = tuple(first.slice_after(number) for number in range(5))
         file = CompanionImages("volume", volume_of_heads(None).images[::-1], places[::-1])
-        return laid(file.over(scan((64, 64), here), 0, 1))
+        return laid(file.over(scan((64, 64), STRAIGHT), 0, 1))
 
     assert lying(0.0, 0.0).aside == ""
     assert lying(0.0, 5.0).aside == "5 mm from where the headers place it"
@@ -117,7 +116,7 @@ def test_of_volumes_with_places_as_many_millimetres_are_looked_at_and_count_as_m
 
 
 def test_an_image_of_another_place_is_refused():
-    away = SliceGeometry((3.0, 2.5), 4.0, (0.0, 0.0, 200.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    away = replace(HERE, centre=(0.0, 0.0, 200.0))
     with refused("companion away"):
         CompanionImages("away", np.ones((1, 40, 36), np.float32), (away,)).over(scan(), 0, 1)
 
@@ -137,14 +136,13 @@ def test_files_of_images_and_of_samples_are_read_and_folders_of_runs(tmp_path):
 
 
 def test_nifti_keeps_its_place(tmp_path):
-    first = SliceGeometry((2.0, 2.0), 3.0, (0.0, 0.0, -9.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    first = replace(STRAIGHT, thickness=3.0, centre=(0.0, 0.0, -9.0))
     images = np.stack([ball(points_of(first.slice_after(n), (30, 32))) for n in range(6)]).astype(np.float32)
     (tmp_path / "t1.nii.gz").write_bytes(nifti_bytes(images, first, "t1"))
     read = CompanionImages.read(str(tmp_path / "t1.nii.gz"), RECIPE)
-    here = SliceGeometry((2.0, 2.0), 3.0, (0.0, 0.0, -4.5), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    here = replace(first, centre=(0.0, 0.0, -4.5))
     over = read.over(scan((30, 32), here), 0, 1)
     np.testing.assert_allclose(over.image, ball(points_of(here, (30, 32))), atol=0.02)
-    assert isinstance(ImageStack(images, geometry=first), ImageStack)
 
 
 def test_the_scan_itself_is_recognised_and_left_out_and_a_repeat_is_not(tmp_path):
@@ -201,7 +199,6 @@ def test_flags_and_numbers_are_regions_on_the_grid_of_the_image(tmp_path: Path) 
         RegionMask.of(np.ones(4))
 
 
-STRAIGHT = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 FINER = SliceGeometry((1.0, 1.0), 5.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))
 
 
@@ -212,6 +209,6 @@ def test_a_finer_mask_that_is_turned_lies_by_both_headers() -> None:
     rows, columns = np.nonzero(found == 3)
     y, x = 2 * (rows - 6), 2 * (columns - 6)
     assert (y.min(), y.max(), x.min(), x.max()) == (2, 6, -8, -4)
-    far = SliceGeometry((2.0, 2.0), 5.0, (0.0, 0.0, 90.0), STRAIGHT.phase, STRAIGHT.read, STRAIGHT.normal)
+    far = replace(STRAIGHT, centre=(0.0, 0.0, 90.0))
     with refused("m"):
         RegionMask("m", fine, (FINER,)).over([far], (1, 12, 12))

@@ -6,21 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, UntilError, load_phantom
-from mri_design.design import DesignState
-from mri_design.experiment import (
-    MOST_SLICES,
+from mri_design import (
     Checkpoint,
     DesignOptions,
-    ImageErrors,
-    image_rng,
-    load_input,
+    KSpaceData,
+    Recipe,
+    UntilError,
+    load_phantom,
     load_recipe,
     prepare,
     reconstruct,
     run_design,
-    with_noise_samples,
 )
+from mri_design.design import DesignState
+from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_input, with_noise_samples
 from mri_design.model import MRSlice
 
 
@@ -58,7 +57,9 @@ def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_fi
     parts = np.random.default_rng(1).standard_normal((2, 1, 4, 32, 32))
     loud = 0.005 * np.geomspace(1, 20, 4)[:, None, None]
     kspace = (scan.kspace + loud * (parts[0] + 1j * parts[1])).astype(np.complex64)
-    data = with_noise_samples(KSpaceData(kspace, np.ones(32, dtype=bool), name="head"), _samples(loud))
+    silent = np.random.default_rng(2).standard_normal((2, 4, 4000))
+    samples = loud[:, 0] * (silent[0] + 1j * silent[1])
+    data = with_noise_samples(KSpaceData(kspace, np.ones(32, dtype=bool), name="head"), samples)
     coils = prepare(replace(data, coil_maps=scan.coil_maps), recipe).slice_model(0, recipe)
     state = designed([coils], recipe, 18)
     errors = ImageErrors(recipe, 3)
@@ -66,11 +67,6 @@ def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_fi
     assert made is not None and made.predicted_error is not None
     assert found == pytest.approx(made.times(coils.image_unit).predicted_error, rel=1e-4)
     assert abs(made.predicted_error / found - 1) > 0.05
-
-
-def _samples(deviation: np.ndarray) -> np.ndarray:
-    parts = np.random.default_rng(2).standard_normal((2, len(deviation), 4000))
-    return np.asarray(deviation.reshape(-1, 1) * (parts[0] + 1j * parts[1]))
 
 
 def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: Recipe) -> None:

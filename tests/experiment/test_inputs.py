@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED
 from mri_design.operators import to_image
 from mri_design.scan import calibration, explained_by_maps, measure_noise
 from tests.refusals import refused
-
-ScanMaker = Callable[..., KSpaceData]
 
 
 def simulating(recipe: Recipe, **settings: object) -> Recipe:
@@ -115,9 +112,9 @@ def test_the_noise_is_the_scanner_s_whatever_the_mask(small: Recipe, coils: int)
     np.testing.assert_array_equal(whole.kspace, masked.kspace)
 
 
-def test_a_slice_model_follows_the_recipe_s_prior_and_library(make_scan: ScanMaker) -> None:
+def test_a_slice_model_follows_the_recipe_s_prior_and_library(small: Recipe) -> None:
     recipe = Recipe.of({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
-    one = prepare(make_scan(), recipe).slice_model(0, recipe)
+    one = prepare(load_input("phantom:brain", small), recipe).slice_model(0, recipe)
     assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
     assert one.library == "pyfftw"
 

@@ -120,24 +120,6 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
         load_recipe(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("exact", Exact),
-        ("exact-columns", ExactByColumns),
-        ("lanczos", Lanczos),
-        ("perturb-and-solve", MonteCarlo),
-        ("control-variate", ControlVariate),
-    ],
-)
-def test_variances_by_name(name: str, kind: type) -> None:
-    recipe = Recipe.of({"inference": {"variances": name, "samples": 7, "lanczos_steps": 31}})
-    estimator = recipe.inference.engine().variances
-    assert isinstance(estimator, kind)
-    assert getattr(estimator, "samples", 7) == 7
-    assert getattr(estimator, "steps", 31) == 31
-
-
 def test_how_a_file_is_read_is_what_the_recipe_says() -> None:
     asked = {"duplicates": "last", "contrast": 1, "set": 0, "dims": ["kx", "ky"], "centre": [3, 4], "matrix": [8, 6]}
     reading = Recipe.of({"input": asked}).input.reading
@@ -152,25 +134,24 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         recipe.fft = "pyfftw"  # type: ignore[misc]
     settings = recipe.as_settings()
     assert settings["inference"]["samples"] == 8
-    assert settings["prior"][0] == {
-        "kind": "pixels",
-        "scale": 100.0,
-        "site": "laplace",
-        "isotropic": False,
-        "wavelet": "db4",
-        "levels": 3,
-        "tau_limit": 0.4,
-        "tau_limit_with_non_local": None,
-        "tau_limit_bright": 0.02,
-        "reweighted": False,
-    }
+    pixels = {"kind": "pixels", "scale": 100.0, "site": "laplace", "isotropic": False, "wavelet": "db4", "levels": 3}
+    limits = {"tau_limit": 0.4, "tau_limit_with_non_local": None, "tau_limit_bright": 0.02}
+    assert settings["prior"][0] == {**pixels, **limits, "reweighted": False}
     assert Recipe.of(settings) == recipe
 
 
-@pytest.mark.parametrize(("name", "kind"), [("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)])
-def test_solvers_by_name(name: str, kind: type) -> None:
-    chosen = {"solver": name, "inner_tolerance": 0.5, "inner_iterations": 7}
-    recipe = Recipe.of({"inference": chosen})
-    solver = recipe.inference.engine().inner
-    assert type(solver) is kind
-    assert (solver.tolerance, solver.max_iterations) == (0.5, 7)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)),
+        *(("exact", Exact), ("exact-columns", ExactByColumns), ("lanczos", Lanczos)),
+        *(("perturb-and-solve", MonteCarlo), ("control-variate", ControlVariate)),
+    ],
+)
+def test_solvers_and_variances_by_name(name: str, kind: type) -> None:
+    known = {"samples": 7, "lanczos_steps": 31, "inner_tolerance": 0.5, "inner_iterations": 7}
+    chosen = {"variances" if kind.__module__.startswith("mri_design.variances") else "solver": name}
+    made = Recipe.of({"inference": known | chosen}).inference.engine()
+    assert kind in (type(made.variances), type(made.inner))
+    assert (getattr(made.variances, "samples", 7), getattr(made.variances, "steps", 31)) == (7, 31)
+    assert (made.inner.tolerance, made.inner.max_iterations) == (0.5, 7)
