@@ -1,15 +1,18 @@
-"""Metrics: distance of an image to its reference, the reference's own noise, two methods compared, fold-over."""
+"""Metrics: distance of an image to its reference, predicted and found, the reference's own noise, fold-over."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array
+from mri_design.evaluation.tables import Row, percent
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
@@ -45,6 +48,80 @@ class ImageMetrics:
     relative_l2_complex: float
     psnr: float
     ssim: float
+
+
+@dataclass(frozen=True)
+class RelativeError:
+    """Error of an image relative to the norm of the true one, as its error bars predict it and as it was found.
+
+    Both are L2 errors of the complex image, without the noise of the reference. Beside the image of a file, whose phase
+    and noise are not known, both are those of the modulus.
+
+    Parameters
+    ----------
+    predicted : float, optional
+        None of an image without error bars.
+    found : float, optional
+        None where there is nothing to hold the image against.
+    unknown : str
+        Why nothing was found, where that is not because there is nothing to hold the image against.
+    against : str
+        Name of a file whose image it was held against.
+    """
+
+    predicted: float | None = None
+    found: float | None = None
+    unknown: str = ""
+    against: str = ""
+
+    @property
+    def of(self) -> str:
+        """What both are the error of: "complex image" or "modulus"."""
+        return "modulus" if self.against else "complex image"
+
+    def __str__(self) -> str:
+        """Both, as far as they are known: "6.3 % predicted, 6.1 % found"."""
+        pair = (("predicted", self.predicted), ("found", self.found))
+        said = ", ".join(f"{percent(value)} {name}" for name, value in pair if value is not None)
+        said = said.replace("\N{NO-BREAK SPACE}", " ")  # for terminals of any encoding
+        return f"{said} (modulus against {self.against})" if said and self.against else said
+
+    @property
+    def words(self) -> str:
+        """Both in a sentence, or why one is missing."""
+        if self.found is not None:
+            return f"error {self}"
+        unknown = self.unknown or "there is no full scan to check it by"
+        if self.predicted is not None:
+            return f"error {self} ({unknown})"
+        return f"its error is not known: {unknown}, and the method has no error bars"
+
+    @property
+    def columns(self) -> dict[str, float | None]:
+        """As columns of a table."""
+        return {"predicted_error": self.predicted, "found_error": self.found}
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """As settings of a manifest; nothing where nothing is known."""
+        return {"error": {"of": self.of, **asdict(self)}} if str(self) else {}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> RelativeError | None:
+        """Read `settings` back; None where a manifest has none."""
+        stored = settings.get("error")
+        return None if stored is None else cls(**{each.name: stored[each.name] for each in fields(cls)})
+
+    def over(self, rows: Iterable[Row]) -> RelativeError:
+        """Means over rows with `columns`, of images judged as this one.
+
+        Of the rows in which both are known, if any, else of those that have either.
+        """
+        pairs = [[row[name] for name in self.columns] for row in rows]
+        pairs = [pair for pair in pairs if None not in pair] or pairs
+        known = [[float(str(value)) for value in values if value is not None] for values in zip(*pairs, strict=True)]
+        means = [sum(values) / len(values) if values else None for values in known]
+        return replace(self, predicted=means[0], found=means[1]) if means else self
 
 
 def measure(image: Image, reference: Image) -> ImageMetrics:
@@ -332,7 +409,7 @@ def _noise_kept(
     return max(float(kept_noise), 0.0)
 
 
-_TOO_CLOSE = 1.25
+NO_RANKS = 1.25
 """Errors up to this many times the reference's noise tell no image from another: the noise is known to a tenth."""
 
 
@@ -348,25 +425,4 @@ def ranked(error: float, noise: float, of_all: bool) -> str:
     """
     if of_all:
         return "no: made from the reference's own samples"
-    return "yes" if error > _TOO_CLOSE * noise else "no: the difference is within the noise of the reference"
-
-
-def noise_caption(levels: list[float | None]) -> str:
-    """Caption for errors against references that carry noise; empty where all are true images.
-
-    Parameters
-    ----------
-    levels : list of float or None
-        `reference_noise` of every image compared.
-    """
-    noisy = [level for level in levels if level is not None]
-    if not noisy:
-        return ""
-    some = "The reference" if len(levels) == 1 else f"The reference of {len(noisy)} of {len(levels)} images"
-    return (
-        f" {some} is the scan's own image and carries noise: even an image without any noise would be about "
-        f"{100 * float(np.mean(noisy)):.1f} % off. An image that keeps the noise of the measured lines, as zero-filled "
-        "ones do, lies closer to such a reference for that alone, in SSIM and PSNR above all. Errors up to "
-        f"{_TOO_CLOSE:g} times as large do not rank images. Several coils are combined by maps of the scan's 24 central"
-        " lines, whatever lines an image was calibrated with."
-    )
+    return "yes" if error > NO_RANKS * noise else "no: the difference is within the noise of the reference"

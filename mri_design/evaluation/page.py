@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,12 +28,13 @@ from mri_design.evaluation.pictures import (
 )
 from mri_design.evaluation.plots.panels import ScaleBar
 from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
-from mri_design.evaluation.tables import Row, column_names, format_cell, is_numeric, shown_texts
+from mri_design.evaluation.tables import Row, alike, column_names, format_cell, is_numeric, percent, shown_texts
+from mri_design.kinds import count_text
 from mri_design.scan.io.atomic import write_text
 from mri_design.status import Status
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
 
 
 _TALLEST = 20.0  # rem: the highest picture of the first row
@@ -114,11 +116,14 @@ def _address(png: bytes) -> str:
     return f"data:image/png;base64,{b64encode(png).decode()}" if png else ""
 
 
-def saved_figure(folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str) -> ReportFigure:
-    """Draw and write figures/NAME.svg; return it under a caption for the report.
+def saved_figure(
+    folder: RunFolder, name: str, draw: Callable[[], Drawing], caption: str = "", **facts: object
+) -> ReportFigure:
+    """Draw and write figures/NAME.svg; return it for the report under a caption, by default the `sentence` of its name.
 
     In a folder without a report nothing is drawn, and the caption stands alone.
     """
+    caption = caption or sentence(name, **facts)
     if not folder.reported:
         return ReportFigure("", caption)
     figure = draw()
@@ -239,80 +244,33 @@ class KeyNumbers:
         return [(label, _key_number(value)) for label, value in self.values.items()]
 
 
-MOST_NUMBERS = 60_000
-"""Scores that a page holds at most; of longer designs every second step has them, or every third, and so on."""
-
-
 @dataclass(frozen=True)
-class StepExplorer:
-    """A slider over the steps, the mask and the scores at each, and images at some.
+class Explorer:
+    """A slider over the steps of a design, or through the slices of a volume.
 
     Parameters
     ----------
-    n_lines : int
-        Lines of the grid.
-    start : sequence of int
-        Lines measured before the first decision.
-    steps : sequence of mappings
-        Decisions in order: ``line``, which was chosen, and ``scores`` of all candidates, shape (ky,), NaN for others;
-        None for a rule without scores.
-    unit : str
-        Name of the scores.
-    images : sequence of mappings
-        By growing ``count`` of lines: PNG pictures ``mean``, ``deviation`` (error bars) and ``difference`` (actual
-        error), empty where there is none, and ``error`` in words, as far as it is known.
+    kind : {"steps", "slices"}
+        Steps are shown as a mask and scores, with images at some; slices as images.
+    content : mapping of str to object
+        Of steps: ``lines`` of the grid; the ``start``; ``unit`` of the scores; ``steps``, each with the ``line`` that
+        was chosen and ``scores`` (ky,) of all candidates, NaN for others, or None; and ``images`` by growing ``count``
+        of lines: PNG pictures ``mean``, ``deviation`` and ``difference``, empty where there is none, and ``error`` in
+        words. Of slices: ``slices``, each with its ``number`` in the scan, ``text`` about it, and PNG pictures
+        ``image`` and ``deviation``; their ``count`` in the volume, of which they may be a part; and ``start``, the
+        place of the slice that is shown first.
     caption : str
         What to look for.
     """
 
-    n_lines: int
-    start: Sequence[int]
-    steps: Sequence[Row]
-    unit: str
-    images: Sequence[Row] = ()
+    kind: Literal["steps", "slices"]
+    content: Mapping[str, Any]
     caption: str = ""
-    kind: str = field(default="explorer", init=False)
 
     @property
     def json(self) -> str:
         """The slider's data as JSON, escaped for a script element."""
-        every = -(-len(self.steps) * self.n_lines // MOST_NUMBERS) or 1
-        kept = [step if number % every == 0 else {**step, "scores": None} for number, step in enumerate(self.steps)]
-        content = {"lines": self.n_lines, "start": self.start, "unit": self.unit, "steps": kept, "images": self.images}
-        return json_for_script(_plain(content))
-
-
-MOST_SLICE_BYTES = 4_000_000
-"""Bytes of the pictures of slices on a page, at most; of larger volumes every second slice is there, and so on."""
-
-
-@dataclass(frozen=True)
-class SliceExplorer:
-    """A slider through the slices of a volume.
-
-    Parameters
-    ----------
-    slices : sequence of mappings
-        In their order: ``number`` of the slice in the scan, ``text`` about it, and PNG pictures ``image`` and
-        ``deviation`` (its error bars), empty where there are none.
-    count : int
-        Slices of the volume, of which those may be a part.
-    caption : str
-        What to look for.
-    start : int
-        Place of the slice that is shown first.
-    """
-
-    slices: Sequence[Row]
-    count: int
-    caption: str = ""
-    start: int = 0
-    kind: str = field(default="slices", init=False)
-
-    @property
-    def json(self) -> str:
-        """The slider's data as JSON, escaped for a script element."""
-        return json_for_script(_plain({"slices": self.slices, "count": self.count, "start": self.start}))
+        return json_for_script(_plain(self.content))
 
 
 def _plain(value: object) -> object:
@@ -331,7 +289,7 @@ def _plain(value: object) -> object:
     return value
 
 
-Block = Paragraph | ReportTable | ReportFigure | SideBySide | KeyNumbers | Links | StepExplorer | SliceExplorer
+Block = Paragraph | ReportTable | ReportFigure | SideBySide | KeyNumbers | Links | Explorer
 
 
 @dataclass(frozen=True)
@@ -375,17 +333,21 @@ def write_report(
     OSError
         Where it cannot be written; an older report is then still there.
     """
-    page = _template().render(
-        title=title,
-        first=first,
-        sections=list(zip(_anchors(sections), sections, strict=True)),
-        warnings=warnings,
-        manifest=None if manifest is None else manifest_text(manifest),
-        light={role: colour.light for role, colour in COLOURS.items()},
-        dark={role: colour.dark for role, colour in COLOURS.items()},
-        accent=PALETTE[1],
-        script=_script(),
-        digest=b64encode(sha256(_script().encode()).digest()).decode(),
+    page = (
+        _templates()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            first=first,
+            sections=list(zip(_anchors(sections), sections, strict=True)),
+            warnings=warnings,
+            manifest=None if manifest is None else manifest_text(manifest),
+            light={role: colour.light for role, colour in COLOURS.items()},
+            dark={role: colour.dark for role, colour in COLOURS.items()},
+            accent=PALETTE[1],
+            script=_script(),
+            digest=b64encode(sha256(_script().encode()).digest()).decode(),
+        )
     )
     write_text(path, page)
 
@@ -423,13 +385,40 @@ def _words(text: object) -> str:
 
 
 @cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined  # here: runs without a report make no page
+def _templates() -> Environment:
+    """The page, whose text is escaped, and the sentences, which become a part of it."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # here: runs without a report make no page
 
-    source = _resource("page.html.j2")
-    surroundings = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    surroundings.filters |= {"words": _words, "address": _address}
-    return surroundings.from_string(source)
+    templates = Environment(
+        loader=FunctionLoader(_resource),
+        autoescape=lambda name: name == "page.html.j2",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {"words": _words, "address": _address, "percent": percent, "as": format, "count": count_text}
+    templates.filters["upfirst"] = lambda text: text[:1].upper() + text[1:]
+    templates.tests["finite"] = lambda number: math.isfinite(number)
+    templates.globals["alike"] = alike
+    return templates
+
+
+@cache
+def _sentences() -> Any:
+    return _templates().get_template("sentences.j2").module
+
+
+def sentence(name: str, *facts: object, **named: object) -> str:
+    """A sentence of reports, or a few, from sentences.j2.
+
+    Parameters
+    ----------
+    name : str
+        Of the macro there; that of a figure's caption is the figure's.
+    facts, named : object
+        Its arguments.
+    """
+    return re.sub("[ \\n]+", " ", getattr(_sentences(), name.replace("-", "_"))(*facts, **named)).strip()
 
 
 def dated(first: FirstScreen, command: Sequence[str]) -> FirstScreen:

@@ -200,6 +200,15 @@ def _shown(value: object, number_format: str) -> str:
     return format_cell(value, number_format or _DEFAULT_FLOAT)
 
 
+COMPARED = 3
+"""Digits of errors that are held against each other: two errors are alike where these are."""
+
+
+def alike(first: float, second: float) -> bool:
+    """Whether two errors are the same as far as they are printed where they are compared."""
+    return percent(first, COMPARED) == percent(second, COMPARED)
+
+
 def percent(value: float, digits: int = 2) -> str:
     """A fraction in per cent with so many digits, or all before the point; a line never ends before the sign."""
     hundredths = 100 * value

@@ -32,7 +32,7 @@ from mri_design.errors import (
     require_counts,
 )
 from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import ImageMetrics
+from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel, Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder
@@ -53,7 +53,6 @@ from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan
 from mri_design.runs.stored_run import write_made_files
-from mri_design.runs.verdicts import RelativeError
 
 P = ParamSpec("P")
 T = TypeVar("T")

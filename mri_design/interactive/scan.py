@@ -18,6 +18,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts
 from mri_design.evaluation import plots
+from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.pictures import Drawing
 from mri_design.experiment.calibration import PreparedSamples, PreparedScan, only_measured, prepare, prepare_samples
 from mri_design.experiment.inputs import (
@@ -60,7 +61,6 @@ from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import what_is_used
 from mri_design.runs.run import Ending, Run
-from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.companions import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed

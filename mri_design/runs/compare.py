@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError, option
 from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import ImageMetrics, measure, noise_caption
+from mri_design.evaluation.metrics import ImageMetrics, RelativeError, measure
 from mri_design.evaluation.page import (
     Block,
     FirstScreen,
@@ -20,7 +20,9 @@ from mri_design.evaluation.page import (
     ReportTable,
     Section,
     saved_figure,
+    sentence,
 )
+from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import (
     GREY_SCALE,
     ErrorCurve,
@@ -32,7 +34,7 @@ from mri_design.evaluation.plots.panels import (
     scale_top,
 )
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
-from mri_design.evaluation.tables import Row, percent
+from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import require_room
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
@@ -51,10 +53,7 @@ from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.image_sections import (
-    ACCELERATION,
-    ERROR,
     companion_sections,
-    curves_figure,
     doubt_picture,
     error_bars_figure,
     facts_of,
@@ -62,6 +61,7 @@ from mri_design.runs.image_sections import (
     layout_of,
     mask_picture,
     measured_text,
+    reading,
 )
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
@@ -78,7 +78,6 @@ from mri_design.runs.study import (
     slice_for,
     table_name,
 )
-from mri_design.runs.verdicts import RelativeError, comparison_verdict, with_centre
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
@@ -346,16 +345,12 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
     errors.save(folder)
     write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
     facts |= errors.facts()
-    noise = noise_caption([test.noise for test in study.tests])
-    shown = [*_curves(folder, study, errors), *errors.blocks(study.words, noise), KeyNumbers(study.words)]
+    blocks = errors.blocks(study.words, [test.noise for test in study.tests])
+    shown = [*_curves(folder, study, errors), *blocks, KeyNumbers(study.words)]
     sections = [Section("Errors", shown)]
     if result.methods:
         folder.write_table("methods.csv", result.methods, METHOD_FORMATS)
-        caption = (
-            "The same masks by each method; lower is better. change is the mean over images of the relative change of "
-            f"the error against {result.methods[0]['method']}, image by image (negative is better), worst change the "
-            "worst image's. Errors of images that did not converge are not the methods' own."
-        )
+        caption = sentence("methods_table", result.methods[0]["method"])
         sections.append(Section("Methods side by side", [ReportTable(result.methods, caption, METHOD_FORMATS)]))
     tuned: list[Row] = []
     for key, power in result.pieces.tuned.items():
@@ -414,12 +409,13 @@ def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], 
     asked = list(dict.fromkeys([*best, *kinds["regular"]]))
     images = len(study.tests)
     repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
-    verdict = comparison_verdict(
+    verdict = sentence(
+        "comparison_verdict",
         measured_text(candidates_for(study.tests[0], base_name(study.names[0]), count, study.recipe), count),
         winner,
         repeats=repeats,
         wins=wins,
-        others={with_centre(name, centres.get(name)): means[name] for name in asked if name not in pair},
+        others={name: (centres.get(name), means[name]) for name in asked if name not in pair},
         gains=[row for row in errors.tables.get("gains", ()) if row[study.counted] == count],
     )
     return pair, asked, verdict
@@ -459,8 +455,7 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
                     scale_top(wrong),
                     object_top([np.abs(test.shown)]),
                     f"Error: {strategy_label(mask.strategy)}",
-                    "Actual error of the magnitude, in per cent of what is white in the true image; its norm is "
-                    f"{percent(mask.errors.relative_l2, 3)} of the image's.",
+                    sentence("error_picture", mask.errors.relative_l2),
                 )
                 for mask, error in zip(masks, wrong, strict=True)
             ),
@@ -470,14 +465,7 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
             f"{count_text(len(study.tests), 'test image')}, reconstruction {study.recipe.reconstruction.method}",
         ],
         {name: study.words[name] for name in pair if name in study.words},
-        (
-            ERROR,
-            "Errors of strategies are means over test images and draws. What stands behind \N{PLUS-MINUS SIGN} is a "
-            "spread over images, or of one image over draws: a difference that is smaller may be chance.",
-            "Pictures are of the first test image; of random masks the draw with the median error is shown. Every mask "
-            "got the same reconstruction.",
-            ACCELERATION,
-        ),
+        reading("error", "spread_of_strategies", "pictures_of_strategies", "acceleration"),
     )
 
 
@@ -500,11 +488,11 @@ def _curves(folder: RunFolder, study: Study, errors: StudyErrors) -> list[Block]
         return []
     curves = [ErrorCurve(name, np.array(study.lines), runs) for name, runs in errors.runs.items()]
     unit, bands = KINDS[study.recipe.design.encoding].unit, len(curves) <= MOST_BANDS
-    caption = f"Error against {study.counted}; lower is better. Random masks count draws as runs, the others images."
-    caption += " Bands: one standard deviation over runs." if bands else ""
-    return [
-        saved_figure(folder, "error-curves", lambda: plots.error_against_lines(curves, bands=bands, unit=unit), caption)
-    ]
+
+    def drawn() -> Drawing:
+        return plots.error_against_lines(curves, bands=bands, unit=unit)
+
+    return [saved_figure(folder, "error-curves", drawn, counted=study.counted, bands=bands)]
 
 
 def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
@@ -514,13 +502,12 @@ def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
         curves = {
             strategy_label(m.strategy): m.readouts.shots[m.mask] for m in shown if isinstance(m.readouts, ShotReadouts)
         }
-        lowest = f"the measured {first.unit} with the lowest number among the strategy's candidates"
-        return curves_figure(folder, "masks", curves, first.grid, first.unit, lowest)
+        lowest, grid = sentence("lowest_shot", first.unit), first.grid
+        caption = sentence("trajectory", first.unit, lowest)
+        return saved_figure(folder, "masks", lambda: plots.trajectory_curves(curves, grid, lowest), caption)
     masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
-    if isinstance(first, PlaneReadouts):
-        caption = "Measured samples (ky, kz), DC in the middle."
-        return saved_figure(folder, "masks", lambda: plots.plane_masks(masks), caption)
-    return saved_figure(folder, "masks", lambda: plots.mask_barcodes(masks), "Measured lines over ky. DC is marked.")
+    draw = plots.plane_masks if isinstance(first, PlaneReadouts) else plots.mask_barcodes
+    return saved_figure(folder, "masks", lambda: draw(masks), kind=first.name)
 
 
 def _pictures_section(
@@ -536,23 +523,20 @@ def _pictures_section(
         panels.append(ImagePanel(image, label, metric_caption(mask.errors.relative_l2, mask.errors)))
         errors.append(ImagePanel(image, label, error_caption(mask.errors.relative_l2)))
     blocks: list[Block] = [
-        Paragraph(f"{test.name}, {measured}. Of random masks the draw with the median error on this image is shown."),
+        Paragraph(sentence("median_draw", test.name, measured)),
         _masks_figure(folder, shown),
         saved_figure(
             folder,
             "reconstructions",
             lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], frame),
-            f"{GREY_SCALE}; the same reconstruction for every mask.",
+            grey_scale=GREY_SCALE,
         ),
         saved_figure(
-            folder,
-            "errors",
-            lambda: plots.error_maps(errors, test.shown, frame),
-            "Errors of the magnitude on one scale.",
+            folder, "errors", lambda: plots.error_maps(errors, test.shown, frame), sentence("errors_of_strategies")
         ),
     ]
     for mask in shown:
         if mask.reconstruction.std is not None:
-            caption = f"Posterior standard deviation for {strategy_label(mask.strategy)} beside the actual error."
+            caption = sentence("std_of_strategy", strategy_label(mask.strategy))
             blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, frame, caption, RelativeError()))
     return Section("Pictures", blocks)

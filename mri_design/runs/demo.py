@@ -18,6 +18,7 @@ from mri_design.evaluation.page import (
     Section,
     SideBySide,
     dated,
+    sentence,
     write_report,
 )
 from mri_design.evaluation.run_folder import RunFolder
@@ -33,9 +34,9 @@ from mri_design.runs.compare import (
 )
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.error_tables import Duel
 from mri_design.runs.image_sections import error_table
 from mri_design.runs.run import Ending, Progress, Run
-from mri_design.runs.verdicts import Duel, duel_verdict
 from mri_design.status import Status
 
 STUDY, EXAM, DESIGN = "compare", "exam", "design"
@@ -145,7 +146,9 @@ def _first_screen(study: ComparisonResult) -> FirstScreen:
         fought.append(Duel(count, *(float(str(number)) for number in numbers)))
     shown, grid = int(study.shown[0].mask.sum()), len(study.shown[0].mask)
     at = next(duel for duel in fought if duel.lines == shown)
-    return pair_screen(study, (DESIGNED, RIVAL), duel_verdict(fought, at, grid, study.study.seeds))
+    outcomes = [(name, [d.lines for d in fought if d.outcome == name]) for name in ("better", "as good", "worse")]
+    found = {name: counts for name, counts in outcomes if counts}
+    return pair_screen(study, (DESIGNED, RIVAL), sentence("duel_verdict", at, grid, study.study.seeds, found))
 
 
 def _figures(run: Path, captions: Mapping[str, str]) -> Block:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.metrics import paired_sign_test
-from mri_design.evaluation.page import Block, ReportTable
+from mri_design.evaluation.metrics import NO_RANKS, paired_sign_test
+from mri_design.evaluation.page import Block, ReportTable, sentence
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, alike, markdown_text
 
 METRICS = ("relative_l2", "psnr", "ssim")
 
@@ -291,52 +292,6 @@ def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequ
     return table
 
 
-CAPTIONS = {
-    "winners": "The strategy with the least mean error at each count, the second, and the first one's error relative "
-    "to it; sd lead is the spread of that over images, or of one image over draws.",
-    "summary": "relative l2 is the error of the magnitude, mean over images and draws, the same reconstruction for "
-    "all; sd images and sd draws are its spread over images and over draws; worst is the worst image.",
-    "gains": "What designs gain, and by what: usual is the best fixed mask with the usual number of centre lines, few "
-    "the best of those with fewer, whose coil maps are estimated from all their lines as those of designs are. by maps "
-    "is the change of the error from the first to the second, by lines that from the second to the design (negative is "
-    "better).",
-    "enough": "How many are enough, by these images: for each error how many a mask needs, in the median of the images "
-    "and in the one that needs most. Between the counts that were measured it is interpolated. Of the next scan an "
-    "adaptive design with --until-error decides by itself.",
-    "companions": "Other images of the object, which the prior of an image knows where lines of its mask that are held "
-    "back are predicted better with them: of how many masks, and which; how many lines decided; and how much of their "
-    "energy is left unpredicted with them against without (negative is better). Masks were chosen without them.",
-}
-"""Captions of tables, by the names of their files."""
-CENTRE_CAPTION = (
-    " Every mask that looks at no data is there with the centre lines of designs and with those that it usually has; "
-    "the one with the smaller error counts."
-)
-"""Of a `summary_table` in which some strategies are there twice."""
-
-
-def maps_caption(table: Sequence[Row]) -> str:
-    """Caption that explains the columns of a `maps_table`."""
-    bad, masks = (sum(int(str(row[name])) for row in table) for name in ("badly", "masks"))
-    verdict = f"{bad} of {masks} predict badly, and their errors are those of maps, too." if bad else "None does badly."
-    return (
-        "Coil maps of the masks: by ESPIRiT from gapless centre lines, or with the image (nlinv) from all lines "
-        "measured near the centre; maps lines is how many they rest on. maps error is the relative error, beyond "
-        f"noise, with which coils that were held back line by line are predicted, mean and worst. {verdict}"
-    )
-
-
-def paired_caption(table: Sequence[Row]) -> str:
-    """Caption that explains the columns of a `paired_table`."""
-    said = (
-        "Image by image against the best of the others at each count: mean relative change of the error (negative is "
-        "better), the worst image's"
-    )
-    if all("p" in row for row in table):
-        return f"{said}, and p of a two-sided sign test."
-    return f"{said}. So few images prove nothing in general."
-
-
 @dataclass(frozen=True, kw_only=True)
 class StudyErrors:
     """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
@@ -370,12 +325,49 @@ class StudyErrors:
         known = {"coil_maps_of_masks": "maps", "companions_of_masks": "companions"}
         return {fact: list(self.tables[name]) for fact, name in known.items() if name in self.tables}
 
-    def blocks(self, words: Mapping[str, str], noise: str = "") -> list[Block]:
-        """The tables for a page; ``words`` says what strategies choose, ``noise`` is a `noise_caption`."""
-        twice = any("counts" in row for row in self.tables["summary"])
-        captions = CAPTIONS | {
-            "summary": CAPTIONS["summary"] + (CENTRE_CAPTION if twice else "") + noise,
-            "paired": f"Designed masks. {paired_caption(self.tables.get('paired', ()))}",
-            "maps": maps_caption(self.tables.get("maps", ())),
+    def blocks(self, words: Mapping[str, str], noise: Sequence[float | None] = ()) -> list[Block]:
+        """The tables for a page; ``words`` says what strategies choose, ``noise`` is that of every reference."""
+        facts: dict[str, tuple[object, ...]] = {
+            "summary": (any("counts" in row for row in self.tables["summary"]), noise, NO_RANKS),
+            "paired": (all("p" in row for row in self.tables.get("paired", ())),),
+            "maps": tuple(sum(int(str(r[name])) for r in self.tables.get("maps", ())) for name in ("badly", "masks")),
         }
-        return [ReportTable(table, captions[name], FORMATS, words) for name, table in self.tables.items()]
+        return [
+            ReportTable(table, sentence(f"{name}_table", *facts.get(name, ())), FORMATS, words)
+            for name, table in self.tables.items()
+        ]
+
+
+def best_other(summary: Sequence[Row], name: str) -> tuple[str, float] | None:
+    """The strategy of a `summary_table` of one count that does best beside one, and its error; None where alone."""
+    others = [row for row in summary if row["strategy"] != name and row.get("counts") != "no"]
+    errors = {str(row["strategy"]): float(str(row["relative_l2"])) for row in others}
+    best = min(errors, key=errors.__getitem__, default=None)
+    return None if best is None else (best, errors[best])
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two strategies at one number of lines.
+
+    Parameters
+    ----------
+    lines : int
+        The number.
+    mine, rival : float
+        Mean relative errors of the one that is looked at, and of its competitor.
+    spread : float
+        Standard deviation of the competitor's error over its draws.
+    """
+
+    lines: int
+    mine: float
+    rival: float
+    spread: float
+
+    @property
+    def outcome(self) -> Literal["better", "as good", "worse"]:
+        """Whether the difference is larger than the spread, and whose error is the smaller one."""
+        if abs(self.mine - self.rival) <= self.spread or alike(self.mine, self.rival):
+            return "as good"
+        return "better" if self.mine < self.rival else "worse"

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import OBJECT, ranked
-from mri_design.evaluation.page import Block, FirstPicture, ReportFigure, ReportTable, Section, saved_figure
-from mri_design.evaluation.plots.panels import (
-    GREY_SCALE,
-    Frame,
-    ImagePanel,
-    Layout,
-    Pixel,
-    across,
-    displayed,
-    error_caption,
-    metric_caption,
-    object_top,
-    scale_top,
+from mri_design.evaluation.metrics import OBJECT, RelativeError, ranked
+from mri_design.evaluation.page import (
+    Block,
+    FirstPicture,
+    FirstScreen,
+    ReportFigure,
+    ReportTable,
+    Section,
+    saved_figure,
+    sentence,
 )
+from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, percent
 from mri_design.experiment.reconstruction import Reconstruction
 from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
-from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import LineReadouts, Readouts, ShotReadouts
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, KnownSlice, NamedImage, pixel_of
-from mri_design.runs.verdicts import RelativeError
-from mri_design.scan.data import Orientation
+from mri_design.scan.data import Orientation, part_of_scan
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories import compensated_spread
 
@@ -47,7 +44,7 @@ def account_settings(account: Mapping[str, object]) -> dict[str, object]:
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
 
 
-def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
+def layout_of(candidates: Readouts, orientation: Orientation) -> plots.Layout:
     """Layout of images of these candidates, from which their directions are named.
 
     Parameters
@@ -62,35 +59,12 @@ def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
     return orientation if candidates.name == "lines" else "no-lines"
 
 
-def frame_of(known: KnownSlice) -> Frame:
+def frame_of(known: KnownSlice) -> plots.Frame:
     """How images of a slice lie on the page, and how large their pixels are."""
-    layout: Layout = "no-lines"
+    layout: plots.Layout = "no-lines"
     if isinstance(known, KnownScan):
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
-    return Frame(layout, pixel_of(known.data))
-
-
-def metric_rows(images: Sequence[NamedImage], measured: Mapping[str, object]) -> Rows:
-    """Rows of metrics.csv: the pair that images are judged by, and errors against the reference as it is.
-
-    Parameters
-    ----------
-    images : sequence of NamedImage
-        One for every row.
-    measured : mapping of str to object
-        Column to number: how much all of them were made from.
-    """
-    return [
-        {
-            "method": named.name,
-            **measured,
-            **named.error.columns,
-            **{name: getattr(named.errors, name, None) for name in ("relative_l2", "psnr", "ssim")},
-            "converged": named.reconstruction.convergence.converged,
-            "matvecs": named.reconstruction.convergence.matvecs,
-        }
-        for named in images
-    ]
+    return plots.Frame(layout, pixel_of(known.data))
 
 
 def error_table(rows: Sequence[Row], about: str, *, noisy: bool = False) -> ReportTable:
@@ -99,39 +73,12 @@ def error_table(rows: Sequence[Row], about: str, *, noisy: bool = False) -> Repo
     ``noisy`` says whether the reference carries noise.
     """
     shown = [{name: value for name, value in row.items() if name != "relative_l2"} for row in rows]
-    caption = (
-        f"{about} Predicted and found error are of the complex image without the noise of the reference (of the modulus"
-        f" beside an image from a file); PSNR and SSIM are of magnitudes inside the object. {OBJECT}"
-    )
-    if noisy:
-        caption += " The reference carries noise, which PSNR and SSIM reward: by them zero-filled images look better."
     formats = {"predicted_error": ".4f", "found_error": ".4f", "psnr": ".2f", "ssim": ".4f"}
-    return ReportTable(shown, caption, formats)
-
-
-def with_ranks(rows: Rows, noise: float | None, of_all: bool) -> Rows:
-    """The rows with whether their errors rank images, where the reference carries noise.
-
-    Parameters
-    ----------
-    rows : list of mappings
-        `metric_rows` of the images.
-    noise : float or None
-        `reference_noise`; None for a true image, of which the rows stay as they are.
-    of_all : bool
-        Whether the images were made from all samples that the reference was made from. Then a row without errors is of
-        the reference itself.
-    """
-    if noise is None:
-        return rows
-    itself = "no: it is the reference"
-    errors = [row["relative_l2"] for row in rows]
-    said = [ranked(error, noise, of_all) if isinstance(error, float) else itself for error in errors]
-    return [{**row, "ranks": rank} for row, rank in zip(rows, said, strict=True)]
+    return ReportTable(shown, sentence("error_table", about, OBJECT, noisy), formats)
 
 
 def image_sections(
-    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], rows: Rows, about: str | None = None
+    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], rows: Rows, *, several: bool = False
 ) -> list[Section]:
     """Figures of reconstructions: images, error maps on one scale, error bars, and what noise does to the first.
 
@@ -145,49 +92,46 @@ def image_sections(
         Images to show.
     rows : list of mappings
         `metric_rows` of the images.
-    about : str, optional
-        In the place of what the table's caption says of errors and acceleration of lines.
+    several : bool
+        Whether this is one slice of several.
     """
     reference, frame, noisy = known.shown_reference, frame_of(known), known.reference_noise is not None
-    if about is None and known.given is not None:
-        about = known.given.caption
-    if about is None:
-        against = "Errors are relative to the reference"
-        against = "There is no fully sampled image to measure errors against" if reference is None else against
-        about = f"{against}; acceleration counts centre lines."
-    panels = [] if reference is None else [ImagePanel(reference, "reference")]
+    given = "" if known.given is None else known.given.caption
+    if isinstance(known, KnownSamples):
+        data, pixels = known.data, None if several else known.data.grid_shape[0] * known.data.grid_shape[1]
+        weighted = data.density is not None
+        about = sentence("about_samples", len(data.trajectory), data.n_readouts, pixels, weighted, given)
+    elif isinstance(known.slice_model.candidates, ShotReadouts):
+        about = sentence("about_shots_of_design")
+    else:
+        about = given or sentence("about_errors", reference is not None)
+    panels = [] if reference is None else [plots.ImagePanel(reference, "reference")]
     panels += [
-        ImagePanel(one.reconstruction.image, one.name, metric_caption(one.error.found, one.errors)) for one in images
+        plots.ImagePanel(one.reconstruction.image, one.name, plots.metric_caption(one.error.found, one.errors))
+        for one in images
     ]
     blocks: list[Block] = [
         ReportTable(rows, about) if reference is None else error_table(rows, about, noisy=noisy),
-        saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), f"{GREY_SCALE}."),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), grey_scale=plots.GREY_SCALE),
     ]
     if reference is not None:
-        modulus = bool(images[0].error.against)
-        compared = [ImagePanel(one.reconstruction.image, one.name, error_caption(one.error.found)) for one in images]
-        caption = f"Errors of the {images[0].error.of} on one scale. Structure in them is structure that is missing."
-        caption += " The reference's noise is in them too, everywhere, but not in the numbers." if noisy else ""
-        drawn = saved_figure(
-            folder, "errors", lambda: plots.error_maps(compared, reference, frame, modulus=modulus), caption
-        )
-        blocks.append(drawn)
+        modulus, of = bool(images[0].error.against), images[0].error.of
+        compared = [
+            plots.ImagePanel(one.reconstruction.image, one.name, plots.error_caption(one.error.found)) for one in images
+        ]
+
+        def maps() -> Drawing:
+            return plots.error_maps(compared, reference, frame, modulus=modulus)
+
+        blocks.append(saved_figure(folder, "errors", maps, of=of, noisy=noisy))
     for named in images:
-        if named.reconstruction.std is None:
-            continue
-        scale = named.reconstruction.std_factor
-        caption = "Posterior standard deviation of each complex pixel."
-        if reference is not None:
-            caption = f"Error bars beside the actual error, one scale{'' if scale is None else f'; they are {scale}'}."
-            caption += " The actual error holds the reference's noise, which error bars do not." if noisy else ""
-        blocks.append(error_bars_figure(folder, named.reconstruction, reference, frame, caption, named.error))
+        made = named.reconstruction
+        if made.std is not None:
+            caption = sentence("std", reference is not None, made.std_factor, noisy)
+            blocks.append(error_bars_figure(folder, made, reference, frame, caption, named.error))
     sections = [Section("Reconstruction", blocks)]
     if (noise := images[0].reconstruction.noise) is not None:
-        caption = (
-            f"{str(noise)[0].upper()}{str(noise)[1:]}: the noise of a pixel over that of the complete scan, over the "
-            "root of the acceleration (g_factor.npy); noise.npy has the standard deviation in the image's units."
-        )
-        drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, frame), caption)
+        drawn = saved_figure(folder, "g-factor", lambda: plots.g_factor_map(noise.g_factor, frame), noise=str(noise))
         sections.append(Section("Noise and g-factor", [drawn]))
     return sections
 
@@ -196,7 +140,7 @@ def error_bars_figure(
     folder: RunFolder,
     result: Reconstruction,
     reference: Array | None,
-    frame: Frame,
+    frame: plots.Frame,
     caption: str,
     error: RelativeError,
 ) -> ReportFigure:
@@ -239,29 +183,53 @@ def coil_map_sections(folder: RunFolder, known: KnownSlice) -> list[Section]:
     maps, frame = known.scan.maps_as_read, frame_of(known)
     if maps is None:
         return []
-    panels = [ImagePanel(one, f"coil {number}") for number, one in enumerate(maps[0], 1)]
-    caption = (
-        f"Magnitude of the coil sensitivity maps, {known.scan.maps_source}, on one grey scale, coils as the scan's "
-        "file has them."
+    panels, source = (
+        [plots.ImagePanel(one, f"coil {number}") for number, one in enumerate(maps[0], 1)],
+        known.scan.maps_source,
     )
-    drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), caption)
+    drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), source=source)
     return [Section("Coil maps", [drawn])]
 
 
 def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
-    """Rows of metrics.csv of images that were made from ``lines``, or from samples along a trajectory."""
-    if isinstance(known, KnownSamples):
-        return metric_rows(images, {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)})
-    assert isinstance(known, KnownScan)
-    counted = KINDS[known.slice_model.candidates.name].counted
-    rows = metric_rows(images, {counted: len(lines), "acceleration": known.acceleration(lines)})
-    return with_ranks(rows, known.reference_noise, known.holds_reference(lines))
+    """Rows of metrics.csv: the pair that images are judged by, and errors against the reference as it is.
+
+    Where the reference carries noise, they say whether these errors rank images (`metrics.ranked`).
+
+    Parameters
+    ----------
+    known : KnownSlice
+        The slice.
+    images : sequence of NamedImage
+        One for every row.
+    lines : sequence of int
+        What all of them were made from; along a trajectory it is all that the slice holds.
+    """
+    if isinstance(known, KnownScan):
+        counted = KINDS[known.slice_model.candidates.name].counted
+        measured = {counted: len(lines), "acceleration": known.acceleration(lines)}
+    else:
+        assert isinstance(known, KnownSamples)
+        measured = {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)}
+    rows: Rows = []
+    for named in images:
+        errors, ended = named.errors, named.reconstruction.convergence
+        row: dict[str, object] = {"method": named.name, **measured, **named.error.columns}
+        row |= {name: getattr(errors, name, None) for name in ("relative_l2", "psnr", "ssim")}
+        row |= {"converged": ended.converged, "matvecs": ended.matvecs}
+        if isinstance(known, KnownScan) and known.reference_noise is not None:
+            of_all = known.holds_reference(lines)
+            row["ranks"] = "no: it is the reference"
+            if errors is not None:
+                row["ranks"] = ranked(errors.relative_l2, known.reference_noise, of_all)
+        rows.append(row)
+    return rows
 
 
 def save_reconstruction(
-    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int], about: str | None = None
+    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int]
 ) -> list[Section]:
-    """Write the first image, its error bars and everybody's errors; return the report's sections about the images.
+    """Write the first image, its error bars and the errors of all; return the sections of the report, if there is one.
 
     Parameters
     ----------
@@ -273,13 +241,13 @@ def save_reconstruction(
         The run's own image, then others to compare it with.
     lines : sequence of int
         Lines behind all of them.
-    about : str, optional
-        Caption of the table, see `image_sections`.
     """
     rows, made, maps = image_rows(known, images, lines), images[0].reconstruction, known.scan.maps_as_read
     save_images(folder, made, rows, known.shown_reference, None if maps is None else maps[0])
+    if not folder.reported:
+        return []
     return [
-        *image_sections(folder, known, images, rows, about),
+        *image_sections(folder, known, images, rows),
         *coil_map_sections(folder, known),
         *companion_sections(folder, made, frame_of(known)),
     ]
@@ -297,66 +265,38 @@ class CompanionPictures:
         What was made of them.
     """
 
-    panels: Sequence[ImagePanel]
+    panels: Sequence[plots.ImagePanel]
     about: str
 
     @classmethod
     def of(cls, made: Reconstruction, whose: str = "") -> CompanionPictures | None:
-        """Those of a reconstruction, ``whose`` it is in words; None where it was offered none."""
+        """Those of a reconstruction, ``whose`` mask it is of if there are several; None where it was offered none."""
         choice = made.companions
         if choice is None:
             return None
         level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
         offered = [(one.companion, "used" if one.used else "not used") for one in choice.offered]
-        panels = [ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
+        panels = [plots.ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
         if made.alone is not None:
-            panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
+            panels.append(plots.ImagePanel(made.alone, "without them", "under the local prior"))
         places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
+        whose = f", for the mask of {whose}," if whose else ""
         return cls(panels, f"Of the other images of the object{whose} {choice}. {places}.")
 
-    def section(self, folder: RunFolder, frame: Frame) -> Section:
+    def section(self, folder: RunFolder, frame: plots.Frame) -> Section:
         """Of a report."""
-        caption = f"{GREY_SCALE}. {self.about}"
-        drawn = saved_figure(folder, "companions", lambda: plots.image_grid(self.panels, frame), caption)
+        grid, facts = (
+            lambda: plots.image_grid(self.panels, frame),
+            {"grey_scale": plots.GREY_SCALE, "about": self.about},
+        )
+        drawn = saved_figure(folder, "companions", grid, **facts)
         return Section("Other images", [drawn])
 
 
-def companion_sections(folder: RunFolder, made: Reconstruction, frame: Frame, mask: str = "") -> list[Section]:
+def companion_sections(folder: RunFolder, made: Reconstruction, frame: plots.Frame, mask: str = "") -> list[Section]:
     """The pictures of companions, where there are some, of an image and its mask, where there are several masks."""
-    pictures = CompanionPictures.of(made, f", for the mask of {mask}," if mask else "")
+    pictures = CompanionPictures.of(made, mask)
     return [] if pictures is None else [pictures.section(folder, frame)]
-
-
-def curves_figure(
-    folder: RunFolder,
-    name: str,
-    sets: Mapping[str, NDArray[np.floating]],
-    grid: tuple[int, int],
-    unit: str,
-    first: str,
-    about: str = "",
-) -> ReportFigure:
-    """Sets of shots as curves in k-space, under a caption that says what the colours mean.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        Of the run.
-    name : str
-        Of the figure's files.
-    sets : mapping of str to float array, shape (shot, sample, 2)
-        Title to shots, (ky, kx) in cycles per field of view; the first of each is drawn in a colour of its own.
-    grid : tuple of int
-        Pixels (ky, kx) of the image.
-    unit : str
-        Name of a shot.
-    first : str
-        Description of a panel's first shot: "the first one of the scan".
-    about : str
-        Further sentences.
-    """
-    caption = f"Where k-space is measured, one curve for each {unit}; the thick one is {first}. ky runs down. {about}"
-    return saved_figure(folder, name, lambda: plots.trajectory_curves(sets, grid, first=first), caption.strip())
 
 
 def point_spread_figure(
@@ -384,70 +324,45 @@ def point_spread_figure(
     density : float array, shape (sample,), optional
         Density compensation that came with the scan.
     """
-    return saved_figure(
-        folder,
-        "point-spread",
-        lambda: plots.point_spread_maps({title: compensated_spread(trajectory, grid, density)}),
-        f"Point-spread function: what {units} make of a point, the density of their samples compensated for.",
-    )
+    spread = {title: compensated_spread(trajectory, grid, density)}
+    return saved_figure(folder, "point-spread", lambda: plots.point_spread_maps(spread), units=units)
 
 
 def mask_figure(folder: RunFolder, title: str, mask: NDArray[np.bool_]) -> ReportFigure:
-    """Figure of the lines (ky,) or samples of a plane (ky, kz) that are measured, under a sentence about them."""
-    if mask.ndim == 1:
-        return saved_figure(folder, "mask", lambda: plots.mask_barcodes({title: mask}), mask_sentence(mask))
-    caption = "Measured samples (ky, kz), DC in the middle."
-    return saved_figure(folder, "mask", lambda: plots.plane_masks({title: mask}), caption)
+    """Figure of the lines (ky,) or samples of a plane (ky, kz) that are measured, under a sentence about them.
 
-
-def mask_sentence(mask: NDArray[np.bool_]) -> str:
-    """Describe a mask: how far its centre is filled, where the other lines lie, and the largest gap.
-
-    Parameters
-    ----------
-    mask : bool array, shape (ky,)
-        True where the line is measured; DC at ``N // 2``.
+    That about lines says how far their centre is filled, where the others lie, and the largest gap.
     """
+    if mask.ndim == 2:
+        return saved_figure(folder, "mask", lambda: plots.plane_masks({title: mask}), sentence("plane"))
     dc, lines = len(mask) // 2, np.flatnonzero(mask)
-    said = f"{len(lines)} of {len(mask)} lines are measured"
-    if pattern := line_pattern(mask) if len(lines) else "":
-        return f"{said}: they are {pattern}."
-    if not len(lines) or not mask[dc]:
-        return f"{said}, the one through the centre not among them."
     low, high = gapless_run(mask, dc)
-    gap = int((np.diff(lines) - 1).max()) if len(lines) > 1 else 0
-    further = f", the others with gaps of at most {gap}" if len(lines) > high - low + 1 else ""
-    return f"{said}, without a gap from ky = {low - dc} to {high - dc}{further}."
+    more = len(lines) > max(high - low + 1, 1)
+    facts: dict[str, Any] = {
+        "lines": len(lines),
+        "size": len(mask),
+        "pattern": line_pattern(mask) if len(lines) else "",
+        "centre": (low - dc, high - dc) if mask[dc] else None,
+        "gap": int((np.diff(lines) - 1).max()) if more else None,
+    }
+    return saved_figure(folder, "mask", lambda: plots.mask_barcodes({title: mask}), **facts)
 
 
-ERROR = (
-    "Error: norm of the difference of magnitudes to the reference, divided by the norm of the reference. 5 % is hard "
-    "to see, 20 % is plain."
-)
-ACCELERATION = "Acceleration: lines (or samples) of the full grid over those measured; of shots pixels over samples."
-ERROR_BARS = "Error bars: the standard deviation of each pixel under the posterior, bright where it is uncertain."
-READING = (
-    "Error found: norm of the difference of the complex image to the reference (of the modulus beside an image from a "
-    "file), without the reference's noise, divided by the norm of the reference. 5 % is hard to see, 20 % is plain.",
-    "Error predicted: the same as the error bars have it, without a look at the reference; it holds where model and "
-    "noise are right.",
-    ERROR_BARS,
-    ACCELERATION,
-)
-"""How to read what stands above it, in paragraphs."""
+def reading(*names: str) -> tuple[str, ...]:
+    """Paragraphs on how to read a page: what an error, error bars and an acceleration are."""
+    return tuple(map(sentence, names))
 
 
-def reading_of(layout: Layout) -> tuple[str, ...]:
-    """`READING`, and how the image's array in the folder lies against the picture of it."""
+def reading_of(layout: plots.Layout) -> tuple[str, ...]:
+    """How to read a page about images, and how an image's array in the folder lies against the picture of it."""
     second = {"plane-rows": "kz", "plane-columns": "kz", "no-lines": "columns"}.get(layout, "kx")
-    first = "rows" if layout == "no-lines" else "ky"
-    axes = f"Arrays: recon.npy has the axes {first} and {second}, behind that of slices where there are several"
-    if not across(layout):
-        return *READING, f"{axes}, and lies as the picture does."
-    return *READING, f"{axes}. The picture has {first} across: numpy.swapaxes(array, -2, -1) lies as it does."
+    arrays = sentence("arrays", "rows" if layout == "no-lines" else "ky", second, plots.across(layout))
+    return *reading("error_found", "error_predicted", "error_bars", "acceleration"), arrays
 
 
-def first_row(readouts: Readouts, mask: NDArray[np.bool_], result: Reconstruction, frame: Frame) -> list[FirstPicture]:
+def first_row(
+    readouts: Readouts, mask: NDArray[np.bool_], result: Reconstruction, frame: plots.Frame
+) -> list[FirstPicture]:
     """Mask, image, and error bars where there are some, in one row.
 
     Parameters
@@ -463,44 +378,66 @@ def first_row(readouts: Readouts, mask: NDArray[np.bool_], result: Reconstructio
     """
     row = [mask_picture(frame, readouts, mask), image_picture(frame, result.image)]
     if result.std is not None:
-        white = object_top([np.abs(result.image)])
-        caption = (
-            "Standard deviation of each pixel, in per cent of what is white in the image; where it is bright, the "
-            "image is uncertain."
-        )
-        row.append(doubt_picture(frame, result.std, scale_top([result.std]), white, "Error bars", caption))
+        white, caption = plots.object_top([np.abs(result.image)]), sentence("std_picture")
+        row.append(doubt_picture(frame, result.std, plots.scale_top([result.std]), white, "Error bars", caption))
     return row
 
 
-def mask_picture(frame: Frame, readouts: Readouts, mask: NDArray[np.bool_], strategy: str = "") -> FirstPicture:
+def image_screen(
+    known: KnownSlice,
+    verdict: str,
+    mask: NDArray[np.bool_],
+    made: Reconstruction,
+    acceleration: float | None,
+    words: Mapping[str, str] | None = None,
+) -> FirstScreen:
+    """What the report of an image begins with.
+
+    Parameters
+    ----------
+    known : KnownSlice
+        The slice.
+    verdict : str
+        What came out.
+    mask : bool array of the shape of the candidates
+        Those behind the image.
+    made : Reconstruction
+        Image and error bars in the units of the scan.
+    acceleration : float, optional
+        None along a trajectory.
+    words : mapping of str to str, optional
+        Names in the verdict, and what they mean.
+    """
+    readouts, frame, part = known.slice_model.candidates, frame_of(known), part_of_scan(known.data.header)
+    facts = facts_of(readouts, frame.pixel, known.data.n_coils, acceleration, part)
+    return FirstScreen(verdict, first_row(readouts, mask, made, frame), facts, words or {}, reading_of(frame.layout))
+
+
+def mask_picture(frame: plots.Frame, readouts: Readouts, mask: NDArray[np.bool_], strategy: str = "") -> FirstPicture:
     """K-space with what is measured of it in white, by a strategy that is named where there are several."""
-    count, size = int(mask.sum()), mask.size
+    cells, centre = mask, 0
     if isinstance(readouts, LineReadouts):
         cells = np.broadcast_to(mask[:, np.newaxis], readouts.grid)
-        caption = f"{count} of {size} lines of k-space are measured (white)"
-        low, high = gapless_run(mask, size // 2)
+        low, high = gapless_run(mask, mask.size // 2)
         centre = high - low + 1
-        caption += f", {centre} of them at the centre without a gap." if centre > 1 else "."
-    elif isinstance(readouts, PlaneReadouts):
-        cells, caption = mask, f"{count} of {size} samples (ky, kz) are measured (white)."
-    else:
-        assert isinstance(readouts, ShotReadouts)
-        cells = _cells(readouts, mask)
-        caption = f"{count_text(count, readouts.unit)}: white cells of k-space hold samples."
-    named = f"{strategy}: " if strategy else ""
-    return _picture(Frame(frame.layout), cells.astype(float), 1.0, "Measured", named + caption)
+    elif isinstance(readouts, ShotReadouts):
+        # cells of the grid (ky, kx) in which some sample of the chosen shots lies
+        cells = np.zeros(readouts.grid, dtype=bool)
+        places = np.rint(readouts.shots[mask].reshape(-1, 2)).astype(int) + np.array(readouts.grid) // 2
+        cells[tuple(places[((places >= 0) & (places < readouts.grid)).all(axis=1)].T)] = True
+    caption = sentence("mask_picture", strategy, readouts.name, readouts.unit, int(mask.sum()), mask.size, centre)
+    return _picture(plots.Frame(frame.layout), cells.astype(float), 1.0, "Measured", caption)
 
 
-def image_picture(frame: Frame, image: Array) -> FirstPicture:
+def image_picture(frame: plots.Frame, image: Array) -> FirstPicture:
     """The magnitude in grey."""
     magnitude = np.abs(image)
-    white = object_top([magnitude])
-    caption = "Magnitude. White is the 99th percentile of the object, so that no bright spot darkens the rest."
-    return _picture(frame, magnitude, white, "Image", caption, f"{white:.3g}")
+    white = plots.object_top([magnitude])
+    return _picture(frame, magnitude, white, "Image", sentence("image_picture"), f"{white:.3g}")
 
 
 def doubt_picture(
-    frame: Frame, pixels: NDArray[np.floating], top: float, white: float, title: str, caption: str
+    frame: plots.Frame, pixels: NDArray[np.floating], top: float, white: float, title: str, caption: str
 ) -> FirstPicture:
     """Error bars or actual errors in the colours of both.
 
@@ -521,7 +458,7 @@ def doubt_picture(
 
 
 def facts_of(
-    readouts: Readouts, pixel: Pixel | None, coils: int, acceleration: float | None, part: str = ""
+    readouts: Readouts, pixel: plots.Pixel | None, coils: int, acceleration: float | None, part: str = ""
 ) -> list[str]:
     """Slice, matrix, field of view, coils and acceleration, each in a few words.
 
@@ -560,7 +497,7 @@ def measured_text(readouts: Readouts, count: int) -> str:
 
 
 def _picture(
-    frame: Frame,
+    frame: plots.Frame,
     pixels: NDArray[np.floating],
     top: float,
     title: str,
@@ -570,7 +507,7 @@ def _picture(
     error: bool = False,
 ) -> FirstPicture:
     """Pixels from 0 to ``top``, which is ``told`` beside the colours; without it colours mean no number."""
-    layout, shape = frame.layout, displayed(pixels, frame.layout).shape
+    layout, shape = frame.layout, plots.displayed(pixels, frame.layout).shape
     ramp = plots.pixels_png(np.linspace(0, 1, 64)[np.newaxis], 1.0, "ky-rows", error=error) if told else b""
     return FirstPicture(
         title,
@@ -582,12 +519,3 @@ def _picture(
         ramp=ramp,
         top=told,
     )
-
-
-def _cells(readouts: ShotReadouts, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Cells of the grid (ky, kx) in which some sample of the chosen shots lies."""
-    cells = np.zeros(readouts.grid, dtype=bool)
-    places = np.rint(readouts.shots[mask].reshape(-1, 2)).astype(int) + np.array(readouts.grid) // 2
-    inside = ((places >= 0) & (places < readouts.grid)).all(axis=1)
-    cells[tuple(places[inside].T)] = True
-    return cells

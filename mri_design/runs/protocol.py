@@ -14,8 +14,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.design.training import Exchange, ExchangeRules, Refinement, begin_refinement, refine, with_exchanges
 from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
 from mri_design.errors import UsageError
-from mri_design.evaluation.metrics import noise_caption
-from mri_design.evaluation.page import FirstScreen, ReportTable, Section
+from mri_design.evaluation.page import FirstScreen, ReportTable, Section, sentence
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import CHECKPOINT, read_kept
@@ -34,17 +33,15 @@ from mri_design.experiment.strategies import (
     strategy_named,
 )
 from mri_design.runs import scan_facts
-from mri_design.runs.design_sections import save_acquisition, save_design
-from mri_design.runs.error_tables import StudyErrors
+from mri_design.runs.design.report import save_acquisition, save_design
+from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import (
-    ACCELERATION,
-    ERROR,
-    ERROR_BARS,
     companion_sections,
     facts_of,
     first_row,
     layout_of,
     measured_text,
+    reading,
 )
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Ending, Record, Run, Work
@@ -56,7 +53,6 @@ from mri_design.runs.study import (
     StudyRequest,
     trial_outcome,
 )
-from mri_design.runs.verdicts import best_other, protocol_verdict
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
@@ -69,10 +65,6 @@ PROTOCOL = "protocol"
 REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
 CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 """Files that an unfinished protocol leaves in its folder."""
-_ARRAYS = (
-    "Arrays: mask.npy has the axes of k-space, ky, or ky and kz of samples of a plane, whichever way the picture shows "
-    "the image."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,15 +343,15 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
     readouts = training[0].slice_model.candidates
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
-    lines, *others = save_design(folder, result.account, readouts, noise)
+    mask = save_design(folder, result.account, readouts, noise)
     acquisition = save_acquisition(folder, result.acquisition, recipe)
     facts, told = scan_facts.facts_of_all(training, result.tests)
     tested = list[Section]()
     if result.tested is not None:
         result.tested.save(folder)
         facts |= result.tested.facts()
-        caption = noise_caption([image.noise for image in result.tests])
-        tested = [Section("On other scans", result.tested.blocks(result.words, caption))]
+        levels = [image.noise for image in result.tests]
+        tested = [Section("On other scans", result.tested.blocks(result.words, levels))]
     tried = () if result.refined is None else result.refined.exchanges
     rows = [
         {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
@@ -368,9 +360,8 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     refined = list[Section]()
     if rows:
         folder.write_table("exchanges.csv", rows)
-        caption = "Mean error over the training images with each exchange made; it stays only where that is a new low."
-        refined = [Section("Exchanges", [ReportTable(rows, caption, {"error": ".5f"})])]
-    sections = [*tested, lines, *acquisition, *refined, *others]
+        refined = [Section("Exchanges", [ReportTable(rows, sentence("exchanges_table"), {"error": ".5f"})])]
+    sections = [*tested, *mask[:1], *acquisition, *refined, *mask[1:]]
     if result.shown is not None:
         frame = Frame(layout_of(readouts, result.orientation), [*result.tests, *training][0].pixel)
         sections += companion_sections(folder, result.shown, frame)
@@ -403,7 +394,7 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
     named = [strategy_label(strategy), *([rival[0]] if rival else [])]
     acceleration, role = trace.n_lines / len(trace.lines), "test" if result.tests else "training"
     return FirstScreen(
-        protocol_verdict(measured_text(readouts, len(trace.lines)), len(result.training), mine, rival),
+        sentence("protocol_verdict", measured_text(readouts, len(trace.lines)), len(result.training), mine, rival),
         first_row(
             readouts,
             trace.mask().reshape(readouts.shape),
@@ -412,5 +403,5 @@ def _first_screen(result: ProtocolResult) -> FirstScreen:
         ),
         facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
         {name: words[name] for name in named if name in words},
-        (ERROR, ERROR_BARS, ACCELERATION, _ARRAYS),
+        reading("error", "error_bars", "acceleration", "arrays_of_protocol"),
     )

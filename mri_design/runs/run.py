@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from mri_design.errors import UsageError
 from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import FirstScreen, Section, save_report
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.stored_designs import fingerprint
-from mri_design.runs.verdicts import RelativeError
 
 
 def _ignored(*told: object) -> None:

@@ -14,7 +14,7 @@ from mri_design.calibration.maps import OwnMaps
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, option
-from mri_design.evaluation.metrics import ImageMetrics, found_error, measure, reference_noise
+from mri_design.evaluation.metrics import ImageMetrics, RelativeError, found_error, measure, reference_noise
 from mri_design.experiment.calibration import (
     DEAD_COILS,
     NOISE_WITNESSES,
@@ -37,7 +37,6 @@ from mri_design.operators.base import Array
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.given_reference import FittedReference
 from mri_design.runs.run import Progress, Work
-from mri_design.runs.verdicts import RelativeError
 from mri_design.scan.calibration import COMPRESSED
 from mri_design.scan.data import KSpaceData, Orientation, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.scan.kspace_centre import CENTRE

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.evaluation import (
+    Explorer,
     FirstPicture,
     FirstScreen,
     KeyNumbers,
@@ -26,13 +28,11 @@ from mri_design.evaluation import (
     ReportTable,
     Section,
     SideBySide,
-    SliceExplorer,
-    StepExplorer,
     plots,
     pointed_curves,
     write_report,
 )
-from mri_design.evaluation.page import MOST_NUMBERS, ScaleBar
+from mri_design.evaluation.page import ScaleBar
 from mri_design.evaluation.pictures import COLOURS, PALETTE
 from mri_design.evaluation.plots.style import empty_figure
 
@@ -101,8 +101,8 @@ def written(folder: Path, text: str) -> Page:
         ReportTable(rows, text, {"a_psnr": ".1f"}, {text: text}),
         SideBySide([drawn, drawn]),
         Links({"lines.csv": text}),
-        StepExplorer(8, (4,), steps(3, 8), text, [picture(2, text)], text),
-        SliceExplorer([{"number": 1, "text": text, "image": PNG, "deviation": b""}], 1, text),
+        Explorer("steps", stepped(steps(3, 8), text, [picture(2, text)]), text),
+        Explorer("slices", {"slices": [{"number": 1, "text": text, "image": PNG, "deviation": b""}], "count": 1}, text),
     ]
     sections = [Section(f"Masks {text}", blocks), *(Section(title, []) for title in ("What?", "What!", "Σ"))]
     first = FirstScreen(f"verdict {text}", pictures, (text,), {text: text}, (text,), text)
@@ -117,6 +117,10 @@ def picture(count: int, error: str) -> dict[str, object]:
 def steps(count: int, lines: int) -> list[dict[str, object]]:
     scores = np.arange(lines) / 7
     return [{"line": n, "scores": np.where(np.arange(lines) == n, np.nan, scores)} for n in range(count)]
+
+
+def stepped(steps: object, unit: str, images: Sequence[object] = (), start: Sequence[int] = (4,)) -> dict[str, object]:
+    return {"lines": 8, "start": start, "unit": unit, "steps": steps, "images": images}
 
 
 def test_a_page_shows_the_numbers_of_its_tables_and_folds_all_but_the_first_screen(tmp_path: Path) -> None:
@@ -207,18 +211,13 @@ def test_a_scale_bar_is_a_round_length_that_fits(width: float, length: int | Non
 
 
 def test_sliders_hold_steps_scores_and_images_and_nothing_leaves_their_element() -> None:
-    told = json.loads(StepExplorer(8, (4, 5), steps(3, 8), "score", [picture(3, "12 %")]).json)
+    told = json.loads(Explorer("steps", stepped(steps(3, 8), "score", [picture(3, "12 %")], (4, 5))).json)
     assert told["lines"] == 8 and told["start"] == [4, 5] and [step["line"] for step in told["steps"]] == [0, 1, 2]
     assert told["steps"][1]["scores"] == [0, None, 0.286, 0.429, 0.571, 0.714, 0.857, 1.0]
     assert told["images"][0]["difference"] == ""
     assert b64decode(told["images"][0]["mean"].removeprefix("data:image/png;base64,")) == PNG
-    blind = json.loads(StepExplorer(8, (4,), [{"line": 1, "scores": None}], "score").json)
-    assert blind["steps"] == [{"line": 1, "scores": None}] and blind["images"] == []
-    long = json.loads(StepExplorer(512, (0,), steps(400, 512), "score").json)
-    held = [number for number, step in enumerate(long["steps"]) if step["scores"]]
-    assert held == list(range(0, 400, 4)) and len(held) * 512 <= MOST_NUMBERS
     for unit in ("</script><script>alert(1)</script>", "<!--", "a & b"):
-        text = StepExplorer(8, (4,), [], unit).json
+        text = Explorer("steps", stepped([], unit)).json
         assert not set("<>&") & set(text) and json.loads(text)["unit"] == unit
 
 

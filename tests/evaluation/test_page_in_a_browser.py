@@ -13,10 +13,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.evaluation import (
+    Explorer,
     ReportFigure,
     ReportTable,
     Section,
-    StepExplorer,
     plots,
     pointed_curves,
     write_report,
@@ -75,14 +75,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     png = plots.pixels_png(np.eye(8), 1.0, "ky-rows")
     scores = [np.where(np.arange(8) == 4, np.nan, np.arange(8.0)), None]
     steps = [{"line": 6, "scores": scores[0]}, {"line": 2, "scores": scores[1]}]
-    explorer = StepExplorer(
-        8,
-        (4,),
-        steps,
-        "score",
-        [{"count": 2, "mean": png, "deviation": png, "difference": b"", "error": "25 % found"}],
-        "A caption.",
-    )
+    images = [{"count": 2, "mean": png, "deviation": png, "difference": b"", "error": "25 % found"}]
+    content = {"lines": 8, "start": (4,), "unit": "score", "steps": steps, "images": images}
+    explorer = Explorer("steps", content, "A caption.")
     sections.append(Section("Three", [explorer]))
     course = Figure(figsize=(4, 3))
     axes = course.add_axes((0.1, 0.2, 0.8, 0.7), xlim=(1, 100), xscale="log", xlabel="lines")

@@ -20,13 +20,12 @@ from mri_design import (
     turned,
 )
 from mri_design.design import DesignTrace
-from mri_design.evaluation import DesignAccount, PredictionCheck, ReportTable, RunFolder
+from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, ReportTable, RunFolder
 from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.design_sections import save_acquisition, save_design, score_rows, step_explorer, step_rows
+from mri_design.runs.design.report import save_acquisition, save_design, score_rows, step_explorer, step_rows
 from mri_design.runs.scan_facts import KnownScan, NamedImage
-from mri_design.runs.verdicts import RelativeError
 from tests import short_trace
 from tests.design_steps import changed, design_step
 
@@ -184,8 +183,8 @@ def test_steps_scores_and_images_follow_the_trace() -> None:
     known = KnownScan.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
     last = NamedImage("mean", Reconstruction(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
-    told = json.loads(step_explorer(account, "nats", known, last).json)
-    assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start and told["unit"] == "nats"
+    told = json.loads(step_explorer(account, known, last).json)
+    assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start
     assert [step["line"] for step in told["steps"]] == [step.line for step in TRACE.steps]
     for step, made in zip(told["steps"], TRACE.steps, strict=True):
         np.testing.assert_allclose(np.array(step["scores"], dtype=float), made.choice.scores, rtol=5e-3)
@@ -194,11 +193,11 @@ def test_steps_scores_and_images_follow_the_trace() -> None:
     assert first["difference"] and end["difference"] and end["error"] == str(last.error)  # the pair of the headline
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error, 0.5))
     several = replace(account, checks=tuple(replace(check, of_one_image=False) for check in account.checks))
-    first, *_ = json.loads(step_explorer(several, "nats", known, last).json)["images"]
+    first, *_ = json.loads(step_explorer(several, known, last).json)["images"]
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error))
-    unknown = json.loads(step_explorer(account, "nats", replace(known, reference=None), last).json)["images"]
+    unknown = json.loads(step_explorer(account, replace(known, reference=None), last).json)["images"]
     assert len(unknown) == 3 and all(i["mean"] and not i["difference"] for i in unknown)
-    assert len(json.loads(step_explorer(DesignAccount(TRACE, checks()), "nats", known, last).json)["images"]) == 1
+    assert len(json.loads(step_explorer(DesignAccount(TRACE, checks()), known, last).json)["images"]) == 1
 
 
 def test_trains_are_written_with_their_echoes(tmp_path: Path) -> None:

@@ -25,19 +25,16 @@ from mri_design import (
     reconstruct,
     turned,
 )
-from mri_design.evaluation import RunFolder
+from mri_design.evaluation import RelativeError, RunFolder
 from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import (
+    image_rows,
     layout_of,
-    metric_rows,
-    point_spread_figure,
     save_images,
-    with_ranks,
 )
 from mri_design.runs.scan_facts import KnownScan, NamedImage
-from mri_design.runs.verdicts import RelativeError
 from mri_design.scan import compensated_spread, spiral_curve
 
 DONE, STOPPED = (
@@ -73,19 +70,21 @@ def test_images_lie_as_what_was_measured_encodes_them() -> None:
     assert layout_of(shots, "ky-columns") == "no-lines"
 
 
-def test_metric_rows_by_hand(image: np.ndarray) -> None:
-    reference = image + 0.1
-    made = {"mean": Reconstruction(image, None, DONE), "map": Reconstruction(2 * image, None, STOPPED)}
-    found = RelativeError(0.2, 0.1)
-    named = [NamedImage(name, one, measure(one.image, reference), found) for name, one in made.items()]
-    first, second = metric_rows(named, {"lines": 2, "acceleration": 4.0})
-    assert (first["predicted_error"], first["found_error"]) == (0.2, 0.1)
-    assert first["method"] == "mean"
-    assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 4.0, 40)
-    assert first["relative_l2"] == measure(image, reference).relative_l2
-    assert (first["converged"], second["converged"]) == (True, False)
-    blank = metric_rows([NamedImage("mean", made["mean"])], {"lines": 2})[0]
-    assert {blank[name] for name in ("relative_l2", "psnr", "ssim", "predicted_error", "found_error")} == {None}
+def test_rows_of_images_have_their_errors_and_whether_these_rank_them(image: np.ndarray) -> None:
+    known, lines, reference = known_scan(0.05, 64, truth=False), [31, 32], np.ones((8, 8))
+    errors, found = measure(image, reference), RelativeError(0.2, 0.1)
+    named = NamedImage("mean", Reconstruction(image, None, DONE), errors, found)
+    near = replace(named, name="map", reconstruction=Reconstruction(image, None, STOPPED))
+    near = replace(near, errors=replace(errors, relative_l2=1.1 * (known.reference_noise or 0)))
+    first, second = image_rows(known, [named, near], lines)
+    assert first["method"] == "mean" and (first["predicted_error"], first["found_error"]) == (0.2, 0.1)
+    assert (first["lines"], first["acceleration"], first["matvecs"]) == (2, 32.0, 40)
+    assert first["relative_l2"] == errors.relative_l2 and (first["converged"], second["converged"]) == (True, False)
+    assert [str(row["ranks"]).partition(":")[0] for row in (first, second)] == ["yes", "no"]
+    own = image_rows(known, [named, NamedImage("least-squares", named.reconstruction)], range(64))
+    assert [str(row["ranks"]).partition(":")[0] for row in own] == ["no", "no"]
+    assert {own[1][name] for name in ("relative_l2", "psnr", "ssim", "predicted_error", "found_error")} == {None}
+    assert "ranks" not in image_rows(known_scan(0.05, 64), [named], lines)[0]  # beside a true image all do
 
 
 def test_the_zero_filled_image_stands_beside_others_once() -> None:
@@ -147,27 +146,15 @@ def test_beside_an_image_of_a_file_both_errors_are_those_of_the_modulus() -> Non
     assert error.predicted / error.found == pytest.approx(true.predicted / true.found, rel=0.1)
 
 
-def test_images_are_saved_in_their_formats(folder: RunFolder, image: np.ndarray) -> None:
+def test_images_are_saved_in_their_formats_and_none_of_an_earlier_run_stays(
+    folder: RunFolder, image: np.ndarray
+) -> None:
     rows = [{"method": "mean", "relative_l2": 0.125}]
     save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows)
     recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
     assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
     np.testing.assert_array_equal(recon, image)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
-
-
-def test_errors_against_a_noisy_reference_say_whether_they_rank() -> None:
-    rows = [{"method": "mean", "relative_l2": 0.1}, {"method": "map", "relative_l2": 0.07}]
-    assert with_ranks(rows, None, False) == rows
-    ranks = [row["ranks"] for row in with_ranks(rows, 0.06, False)]
-    assert [rank.startswith("yes") for rank in ranks] == [True, False]
-    of_all = with_ranks([*rows, {"method": "least-squares", "relative_l2": None}], 0.06, True)
-    assert not any(row["ranks"].startswith("yes") for row in of_all)
-
-
-def test_error_bars_of_an_earlier_run_do_not_stay_beside_another_image(folder: RunFolder, image: np.ndarray) -> None:
-    rows = [{"method": "mean"}]
-    save_images(folder, Reconstruction(image, np.abs(image), DONE), rows)
     save_images(folder, Reconstruction(image, None, DONE), rows)
     assert not (folder.path / "std.npy").exists()
 
@@ -187,9 +174,3 @@ def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(shots):
     assert spread[16, 15] == pytest.approx(1)
     plain = np.abs(point_spread(points, grid))
     assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
-
-
-def test_where_no_report_is_wanted_nothing_is_computed_for_it(tmp_path: Path) -> None:
-    unreported = RunFolder(tmp_path / "run", reported=False)
-    figure = point_spread_figure(unreported, "too many", np.full((3, 2), 99.0), (8, 8), "they")
-    assert figure.picture == ""

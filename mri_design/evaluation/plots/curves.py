@@ -43,8 +43,7 @@ def error_against_lines(
         What the counts are of, in the singular (`Readouts.unit`).
     """
     crowded = len(curves) > MOST_INSIDE
-    figure = style.empty_figure(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
-    axes = figure.subplots()
+    figure, axes = style.single(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
         errors = 100.0 * curve.errors
@@ -90,8 +89,7 @@ def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: st
     distance = np.abs(np.asarray(ky, dtype=np.float64))
     drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     x, y, distance = x[drawable], y[drawable], distance[drawable]
-    figure = style.empty_figure(height=3.6, width=4.6)
-    axes = figure.subplots()
+    figure, axes = style.single(height=3.6, width=4.6)
     ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
     axes.plot(ends, ends, color=style.GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
     drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=style.GREY, zorder=2)
@@ -164,8 +162,7 @@ def error_course(
     """
     x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
     at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
-    figure = style.empty_figure(height=3.2)
-    axes = figure.subplots()
+    figure, axes = style.single(height=3.2)
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label=f"predicted, all {unit}s")
     if at.size:
         positive = actual > 0
@@ -251,8 +248,7 @@ def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units 
     n_lines = len(every) // (2 * len(panels))
     every = every[np.isfinite(every) & (every > 0)]
     ky = style.ky_coordinates(np.arange(n_lines), n_lines)
-    figure = style.empty_figure(height=max(1.45 * len(panels) + 0.6, 3.2))
-    rows = figure.subplots(len(panels), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
+    figure, rows = style.stacked(len(panels), max(1.45 * len(panels) + 0.6, 3.2), sharey=True)
     top = every.max() * 2
     for axes, (title, (predicted, actual, acquired)) in zip(rows, panels.items(), strict=True):
         axes.set_yscale("log")
@@ -264,7 +260,7 @@ def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units 
             fresh, known = np.where(acquired, np.nan, drawn), np.where(acquired, drawn, np.nan)
             axes.plot(ky, fresh, f"{mark}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
             axes.plot(ky, known, mark, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
-        axes.set_title(style.plain_text(title), fontsize=style.SMALL, loc="left")
+        style.panel_title(axes, title)
         style.label_axes(axes, "", "")
     rows[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
     rows[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
@@ -286,8 +282,7 @@ def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], w
     what : str
         Name of the vertical axis.
     """
-    figure = style.empty_figure(height=2.8)
-    axes = figure.subplots()
+    figure, axes = style.single(height=2.8)
     for number, (name, values) in enumerate(curves.items()):
         dashes = "-" if number == 0 else "--"
         axes.plot(counts, values, dashes, marker="o", markersize=3, color=PALETTE[number], label=style.plain_text(name))

@@ -37,15 +37,12 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     masks : mapping of str to bool array, shape (ky,)
         Title to mask; True where the line is measured. All of one length.
     """
-    figure = style.empty_figure(height=0.55 * len(masks) + 0.6)
-    rows = figure.subplots(len(masks), 1, squeeze=False, sharex=True)[:, 0]
+    figure, rows = style.stacked(len(masks), 0.55 * len(masks) + 0.6)
     for axes, (title, mask) in zip(rows, masks.items(), strict=True):
         _draw_lines(axes, mask)
         axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
         axes.spines[:].set_visible(False)
-        axes.set_title(
-            f"{style.plain_text(title)}  \N{EN DASH}  {style.size_of(mask, 'lines')}", fontsize=style.SMALL, loc="left"
-        )
+        style.panel_title(axes, f"{title}  \N{EN DASH}  {style.size_of(mask, 'lines')}")
     rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
     return figure
 
@@ -73,8 +70,7 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis
     axis : str
         Name of the order.
     """
-    figure = style.empty_figure(height=3.0)
-    axes = figure.subplots()
+    figure, axes = style.single(height=3.0)
     order, ky = np.arange(1, len(lines) + 1), style.ky_coordinates(lines, n_lines)
     axes.axhline(0, color=style.GREY, linewidth=0.8, linestyle=":")
     if n_start:
@@ -102,8 +98,7 @@ def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
     ky = style.ky_coordinates(lines, n_lines)
     begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
     end = len(lines) + 0.5
-    figure = style.empty_figure(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
-    axes = figure.subplots()
+    figure, axes = style.single(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
     chosen = np.arange(len(lines)) >= n_start
     edges = np.arange(n_lines + 1) - n_lines // 2 - 0.5
     for group, colour, label in ((~chosen, style.START, "start lines"), (chosen, style.INK, "measured before")):
@@ -141,8 +136,7 @@ def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, fi
     finite = scores[np.isfinite(scores)]
     least, most = float(finite.min()), float(finite.max())
     wide = least > 0 and most > _WIDE_RANGE * least
-    figure = style.empty_figure(height=3.4)
-    axes = figure.subplots()
+    figure, axes = style.single(height=3.4)
     axes.set_facecolor(style.BLANK)
     drawn = axes.imshow(
         np.ma.masked_invalid(scores.T),
@@ -185,8 +179,7 @@ def score_profiles(
     """
     n_lines = scores.shape[1]
     ky = style.ky_coordinates(np.arange(n_lines), n_lines)
-    figure = style.empty_figure(height=1.15 * len(steps) + 0.5)
-    rows = figure.subplots(len(steps), 1, squeeze=False, sharex=True)[:, 0]
+    figure, rows = style.stacked(len(steps), 1.15 * len(steps) + 0.5)
     for axes, step in zip(rows, steps, strict=True):
         values, line = scores[step], chosen[step]
         starts, widths = style.runs(np.isnan(values))
@@ -195,8 +188,7 @@ def score_profiles(
         axes.axvline(0, color=style.GREY, linewidth=0.8, linestyle=":")
         axes.plot(ky, values, color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
         axes.plot(ky[line], values[line], "o", color=PALETTE[1], markersize=5)
-        title = f"line {first_order + step}: ky = {ky[line]:+d} chosen"
-        axes.set_title(title, fontsize=style.SMALL, loc="left", color=PALETTE[1])
+        style.panel_title(axes, f"line {first_order + step}: ky = {ky[line]:+d} chosen", PALETTE[1])
         style.label_axes(axes)
         finite = values[np.isfinite(values)]
         if finite.size:

@@ -57,6 +57,23 @@ def empty_figure(height: float, width: float = WIDTH) -> Figure:
     return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
+def single(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes."""
+    figure = empty_figure(height, width)
+    return figure, figure.subplots()
+
+
+def stacked(count: int, height: float, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with axes one above the other that share the horizontal one, and what else is asked for."""
+    figure = empty_figure(height)
+    return figure, figure.subplots(count, 1, squeeze=False, sharex=True, **shared)[:, 0].tolist()
+
+
+def panel_title(axes: Axes, title: str, colour: str = "black") -> None:
+    """A small title at the left."""
+    axes.set_title(plain_text(title), fontsize=SMALL, loc="left", color=colour)
+
+
 def grid_of_axes(count: int, across: int, height: float, width: float = WIDTH) -> tuple[Figure, list[Axes]]:
     """A figure with axes in rows of equal length, ``count`` of them; what is left of the last row stays empty."""
     figure = empty_figure(height, width)

@@ -9,50 +9,28 @@ from typing import Any
 import numpy as np
 
 from mri_design.evaluation import plots
+from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import (
-    MOST_SLICE_BYTES,
     Block,
+    Explorer,
     FirstScreen,
     Paragraph,
     ReportTable,
     Section,
-    SliceExplorer,
     saved_figure,
+    sentence,
 )
-from mri_design.evaluation.plots.panels import GREY_SCALE, Frame, ImagePanel, Layout, object_top, scale_top
+from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.sources import slices_text
-from mri_design.kinds import count_text
+from mri_design.runs import image_sections
 from mri_design.runs.given_reference import scaled_words
-from mri_design.runs.image_sections import (
-    COIL_MAPS,
-    DRAWS,
-    REFERENCE,
-    Rows,
-    account_settings,
-    coil_map_sections,
-    curves_figure,
-    error_table,
-    facts_of,
-    first_row,
-    frame_of,
-    image_sections,
-    mask_figure,
-    measured_text,
-    point_spread_figure,
-    reading_of,
-    save_reconstruction,
-)
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
 from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
-from mri_design.runs.verdicts import RelativeError, image_verdict, method_words, volume_verdict
 from mri_design.scan.calibration import LOST
-from mri_design.scan.data import part_of_scan
-
-_WITH_THE_SCAN = ", by the weights that came with the scan,"
 
 
 def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
@@ -61,9 +39,12 @@ def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
         return result
     image, known, account = result.images[0], result.known, result.account
     volume = result if result.several else None
-    sections = _slice_sections(run.folder, result) if volume is None else _save_volume(run.folder, volume)
-    sections += coverage_sections(run.folder, result.coverage)
-    covered, calibrated = coverage_facts(result.coverage)
+    if volume is None:
+        sections = image_sections.save_reconstruction(run.folder, known, result.images, result.ending.lines)
+    else:
+        sections = _save_volume(run.folder, volume)
+    covered = result.coverage
+    sections += [*_used(run.folder, result), *coverage_sections(run.folder, covered)]
     run.folder.write_mask(result.mask)
     used = f"{np.count_nonzero(result.mask)} of {result.mask.size}"
     if volume is not None and not volume.alike:
@@ -75,10 +56,11 @@ def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
         **account,
-        **covered,
+        **({} if covered is None else {"coverage": str(covered)}),
         "multiplications with A": result.matvecs,
     }
-    settings = {**result.record.settings, **known.settings(), **account_settings(account), **calibrated}
+    settings = {**result.record.settings, **known.settings(), **image_sections.account_settings(account)}
+    settings |= {} if covered is None else {"coverage": covered.as_settings()}
     if volume is not None:
         _describe(volume, summary, settings)
     ended = run.finish(
@@ -94,38 +76,37 @@ def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
     return ended
 
 
-def _slice_sections(folder: RunFolder, result: ReconResult) -> list[Section]:
-    """Images of one slice, and where k-space is measured."""
+def _used(folder: RunFolder, result: ReconResult) -> list[Section]:
+    """The report's section about where k-space is measured; of several slices along a trajectory there is none."""
     known = result.known
+    if not folder.reported or (result.several and not isinstance(known, KnownScan)):
+        return []
     if isinstance(known, KnownScan):
-        return [*save_reconstruction(folder, known, result.images, result.ending.lines), _mask_section(folder, result)]
-    data, grid = known.data, known.data.grid_shape
-    about = (
-        f"{len(data.trajectory)} samples on {data.n_readouts} readouts; the image has {grid[0] * grid[1]} pixels. The "
-        "gridded image compensates for the density of the samples"
-        f"{_WITH_THE_SCAN if data.density is not None else ''} and knows nothing else."
-        + ("" if known.given is None else f" {known.given.caption}")
-    )
-    first = "the first of the scan" if result.mask[0] else "the first of those used, in the order of the scan"
-    spread = f"{data.n_readouts} readouts", data.trajectory, grid, "these readouts", data.density
+        unit = known.slice_model.candidates.unit
+        return [
+            Section(f"{unit.capitalize()}s", [image_sections.mask_figure(folder, f"measured {unit}s", result.mask)])
+        ]
+    data, grid, units = known.data, known.data.grid_shape, f"{known.data.n_readouts} readouts"
+    first, sets = sentence("first_readout", result.mask[0]), {"readouts": data.readouts.shots}
+
+    def curves() -> Drawing:
+        return plots.trajectory_curves(sets, grid, first)
+
     pictures = [
-        curves_figure(folder, "trajectory", {"readouts": data.readouts.shots}, grid, "readout", first),
-        point_spread_figure(folder, *spread),
+        saved_figure(folder, "trajectory", curves, unit="readout", first=first),
+        image_sections.point_spread_figure(folder, units, data.trajectory, grid, "these readouts", data.density),
     ]
-    return [*save_reconstruction(folder, known, result.images, (), about), Section("Trajectory", pictures)]
+    return [Section("Trajectory", pictures)]
 
 
-def _mask_section(folder: RunFolder, result: ReconResult) -> Section:
-    unit = result.known.slice_model.candidates.unit
-    return Section(f"{unit.capitalize()}s", [mask_figure(folder, f"measured {unit}s", result.mask)])
-
-
+_MOST_BYTES = 4_000_000
+"""Bytes of the pictures of slices on a page, at most; of larger volumes every second slice is there, and so on."""
 _MONTAGE, _COLUMNS = 24, 6
 """Slices of the montage at most, and in a row."""
 _OF_ONE = ("part_of_scan", "geometry", "source_image")
 """Settings of the slice shown that the others have for themselves."""
 _FILES = {
-    **{"coil_maps": COIL_MAPS, "draws": DRAWS, "reference": REFERENCE},
+    **{"coil_maps": image_sections.COIL_MAPS, "draws": image_sections.DRAWS, "reference": image_sections.REFERENCE},
     **{name: f"{name}.npy" for name in ("recon", "std", "noise", "g_factor")},
 }
 """Arrays of slices, and the files of the volume's."""
@@ -142,7 +123,7 @@ def _save_volume(folder: RunFolder, result: ReconResult) -> list[Section]:
         else:
             folder.remove(file)
     folder.write_table("metrics.csv", [*rows, *totals(rows)])
-    return [*volume_sections(folder, result, rows), *_of_shown(folder, result)]
+    return [*volume_sections(folder, result, rows), *_of_shown(folder, result)] if folder.reported else []
 
 
 def _counts(result: ReconResult) -> dict[str, object]:
@@ -188,9 +169,9 @@ def _describe(result: ReconResult, summary: dict[str, object], settings: dict[st
         summary["reference"] = settings["reference_source"] = f"{result.known.given.name}, {scaled_words(scales)}"
 
 
-def totals(rows: Rows) -> Rows:
+def totals(rows: image_sections.Rows) -> image_sections.Rows:
     """Rows over all images, one for each method: means of the errors, whether all converged, and what all cost."""
-    said: Rows = []
+    said = image_sections.Rows()
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
         named = list(own[0])
@@ -204,42 +185,38 @@ def totals(rows: Rows) -> Rows:
     return said
 
 
-def volume_sections(folder: RunFolder, result: ReconResult, rows: Rows) -> list[Section]:
+def volume_sections(folder: RunFolder, result: ReconResult, rows: image_sections.Rows) -> list[Section]:
     """Montage, slider and table of the slices; of several frames a montage of each of both."""
-    if not folder.reported:
-        return []
     known = result.known
-    frame = frame_of(known)
-    top = max(object_top([np.abs(image)]) for image in result.stack("recon"))
+    frame = image_sections.frame_of(known)
+    top = max(plots.object_top([np.abs(image)]) for image in result.stack("recon"))
 
     def montage(name: str, numbers: Sequence[int], axis: str) -> Block:
         chosen = [numbers[place] for place in _spread(len(numbers), _MONTAGE)]
         panels = [
-            ImagePanel(np.abs(result.kept.arrays(number)["recon"]), f"{axis} {result.numbering.place(number)[axis]}")
+            plots.ImagePanel(
+                np.abs(result.kept.arrays(number)["recon"]), f"{axis} {result.numbering.place(number)[axis]}"
+            )
             for number in chosen
         ]
-        some = "" if len(chosen) == len(numbers) else f"{len(chosen)} of the {len(numbers)} {axis}s. "
-        caption = f"{some}{GREY_SCALE}; by the {axis}s' numbers in the scan."
+        caption = sentence("montage", axis, len(chosen), len(numbers), plots.GREY_SCALE)
         return saved_figure(folder, name, lambda: plots.image_grid(panels, frame, _COLUMNS), caption)
 
     own = [row for row in rows if row["method"] == result.images[0].name]
-    every = "Every slice; the last row has the means. metrics.csv has the other images too."
-    table = error_table([*own, *totals(own)], every)
+    table = image_sections.error_table([*own, *totals(own)], sentence("every_slice"))
     blocks: list[Block] = [montage("slices", result.first_frame, "slice"), _slider(result, frame.layout, top), table]
     axis, sections = result.numbering.axis, list[Section]()
     if axis:
         frames = [number for number in result.numbers if number % result.count == result.shown]
-        about = Paragraph(
-            f"Slice {result.shown} in every {axis}; what follows is of {result.numbering.name(result.shown)}."
-        )
+        about = Paragraph(sentence("slice_in_frames", axis, result.shown, result.numbering.name(result.shown)))
         sections.append(Section(f"{axis.capitalize()}s", [about, montage("frames", frames, axis)]))
     return [*sections, Section("Slices", blocks)]
 
 
-def _slider(result: ReconResult, layout: Layout, top: float) -> SliceExplorer:
+def _slider(result: ReconResult, layout: plots.Layout, top: float) -> Explorer:
     """Pictures at the images' own size, of as many slices as fit."""
     has_std = "std" in result.kept.arrays(result.shown)
-    wrong = max(scale_top([std]) for std in result.stack("std")) if has_std else 0.0
+    wrong = max(plots.scale_top([std]) for std in result.stack("std")) if has_std else 0.0
 
     def explored(number: int) -> dict[str, Any]:
         arrays, facts = result.kept.arrays(number), result.kept.facts[number]
@@ -249,15 +226,13 @@ def _slider(result: ReconResult, layout: Layout, top: float) -> SliceExplorer:
         return {"number": number, "text": text, "image": picture, "deviation": std}
 
     shown = explored(result.shown)
-    most = max(2, MOST_SLICE_BYTES // (4 * (len(shown["image"]) + len(shown["deviation"])) // 3))
+    most = max(2, _MOST_BYTES // (4 * (len(shown["image"]) + len(shown["deviation"])) // 3))
     numbers = result.first_frame
     places = _spread(len(numbers), most)
     pictures = [explored(numbers[place]) for place in places]
     nearest = min(range(len(places)), key=lambda at: abs(numbers[places[at]] - result.shown))
-    caption = "All slices on one grey scale" + (", and error bars on one scale." if has_std else ".")
-    if len(places) < len(numbers):
-        caption += f" To keep the page small {len(places)} of the {len(numbers)} slices are here."
-    return SliceExplorer(pictures, len(numbers), caption, nearest)
+    caption = sentence("slice_explorer", has_std, len(places), len(numbers))
+    return Explorer("slices", {"slices": pictures, "count": len(numbers), "start": nearest}, caption)
 
 
 def _spread(count: int, most: int) -> list[int]:
@@ -268,20 +243,20 @@ def _spread(count: int, most: int) -> list[int]:
 
 
 def _of_shown(folder: RunFolder, result: ReconResult) -> list[Section]:
-    """One slice in detail, and what is used of it."""
-    known, rows, about, used = result.known, result.kept.facts[result.shown].rows, None, list[Section]()
-    if isinstance(known, KnownScan):
-        used = [_mask_section(folder, result)]
-    else:
-        about = f"{len(known.data.trajectory)} samples on {known.data.n_readouts} readouts of each slice."
-    first, *others = image_sections(folder, known, result.images, rows, about)
-    intro = Paragraph(f"Slice {result.shown} in detail; the same files of every slice are parts of the arrays.")
+    """One slice in detail."""
+    known, rows = result.known, result.kept.facts[result.shown].rows
+    first, *others = image_sections.image_sections(folder, known, result.images, rows, several=True)
+    intro = Paragraph(sentence("slice_in_detail", result.shown))
     first = replace(first, title=f"Slice {result.shown}", blocks=[intro, *first.blocks])
-    coils = coil_map_sections(folder, known)
-    return [first, *others, *_companions(folder, result, frame_of(known)), *coils, *used]
+    return [
+        first,
+        *others,
+        *_companions(folder, result, image_sections.frame_of(known)),
+        *image_sections.coil_map_sections(folder, known),
+    ]
 
 
-def _companions(folder: RunFolder, result: ReconResult, frame: Frame) -> list[Section]:
+def _companions(folder: RunFolder, result: ReconResult, frame: plots.Frame) -> list[Section]:
     """What companions made of one slice: of the nearest to the one in detail that uses some, beside its image."""
 
     def far(number: int) -> tuple[bool, int]:
@@ -291,36 +266,30 @@ def _companions(folder: RunFolder, result: ReconResult, frame: Frame) -> list[Se
     pictures = result.kept.pictures(number)
     if pictures is None:
         return []
-    image = ImagePanel(result.kept.arrays(number)["recon"], result.numbering.name(number), "as it is")
+    image = plots.ImagePanel(result.kept.arrays(number)["recon"], result.numbering.name(number), "as it is")
     return [replace(pictures, panels=[image, *pictures.panels]).section(folder, frame)]
 
 
 def _first_screen(result: ReconResult) -> FirstScreen:
     """What came out, pictures of the image and of what was measured, and facts; of several slices the error of all."""
     known, image, mask = result.known, result.images[0], result.mask
-    readouts, frame = known.slice_model.candidates, frame_of(known)
-    measured = measured_text(readouts, int(np.count_nonzero(mask)))
-    verdict = image_verdict(measured, image.name, image.error)
+    readouts = known.slice_model.candidates
+    measured = image_sections.measured_text(readouts, int(np.count_nonzero(mask)))
+    method = "posterior mean" if image.name == "mean" else image.name
+    verdict = sentence("image_verdict", measured, method, image.error)
     if result.several:
         errors = {
             result.numbering.name(number): float(str(facts.rows[0]["found_error"]))
             for number, facts in zip(result.numbers, result.facts, strict=True)
             if facts.rows[0]["found_error"] is not None
         }
-        frames = len(result.numbering.numbers)
-        many = f" in {frames} {result.numbering.axis}s" if frames else ""
-        what = f"{count_text(len(result.first_frame), 'slice')}{many} of {measured}, {method_words(image.name)}"
-        shown = result.numbering.name(result.shown)
-        verdict = volume_verdict(what, shown, image.error, result.error, errors)
+        name, slices, frames = result.numbering.name(result.shown), len(result.first_frame), result.numbering
+        what = sentence("slices_of", slices, len(frames.numbers), frames.axis, measured, method)
+        verdict = sentence("volume_verdict", what, name, image.error, result.error, errors)
     used, acceleration = np.ones(readouts.shape, dtype=bool), None  # along a trajectory all that `known` holds
     if isinstance(known, KnownScan):
         used, acceleration = mask, known.acceleration(np.flatnonzero(mask).tolist())
-    return FirstScreen(
-        verdict,
-        first_row(readouts, used, image.reconstruction, frame),
-        facts_of(readouts, frame.pixel, known.data.n_coils, acceleration, part_of_scan(known.data.header)),
-        reading=reading_of(frame.layout),
-    )
+    return image_sections.image_screen(known, verdict, used, image.reconstruction, acceleration)
 
 
 _TABLE = "coverage.csv"
@@ -343,21 +312,7 @@ def coverage_sections(folder: RunFolder, coverage: Coverage | None) -> list[Sect
         for one in coverage.radii
     ]
     folder.write_table(_TABLE, rows)
-    caption = (
-        "All but the radius in per cent of the pixels, air included. level: so many are within radius standard "
-        "deviations, on the mean over these scans. left out: each scan in turn within the radius of the others, mean "
-        "and least. promised: what a further scan has at least, on the mean over all that come as these came."
-    )
-    said = str(coverage)
-    about = (
-        f"{said[0].upper()}{said[1:]}: the middle slice of each, reconstructed from the same samples by the same "
-        "recipe, and held against its own complete image. Pixels of one image are wrong together: what counts is that "
-        f"there are {len(coverage.images)} scans. It holds for scans of the same kind (anatomy, contrast, coils, "
-        f"noise), on the mean over them, and never for one image.{''.join(f' {why}.' for why in coverage.refused)}"
-    )
+    if not folder.reported:
+        return []
+    about, caption = sentence("coverage_text", coverage), sentence("coverage_table")
     return [Section("Coverage of the error bars", [Paragraph(about), ReportTable(rows, caption, _FORMATS)])]
-
-
-def coverage_facts(coverage: Coverage | None) -> tuple[dict[str, object], dict[str, object]]:
-    """What a report's table of key numbers, and a manifest's settings, say of it; nothing without."""
-    return ({}, {}) if coverage is None else ({"coverage": str(coverage)}, {"coverage": coverage.as_settings()})

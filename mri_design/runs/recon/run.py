@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError, option
 from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
@@ -48,7 +49,6 @@ from mri_design.runs.recon.slices import (
 )
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
-from mri_design.runs.verdicts import RelativeError
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import TrajectoryData, without_part
 from mri_design.scan.geometry import SliceGeometry, SourceImage
