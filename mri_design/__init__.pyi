@@ -16,6 +16,7 @@ from .design.stopping import UntilError as UntilError
 from .design.stopping import UntilGain as UntilGain
 from .design.strategy import DesignView as DesignView
 from .design.strategy import LineCandidates as LineCandidates
+from .design.strategy import Strategy as Strategy
 from .design.trace import Choice as Choice
 from .design.trace import Forecast as Forecast
 from .design.trials import OracleResidual as OracleResidual

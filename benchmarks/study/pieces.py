@@ -148,15 +148,14 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Follow:
+class Follow(Strategy):
     """An order that is already there, while another strategy says what it expects of each line."""
 
     order: Lines
     inner: Strategy
-    needs_posterior: bool = True
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Whose expectations these are."""
         return self.inner.name
 

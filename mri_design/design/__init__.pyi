@@ -79,9 +79,7 @@ from .stopping import AnyOf as AnyOf
 from .stopping import NamedRule as NamedRule
 from .stopping import UntilError as UntilError
 from .stopping import UntilGain as UntilGain
-from .strategy import BeginsUnseen as BeginsUnseen
 from .strategy import ChoosesBlocks as ChoosesBlocks
-from .strategy import Corrects as Corrects
 from .strategy import DesignView as DesignView
 from .strategy import LineCandidates as LineCandidates
 from .strategy import NoUsableScoreError as NoUsableScoreError

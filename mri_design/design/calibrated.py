@@ -40,7 +40,7 @@ from mri_design.design.energies import (
     residual_energies,
 )
 from mri_design.design.engine import infer_slice
-from mri_design.design.greedy import ChoosesByScore, Scores, neighbourhood, require_weights
+from mri_design.design.greedy import PredictsByScore, Scores, neighbourhood, require_weights
 from mri_design.design.strategy import DesignView
 from mri_design.design.trace import DesignStep, Forecast
 from mri_design.errors import InputError, require_counts, require_instance
@@ -443,7 +443,7 @@ def _variance(errors: Numbers, counts: Numbers, spread: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrated(ChoosesByScore):
+class Calibrated(PredictsByScore):
     """Choose the line on and around which the error is expected to be largest, after a correction that learns.
 
     The regression that corrects the posterior's expectation (`ErrorModel`) has learnt on synthetic heads how wrong such

@@ -22,7 +22,7 @@ from mri_design.design.calibrated import (
 )
 from mri_design.design.energies import coils_and_noise, expected_energies, fewest_coils, means_of, of_each
 from mri_design.design.fixed import POWER, SHARE, first_disc
-from mri_design.design.greedy import ChoosesByScore, Scores, block_by_gains, plane_of
+from mri_design.design.greedy import PredictsByScore, Scores, block_by_gains, plane_of
 from mri_design.design.strategy import DesignView
 from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError
@@ -174,7 +174,7 @@ TEMPER = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibratedSamples(ChoosesByScore):
+class CalibratedSamples(PredictsByScore):
     """Samples chosen by their predicted energies, after a correction that learns from this scan.
 
     The energy predicted of a sample is exp(features . w), with w from a gamma regression of all innovations so far on

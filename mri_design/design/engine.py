@@ -17,16 +17,14 @@ from mri_design.brief import briefly
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.energies import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
 from mri_design.design.strategy import (
-    BeginsUnseen,
     ChoosesBlocks,
     DesignView,
     LineCandidates,
-    Predicts,
     Strategy,
     rng_of_step,
 )
 from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, LineOutcome, StepCost
-from mri_design.errors import InputError, described, require_counts, require_working
+from mri_design.errors import InputError, described, require_counts, require_instance
 from mri_design.inference.base import StepInfo, WarmStart, with_unseen
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.mr_image import MRSlice
@@ -421,7 +419,7 @@ class DesignEngine:
     block : int
         Lines that are chosen after each inference and then measured together (echo trains). Strategies that choose
         blocks from one look (`ChoosesBlocks`) choose all at once where they need no posterior, and others begin with
-        all that they choose from none (`BeginsUnseen`), unless a rule may end the design.
+        all that they choose from none (`Strategy.unseen`), unless a rule may end the design.
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
     refined : callable, optional
@@ -453,8 +451,7 @@ class DesignEngine:
     image_error: ImageError | None = None
 
     def __post_init__(self) -> None:
-        wanted = "a strategy, for example make_strategy('calibrated')"
-        require_working(strategy=self.strategy, wanted=wanted, takes=2, method="choose")
+        require_instance(Strategy, wanted="a strategy, for example make_strategy('calibrated')", strategy=self.strategy)
         require_counts(block=self.block, least=1)
 
     def begin(self, slices: Sequence[MRSlice], start: Sequence[int]) -> DesignState:
@@ -580,7 +577,7 @@ class DesignEngine:
 
         With ``ahead`` it says what the lines that were not measured would have left.
         """
-        if not isinstance(self.strategy, Predicts):
+        if not self.strategy.predicts:
             return None
         posteriors, _ = self._infer(len(slices), candidates, keeper)
         view = DesignView(candidates, posteriors, state.trace.steps)
@@ -629,7 +626,7 @@ class DesignEngine:
 
     def _unseen(self, slices: Sequence[MRSlice], candidates: LineCandidates) -> int:
         """How many samples the strategy chooses next before anything is inferred."""
-        if not (isinstance(self.strategy, BeginsUnseen) and self._in_blocks(candidates)):
+        if not self._in_blocks(candidates):
             return 0
         part = self.strategy.unseen(candidates.readouts, candidates.target, min(s.n_coils for s in slices))
         return max(0, part - len(candidates.acquired))

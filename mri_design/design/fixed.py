@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.greedy import plane_of
-from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
+from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.operators.trajectory import golden_angles, interleaf_angles
@@ -151,7 +151,7 @@ Draw = Literal["random", "jittered", "systematic", "golden", "half"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariableDensity:
+class VariableDensity(Strategy):
     """Lines drawn from a density that falls off with |k|, around a centre that is always sampled.
 
     Parameters
@@ -185,7 +185,7 @@ class VariableDensity:
     centre: int = 8
     draw: Draw = "random"
     name: str = "vd-polynomial"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def __post_init__(self) -> None:
         if self.family not in ("polynomial", "gaussian"):
@@ -257,7 +257,7 @@ def inclusion_masses(density: NDArray[np.float64], count: int) -> NDArray[np.flo
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegularLines:
+class RegularLines(Strategy):
     """Every R-th line through the centre, from DC outwards; lines left over are added to the fully sampled centre.
 
     The comb's offset is drawn at the first step and read off the first line chosen later. With fewer lines than the
@@ -271,7 +271,7 @@ class RegularLines:
 
     spacing: int | None = None
     name: str = "regular"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """A small centre, so that the image's scale can be seen: four lines."""
@@ -299,7 +299,7 @@ class LowPass(ChoosesBlocks):
     """The lines, or samples of a plane, nearest to DC."""
 
     name: str = "low-pass"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """One line, since the rule needs no centre."""
@@ -312,7 +312,7 @@ class LowPass(ChoosesBlocks):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomLines:
+class RandomLines(Strategy):
     """Uniformly random lines around a fully sampled centre.
 
     Parameters
@@ -324,7 +324,7 @@ class RandomLines:
 
     centre_fraction: float | None = None
     name: str = "random"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines, never more than the target."""
@@ -338,7 +338,7 @@ class RandomLines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Equispaced:
+class Equispaced(Strategy):
     """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
 
     The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
@@ -351,7 +351,7 @@ class Equispaced:
 
     centre_fraction: float = 0.08
     name: str = "fastmri-equispaced"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Centre lines: the share of the grid, at most half of the target."""
@@ -399,7 +399,7 @@ class RandomSamples(ChoosesBlocks):
 
     power: float = 8.0
     name: str = "vd-polynomial"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The next draws."""
@@ -446,7 +446,7 @@ class CaipiSamples(ChoosesBlocks):
     spacing: tuple[int, int] | None = None
     shift: int | None = None
     name: str = "caipi"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def pattern(self, plane: PlaneReadouts, spacing: tuple[int, int]) -> NDArray[np.bool_]:
         """The pattern's samples, (size,)."""
@@ -479,7 +479,7 @@ AngleSet = Literal["half-turn", "full-turn", "one-missing", "golden"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedAngles:
+class FixedAngles(Strategy):
     """The shots of a set, whose angles take the place of a grid of candidates.
 
     Parameters
@@ -493,7 +493,7 @@ class FixedAngles:
     kind: AngleSet = "half-turn"
     tiny: int = 1
     name: str = "half-turn"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def angles(self, count: int, turn: float) -> NDArray[np.float64]:
         """``count`` angles in radians; golden ones share ``turn``, pi for spokes and 2 pi for arms."""

@@ -35,7 +35,7 @@ from mri_design.design.energies import (
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
 from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError, described, require_counts, require_numbers, sequence_of
-from mri_design.krylov import LanczosFactors, conjugate_gradients, lanczos
+from mri_design.krylov import LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.cartesian_fourier import CartesianLines
@@ -153,8 +153,6 @@ class ChoosesByScore(ChoosesBlocks):
     Single samples of a plane are chosen in thinned blocks, lines and shots one after another.
     """
 
-    needs_posterior: bool = True
-
     @abstractmethod
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Scores of all candidates."""
@@ -171,6 +169,8 @@ class ChoosesByScore(ChoosesBlocks):
 
 class PredictsByScore(ChoosesByScore):
     """A strategy by a plain posterior, whose scores come with what the posterior expects of the error."""
+
+    predicts = True
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """Expected energies summed over the posteriors; nothing corrects them."""
@@ -452,14 +452,8 @@ def information_gain(
     # Where i passes through everything, real and imaginary parts give the same determinant.
     basis = unit + 0j if twice else np.concatenate([unit + 0j, 1j * unit]) if rows.out_complex else unit
     rhs = rows.adjoint(basis.astype(np.result_type(basis.dtype, posterior.mean.real.dtype)))
-    solved, _ = conjugate_gradients(
-        posterior.precision,
-        rhs.astype(posterior.mean.dtype),
-        n_axes=posterior.model.n_axes,
-        preconditioner=posterior.precision.preconditioner,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-    )
+    rhs = rhs.astype(posterior.mean.dtype)
+    solved, _ = posterior.precision.solve(rhs, tolerance=tolerance, max_iterations=max_iterations)
     images = rows(solved).reshape(len(basis), -1)
     if twice:
         return 2 * float(np.linalg.slogdet(np.eye(count) + images)[1])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,58 +186,28 @@ class DesignView:
         return self.candidates.readouts
 
 
-class Strategy(Protocol):
-    """Which line next.
+class Strategy(ABC):
+    """Which candidate next. A subclass has a ``name`` and `choose`; all else that the engine asks is answered here.
 
-    ``needs_posterior`` tells the engine whether to infer before asking; ``default_start`` is the number of centre
-    lines that the rule is at its best with.
+    A strategy keeps no state: what it learns, it learns anew from `DesignView.steps`, so that a resumed design is the
+    same one.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def needs_posterior(self) -> bool: ...
+    name: str
+    needs_posterior: bool = True
+    """Whether the engine infers before it asks."""
+    predicts: bool = False
+    """Whether it predicts the error of the image, also where no line is left to choose (`predicted`)."""
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """How many of the ``readouts`` around DC a design of ``target`` begins with, for ``n_coils`` coils."""
-        ...
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The next line. ``rng`` is fresh for every step."""
-        ...
-
-
-@runtime_checkable
-class ChoosesBlocks(Protocol):
-    """A strategy that chooses several candidates from one look, as those of a plane do.
-
-    The first choice has the scores and the forecast, which hold for the whole block. A class that subclasses this one
-    writes `choose_block` alone.
-    """
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """See `Readouts.start_for_posterior`."""
         return readouts.start_for_posterior(target)
 
-    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The next ``count`` candidates, all different, in the order in which they are to be measured."""
-        ...
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The first of a block of one."""
-        return self.choose_block(view, rng, 1)[0]
-
-
-@runtime_checkable
-class BeginsUnseen(Protocol):
-    """A strategy that chooses the first part of a mask from no posterior, where it is known how large the mask will be.
-
-    The engine infers nothing before this part has been measured, and shows the strategy no posterior (`choose_block`).
-    """
-
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
-        """How large that part is of a mask of ``target``, the start included; 0 where all is chosen by posteriors.
+        """How large a part of a mask of ``target`` is chosen from no posterior, the start included.
+
+        The engine infers nothing before this part has been measured, and shows the strategy no posterior
+        (`ChoosesBlocks.choose_block`). 0 where all is chosen by posteriors.
 
         Parameters
         ----------
@@ -247,25 +218,30 @@ class BeginsUnseen(Protocol):
         n_coils : int
             Receive coils, of several slices the fewest.
         """
-        ...
+        return 0
 
-
-@runtime_checkable
-class Predicts(Protocol):
-    """A strategy that predicts the error of the image, also where no line is left to choose."""
+    @abstractmethod
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The next line. ``rng`` is fresh for every step."""
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """``expected`` and, where the strategy corrects the posterior, ``corrected``."""
-        ...
+        """``expected`` and, where the strategy corrects the posterior, ``corrected``; see `predicts`."""
+        return Forecast()
 
 
-@runtime_checkable
-class Corrects(Protocol):
-    """A strategy that corrects what posteriors expect by what was found: a rough posterior is enough for it."""
+class ChoosesBlocks(Strategy):
+    """A strategy that chooses several candidates from one look, as those of a plane do.
 
-    def corrected(self, view: DesignView, expected: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Energy of the error on every line, (ky,), from what the posteriors expect."""
-        ...
+    The first choice has the scores and the forecast, which hold for the whole block.
+    """
+
+    @abstractmethod
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next ``count`` candidates, all different, in the order in which they are to be measured."""
+
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+        """The first of a block of one."""
+        return self.choose_block(view, rng, 1)[0]
 
 
 def rng_of_step(seed: int, step: int, slices: int = 1) -> np.random.Generator:

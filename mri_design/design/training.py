@@ -581,7 +581,7 @@ class TrainedOrder(ChoosesBlocks):
 
     design: TrainedDesign
     name: str = "trained"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """The number of candidates around DC that training began with."""

@@ -27,7 +27,7 @@ from mri_design.design.greedy import (
     removed_share,
     unmeasured_around,
 )
-from mri_design.design.strategy import DesignView, best_line
+from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trace import Choice
 from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
@@ -310,7 +310,7 @@ class OracleHole(TrueImages, ChoosesByScore):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleGreedy(TrueImages):
+class OracleGreedy(TrueImages, Strategy):
     """The line after which the error is least: every candidate is reconstructed at every step.
 
     Parameters
@@ -323,7 +323,7 @@ class OracleGreedy(TrueImages):
 
     reconstruct: Reconstruct | None = None
     name: str = "oracle-greedy"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
         """This oracle with the truth and the reconstruction."""

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
+from mri_design.design.calibrated import Calibrated
 from mri_design.design.engine import DesignEngine, DesignState, ImageError, Keeper, Measuring, Refined, StopRule
-from mri_design.design.strategy import Corrects, Strategy
+from mri_design.design.strategy import Strategy
 from mri_design.design.trace import relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
 from mri_design.evidence.error_bars import energy_of
@@ -273,7 +274,7 @@ def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
     that the published tables were measured with, and 18 pairs of designs showed no gain otherwise.
     """
     inference = recipe.inference
-    if isinstance(strategy, Corrects) and recipe.design.encoding == "lines":
+    if isinstance(strategy, Calibrated):
         inference = replace(
             inference,
             samples=min(ROUGH.samples, inference.samples),

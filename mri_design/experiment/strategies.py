@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_choice, require_working
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_choice, require_instance
 from mri_design.kinds import KINDS
 from mri_design.registry import Shipped, full_name, require_part, split_name
 from mri_design.whole_numbers import whole_number
@@ -352,15 +352,16 @@ def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
     """
     if isinstance(strategy, str):
         return strategy_named(strategy, encoding)
-    wanted = "a name of `strategy_names`, or an object with name, needs_posterior, default_start and choose"
-    require_working(strategy=strategy, wanted=wanted, takes=2, method="choose")
-    name = getattr(strategy, "name", None)
-    known = STRATEGIES[_chosen_as(encoding)].get(name) if isinstance(name, str) else None
+    from mri_design.design.strategy import Strategy
+
+    require_instance(Strategy, wanted="a name of `strategy_names`, or a Strategy", strategy=strategy)
+    name = strategy.name
+    known = STRATEGIES[_chosen_as(encoding)].get(name)
     if known is not None and type(known.make()) is not type(strategy):
         raise InputError(f"strategy {name}", described(strategy), f"another name: {name!r} is one that is known")
     if known is None or known.make() != strategy:
-        register_strategy(str(name), lambda: strategy, [_chosen_as(encoding)])
-    return str(name)
+        register_strategy(name, lambda: strategy, [_chosen_as(encoding)])
+    return name
 
 
 def chooses_angles(name: str, encoding: str) -> bool:

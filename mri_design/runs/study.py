@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.fixed import LowPass
-from mri_design.design.strategy import BeginsUnseen, Strategy
+from mri_design.design.strategy import Strategy
 from mri_design.design.training import TrainedOrder
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
@@ -581,8 +581,8 @@ class Study(Material):
             strategy, start = self._strategy(progress, name, count, image)
             rule, seen = self.rule(strategy), self.tests[image].slice_model
             grows = rule.needs_posterior or strategy in ORACLES
-            if isinstance(rule, BeginsUnseen):  # a first part that depends on the whole is not a part of a larger mask
-                grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
+            # A first part that depends on the whole is not a part of a larger mask.
+            grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             grows = grows and self.counted != "shots"  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)

@@ -21,6 +21,7 @@ from mri_design import (
     LineCandidates,
     MonteCarlo,
     MRSlice,
+    Strategy,
     centre_lines,
 )
 from mri_design.design import (
@@ -54,12 +55,11 @@ def designed(slices: list[MRSlice], target: int, start: int = 5, **settings: obj
 
 
 @dataclass(frozen=True)
-class Recorder:
+class Recorder(Strategy):
     """Takes the lowest line left and keeps what it was shown."""
 
     seen: list[tuple[list[GaussianPosterior], LineCandidates, float]]
     name: str = "recorder"
-    needs_posterior: bool = True
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1

@@ -84,11 +84,11 @@ def test_blocks_of_a_wrong_kind_are_refused(head: md.LoadedScan, block: object) 
 
 
 @dataclass(frozen=True)
-class Outermost:
+class Outermost(md.Strategy):
     """The line that is farthest from the centre of k-space."""
 
     name: str = "outermost-of-all"
-    needs_posterior: bool = False
+    needs_posterior = False
 
     def default_start(self, readouts: object, target: int, n_coils: int = 1) -> int:
         return min(8, target)

@@ -21,6 +21,7 @@ from mri_design import (
     MriDesignError,
     MRSlice,
     Recipe,
+    Strategy,
     make_strategy,
     run_design,
 )
@@ -79,12 +80,11 @@ def two() -> Iterator[Workers[Any]]:
 
 
 @dataclass(frozen=True)
-class DrawsAgain:
+class DrawsAgain(Strategy):
     """A strategy that uses the generator of a step again after the slices have drawn from theirs."""
 
     draws: int
     name: str = "draws again"
-    needs_posterior: bool = True
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
@@ -96,11 +96,10 @@ class DrawsAgain:
 
 
 @dataclass(frozen=True)
-class ByHand:
+class ByHand(Strategy):
     """A strategy of somebody who knows posteriors only as they are in one process."""
 
     name: str = "by hand"
-    needs_posterior: bool = True
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1

@@ -13,7 +13,7 @@ from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
-from mri_design.design.strategy import BeginsUnseen, Strategy
+from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import UsageError, option, require_numbers
 from mri_design.evaluation import predictions
@@ -382,7 +382,7 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
         run.progress.say(f"{steered_by} shows the same as the first {readouts.unit}s: it has a say in the mask")
     run.begin()
     unseen = 0
-    if isinstance(strategy, BeginsUnseen) and readouts.thinned and stop is None:
+    if readouts.thinned and stop is None:
         unseen = strategy.unseen(readouts, most, min(one.n_coils for one in slices))
     foreseen = request.of_shots or not strategy.needs_posterior or recipe.constraints.max_jump is not None
     depends_on = {"start": first, "calibration": calibrating, "unseen": unseen, "most": most if foreseen else None}
