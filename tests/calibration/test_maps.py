@@ -1,4 +1,4 @@
-"""Coil maps match the coils that made the scan, from complete centres and from lines with gaps, and on other grids."""
+"""Coil maps match the coils that made the scan: by ESPIRiT and NLINV, from complete centres and lines with gaps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from sigpy.mri.app import EspiritCalib
 
-from mri_design import KSpaceData, coil_combined, estimate_coil_maps, load_phantom
-from mri_design.calibration import central, joint_estimate, maps_from_lines, maps_on_grid
+from mri_design import KSpaceData, NonUniformFourier, TrajectoryData, coil_combined, estimate_coil_maps, load_phantom
+from mri_design.calibration import central, dense_centre, joint_estimate, maps_from_lines, maps_on_grid, rim_noise
 from mri_design.calibration import espirit as module
 from mri_design.calibration.espirit import espirit
 from mri_design.experiment import load_input
-from mri_design.operators import to_image
-from mri_design.scan import calibration_lines, explained_by_maps
+from mri_design.operators import to_image, to_kspace
+from mri_design.scan import calibration_lines, explained_by_maps, gridded_centre
+from mri_design.scan.simulation import simulate_coil_maps
 from tests.calibration.scenes import truth
 from tests.refusals import refused
 from tests.slow_cases import slow_case
@@ -308,3 +309,155 @@ def test_beyond_the_field_of_view_maps_are_those_of_its_edge():
     found = maps_on_grid(smooth((16, 16)), (32, 32), (2.0, 2.0))
     np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1, atol=1e-6)
     np.testing.assert_allclose(found[:, 16, 0], found[:, 16, 8], atol=1e-6)
+
+
+N = 32
+
+
+def spokes(count: int) -> np.ndarray:
+    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(count)[:, None] / count
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+
+
+def measured(trajectory: np.ndarray, images: np.ndarray, noise_sd: float = 0.0) -> TrajectoryData:
+    pytest.importorskip("finufft")
+    samples = NonUniformFourier(trajectory, (N, N))(images)[:, 0]
+    rng = np.random.default_rng(0)
+    samples = samples + noise_sd * (rng.standard_normal(samples.shape) + 1j * rng.standard_normal(samples.shape))
+    return TrajectoryData(samples[None].astype(np.complex64), trajectory, (N, N))
+
+
+def coil_images() -> np.ndarray:
+    y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
+    head = (np.hypot(y / 0.8, x / 0.6) < 1) - 0.5 * (np.hypot(y - 0.2, x) < 0.2)
+    return np.array([head * np.exp(-((y - a) ** 2) - (x + a) ** 2 + 1j * a * x) for a in (-1, 0, 1)])
+
+
+def rim_of(data: TrajectoryData) -> tuple[float, bool]:
+    return rim_noise(data.kspace, data.trajectory, data.grid_shape)
+
+
+@pytest.mark.parametrize(("count", "side"), [(4, 3), (8, 7), (16, 15), (96, 24)])
+def test_spokes_are_dense_as_far_as_they_are_close(count: int, side: int) -> None:
+    assert abs(dense_centre(spokes(count), 24) - side) <= 1
+
+
+def test_the_centre_is_that_of_the_fourier_transform() -> None:
+    images = coil_images()
+    centre = gridded_centre(measured(spokes(48), images), 16)
+    inside = (slice(None), slice(8, 24), slice(8, 24))
+    truth = to_kspace(images)[inside]
+    assert centre.measured.sum() == 16
+    assert np.count_nonzero(centre.kspace[0]) == 3 * 16 * 16
+    assert np.linalg.norm(centre.kspace[0][inside] - truth) < 0.05 * np.linalg.norm(truth)
+
+
+def test_the_noise_is_that_of_the_outermost_samples() -> None:
+    data = measured(spokes(32), 1e-3 * coil_images(), noise_sd=0.1)
+    assert rim_of(data)[0] == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.parametrize("n_coils", [1, 3])
+def test_signal_at_the_rim_is_told_from_noise(n_coils: int) -> None:
+    """Ten draws of noise alone are never taken for signal; where signal makes the estimate too large, it is said."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        parts = rng.standard_normal((2, 1, n_coils, len(spokes(32)))).astype(np.float32)
+        assert not rim_noise(parts[0] + 1j * parts[1], spokes(32), (N, N))[1]
+    sharp = np.zeros((n_coils, N, N), dtype=complex)
+    sharp[:, 10:22, 8:20] = 1  # edges, whose transform falls slowly
+    data = measured(spokes(32), sharp, noise_sd=1e-3)
+    variance, signal = rim_of(data)
+    assert variance > 4 * 1e-6 and signal
+
+
+def test_a_centre_that_is_not_dense_and_samples_without_noise_are_refused() -> None:
+    samples = np.zeros((1, 1, 64), np.complex64)
+    samples[..., 32] = 1
+    sparse = measured(spokes(8), coil_images())
+    wrong = {
+        "trajectory": lambda: gridded_centre(sparse, 24),
+        "noise_variance": lambda: rim_noise(samples, spokes(1), (N, N)),
+    }
+    for field, call in wrong.items():
+        with refused(field):
+            call()
+
+
+SIDE, COILS = 10, 2
+
+
+@pytest.fixture(scope="module")
+def scan():
+    """Samples (coil, ky, kx) of a small image behind two smooth maps, and which of them are measured."""
+    rng = np.random.default_rng(3)
+    place = (np.arange(SIDE) - SIDE // 2) / SIDE
+    image = (np.hypot(place[:, None], place) < 0.35) * (1 + 0.2 * rng.standard_normal((SIDE, SIDE)))
+    maps = np.stack([np.exp(1j * place[:, None]) * (1 + place), (1 - place) * np.ones((SIDE, 1))])
+    samples = np.ones((SIDE, SIDE), dtype=bool)
+    samples[[0, 2, 8]] = False
+    return to_kspace(image * maps).astype(np.complex64), samples
+
+
+def dense_solution(kspace, samples, steps=17):
+    """The same iteration (Uecker et al. 2008, equations 4 to 11) with all matrices written out, solved directly."""
+    n = SIDE * SIDE
+    transform = np.stack([to_kspace(e.reshape(SIDE, SIDE)).ravel() for e in np.eye(n)], axis=1)[samples.ravel()]
+    cycles = np.arange(-6, 7)
+    waves = np.exp(2j * np.pi * np.outer(np.arange(SIDE) - SIDE // 2, cycles) / SIDE)
+    square = (cycles / 96) ** 2
+    weights = ((1 + 220 * (square[:, None] + square)) ** -16.0).ravel()
+    smooth = np.kron(waves, waves) * weights / SIDE
+    data = (kspace[:, samples] * 100 / np.linalg.norm(kspace[:, samples])).ravel()
+    start = np.concatenate([np.ones(n), np.zeros(COILS * len(weights))]).astype(complex)
+    unknown = start.copy()
+    for step in range(steps):
+        image, spectra = unknown[:n], unknown[n:].reshape(COILS, -1)
+        maps = spectra @ smooth.T
+        derivative = np.block(
+            [
+                [transform * maps[c], *(transform @ (image[:, None] * smooth) * (c == d) for d in range(COILS))]
+                for c in range(COILS)
+            ]
+        )
+        residual = data - np.concatenate([transform @ (image * m) for m in maps])
+        right = derivative.conj().T @ residual + 0.5**step * (start - unknown)
+        unknown = unknown + np.linalg.solve(derivative.conj().T @ derivative + 0.5**step * np.eye(len(unknown)), right)
+    maps = unknown[n:].reshape(COILS, -1) @ smooth.T
+    return (maps / np.linalg.norm(maps, axis=0)).reshape(COILS, SIDE, SIDE)
+
+
+def test_the_maps_are_those_of_a_dense_iteration(scan):
+    kspace, samples = scan
+    fast, dense = joint_estimate(kspace, samples).maps((SIDE, SIDE)), dense_solution(kspace, samples)
+    product = np.abs(np.sum(fast.conj() * dense, axis=0))  # 1 where they differ by a phase alone
+    seen = np.abs(to_image(kspace)).max(axis=0) > 0.3 * np.abs(to_image(kspace)).max()
+    assert product[seen].min() > 0.999
+
+
+def test_samples_that_were_not_measured_are_predicted(scan):
+    kspace, samples = scan
+    predicted = joint_estimate(np.where(samples, kspace, np.nan), samples).block
+    assert np.linalg.norm(predicted[:, samples] - kspace[:, samples]) < 0.02 * np.linalg.norm(kspace[:, samples])
+    missing = kspace[:, 2]
+    assert np.linalg.norm(predicted[:, 2] - missing) < 0.5 * np.linalg.norm(missing)
+
+
+def test_maps_are_the_same_on_any_grid(scan):
+    estimate = joint_estimate(*scan)
+    np.testing.assert_allclose(estimate.maps((20, 30))[:, ::2, ::3], estimate.maps((10, 10)), atol=1e-5)
+
+
+def test_maps_have_no_pole_where_the_phase_of_the_object_turns():
+    """The phase of a head turns by 6.8: begun from ones alone, the maps vanish at a pixel, and are 7 % off."""
+    side, lines = 64, [18, 19, 20, 24, 25, 30, 31, 32, 33, 35, 37, 39, 41, 44, 45, 51]
+    place = (np.arange(side) - side // 2) / side
+    phase = 6.8 * np.exp(-((place[:, None] - 0.22) ** 2 + (place + 0.1) ** 2) / (2 * 0.15**2))
+    head = load_phantom("t1w", shape=(side, side), noise=0.007, phase="none", n_coils=1, rng=np.random.default_rng(1))
+    image, maps = head.reference[0], simulate_coil_maps(side, 4, np.random.default_rng(83))
+    samples = np.zeros((side, side), dtype=bool)
+    samples[lines] = True
+    found = joint_estimate(to_kspace(maps * image * np.exp(1j * phase)).astype(np.complex64), samples, rough=True)
+    along = np.minimum(np.abs(np.sum(found.maps(image.shape).conj() * maps, axis=0)), 1)
+    assert found.dip > 0.8
+    assert np.linalg.norm(image * np.sqrt(1 - along**2)) < 0.03 * np.linalg.norm(image)

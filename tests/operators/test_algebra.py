@@ -1,25 +1,38 @@
-"""Laws of every operator: adjoints, batches, precision, Gram operators, dense matrices, SciPy."""
+"""Laws of every operator: adjoints, batches, precision, Gram operators, matrices, SciPy; and what makes no operator."""
 
+from __future__ import annotations
+
+import builtins
 from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import scipy.sparse
 import scipy.sparse.linalg
 
 import mri_design as md
-from mri_design import FiniteDifferences, Identity, LinearOperator
+from mri_design import Dense, FiniteDifferences, Identity, LinearOperator, NonUniformFourier, Wavelet, cartesian, turned
 from mri_design.operators import (
     CartesianSamples,
     CentredFFT,
     Coils,
     Diagonal,
+    DirectFourier,
     GraphDifferences,
     LineSampling,
+    PhasedParts,
     RealAndImaginary,
     RealImage,
+    RowsOnDisk,
     ScalarOperator,
+    SparseMatrix,
+    checked_trajectory,
+    density_weights,
+    real_rows,
+    transform,
 )
+from mri_design.readouts import PlaneReadouts, ShotReadouts, readouts_named
 from tests.operators.noise import noise
 from tests.refusals import refused
 
@@ -267,3 +280,183 @@ def test_solvers_of_other_libraries_take_operators():
     for operator in (RealAndImaginary((4, 3)), RealImage((4, 3))):
         interop = operator.as_scipy()
         assert pylops.utils.dottest(pylops.aslinearoperator(interop), *interop.shape, complexflag=0, rtol=1e-10)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def sparse(rng):
+    """Nine rows of five columns, one row empty."""
+    matrix = scipy.sparse.random(9, 5, 0.4, format="csr", rng=rng)
+    matrix.data[:] = rng.standard_normal(matrix.nnz)
+    return (scipy.sparse.diags_array(np.arange(9) != 3, dtype=float) @ matrix).tocsr()
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
+@pytest.mark.parametrize("batch", [(), (1,), (4,), (2, 3)])
+def test_sparse_is_dense(form, batch, sparse, rng):
+    ours, plain = SparseMatrix(sparse.asformat(form)), md.Dense(sparse.toarray())
+    u, v = rng.standard_normal((*batch, 5)), rng.standard_normal((*batch, 9))
+    np.testing.assert_allclose(ours(u), plain(u), atol=1e-14)
+    np.testing.assert_allclose(ours.adjoint(v), plain.adjoint(v), atol=1e-14)
+    np.testing.assert_allclose(ours.to_dense_real(), sparse.toarray(), atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [SparseMatrix, lambda m: md.Dense(m.toarray())])
+def test_gram_and_spread_by_hand(kind, sparse, rng):
+    operator, B = kind(sparse), sparse.toarray()
+    weights, root = rng.uniform(0.1, 2, 9), rng.standard_normal((6, 5))
+    np.testing.assert_allclose(operator.weighted_gram_matrix(weights), B.T @ np.diag(weights) @ B, atol=1e-14)
+    np.testing.assert_allclose(operator.spread(root), np.diag(B @ root.T @ root @ B.T), atol=1e-14)
+
+
+def test_rows_beyond_one_chunk_and_single_precision(rng, sparse):
+    matrix = rng.standard_normal((9001, 2))
+    for operator in (md.Dense(matrix), SparseMatrix(scipy.sparse.csr_array(matrix))):
+        np.testing.assert_allclose(operator.spread(np.eye(2)), (matrix**2).sum(axis=1))
+    u = rng.standard_normal(5).astype(np.float32)
+    assert SparseMatrix(sparse)(u).dtype == np.float32
+
+
+def test_duplicates_add_up_and_the_given_matrix_is_left_alone():
+    given = scipy.sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(1, 3))
+    ours = SparseMatrix(given)
+    given.data[:] = 0
+    np.testing.assert_array_equal(ours(np.array([5.0, 7.0, 9.0])), [21.0])
+
+
+def test_rows_are_those_of_the_dense_matrix() -> None:
+    rng = np.random.default_rng(0)
+    operators = [
+        md.Dense(rng.standard_normal((7, 5))),
+        md.Dense(rng.standard_normal((7, 5)) + 1j * rng.standard_normal((7, 5))),
+        SparseMatrix(scipy.sparse.random_array((7, 5), density=0.4, rng=rng)),
+        md.FiniteDifferences((4, 3)),
+        md.Wavelet((8, 8), "db2", 1),
+        RealAndImaginary((3, 3)),
+        md.cartesian([0, 2, 3], (4, 4)),
+    ]
+    for operator in operators:
+        count = int(np.prod(operator.out_shape))
+        index = np.array([count - 1, 0, count // 2])
+        found = real_rows(operator, index)
+        dense = operator.to_dense_real().reshape(found.shape[1], count, -1)
+        np.testing.assert_allclose(found, dense[:, index].transpose(1, 0, 2), atol=1e-6, err_msg=str(type(operator)))
+
+
+def test_a_matrix_on_disk_is_a_dense_one(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    matrix = rng.standard_normal((23, 4))
+    np.save(tmp_path / "rows.npy", matrix)
+    operator, dense = RowsOnDisk(tmp_path / "rows.npy", slab_rows=5), md.Dense(matrix)
+    u, v = rng.standard_normal((3, 4)), rng.standard_normal((2, 23))
+    np.testing.assert_allclose(operator(u), dense(u))
+    np.testing.assert_allclose(operator.adjoint(v), dense.adjoint(v))
+    np.testing.assert_array_equal(operator.rows(np.array([3, 22])), matrix[[3, 22]])
+
+
+K = np.random.default_rng(1).uniform(-0.5, 0.5, (40, 2)) * 8
+SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)
+SHOTS = ShotReadouts((6, 5), turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)))
+TURN = np.exp(1j * np.arange(16.0).reshape(4, 4))
+REFUSED = [
+    ("CentredFFT", lambda: CentredFFT((4, 4))(np.zeros((4, 5)))),
+    ("CentredFFT", lambda: CentredFFT((4, 4))(np.zeros(4))),
+    ("FiniteDifferences", lambda: FiniteDifferences((4, 4)).adjoint(np.zeros((4, 4)))),
+    ("CentredFFT @ CentredFFT", lambda: CentredFFT((4, 4)) @ CentredFFT((4, 5))),
+    ("CentredFFT @ Identity", lambda: CentredFFT((4, 4)) @ Identity((4, 4), is_complex=False)),
+    ("sum of operators", lambda: CentredFFT((4, 4)) + CentredFFT((4, 5))),
+    ("sum of operators", lambda: Identity((4, 4)) + Identity((4, 4), is_complex=False)),
+    ("sum of operators", lambda: RealAndImaginary((4, 2)) + FiniteDifferences((4, 2))),
+    ("scalar", lambda: 1j * Identity((3, 3), is_complex=False)),
+    ("diagonal", lambda: Diagonal(np.ones((2, 2)) * 1j, is_complex=False)),
+    ("matrix", lambda: Dense(np.zeros(3))),
+    ("matrix", lambda: Dense(np.full((2, 2), np.nan))),
+    ("dense matrix", lambda: Identity((80, 80)).to_dense()),
+    ("dense matrix", lambda: Identity((60, 60)).to_dense_real()),
+    ("dense matrix", lambda: cartesian([0], (40, 40)).to_dense(limit=100)),
+    ("to_dense", lambda: RealImage((4, 3)).H.to_dense()),
+    *(
+        ("sparse matrix", lambda m=m: SparseMatrix(m))
+        for m in (np.eye(3), "rows", scipy.sparse.csr_array(1j * np.eye(2)))
+    ),
+    *(("sparse matrix", lambda m=m: SparseMatrix(scipy.sparse.csr_array([[m, 1.0]]))) for m in (np.nan, np.inf)),
+    *(("wavelet", lambda a=a: Wavelet((8, 8), *a)) for a in (("no such", 1), ("bior2.2", 1), ("gaus1", 1))),
+    ("wavelet levels", lambda: Wavelet((8, 8), "db4", 0)),
+    ("wavelet levels", lambda: Wavelet((8, 4), "db4", 3)),
+    ("FFT library", lambda: transform(np.zeros((2, 2)), (-1,), library="mkl")),
+    ("FFT library", lambda: CentredFFT((4, 4), "mkl")(np.ones((4, 4)))),
+    *(("lines", lambda n=n: cartesian(n, (8, 8))) for n in ([0, 8], [-1], [3, 3], [1.5])),
+    ("lines", lambda: LineSampling([[1, 2]], (8, 8))),
+    ("coil maps", lambda: cartesian([1], (8, 8), np.ones((2, 8, 7)))),
+    ("coil maps", lambda: cartesian([1], (8, 8), np.ones((8, 8)))),
+    ("coil maps", lambda: Coils(np.ones((8, 8)))),
+    *(
+        ("sample mask", lambda m=m: CartesianSamples(m))
+        for m in (np.ones(8, bool), np.ones((8, 8)), np.zeros((8, 8), bool))
+    ),
+    ("coil maps", lambda: CartesianSamples(np.ones((8, 8), dtype=bool), np.ones((2, 8, 7)))),
+    *(
+        ("trajectory", lambda k=k: DirectFourier(k, (8, 6)))
+        for k in (np.zeros((0, 2)), np.zeros((3, 3)), 1j * np.zeros((3, 2)), [[np.nan, 0]], [[4.1, 0]], [[0, -3.1]])
+    ),
+    ("coil maps", lambda: DirectFourier([[0.0, 0.0]], (8, 6), np.ones((2, 6, 8)))),
+    *(
+        ("trajectory", lambda k=k: NonUniformFourier(k, (8, 8)))
+        for k in (K[:, 0], K.reshape(8, 5, 2), K[:, 1] + 1j * K[:, 0], K[:0], np.where(K[3] == K, np.nan, K), K / 8)
+    ),
+    ("trajectory", lambda: NonUniformFourier(3 * K, (8, 8))),
+    ("coil maps", lambda: NonUniformFourier(K, (8, 8), np.ones((3, 8, 7)))),
+    ("iterations", lambda: density_weights(K, (8, 8), iterations=0)),
+    *(
+        ("trajectory", lambda k=k: checked_trajectory(k))
+        for k in (np.zeros((0, 2)), [[np.nan, 0.0]], "spokes", np.ones((4, 3)))
+    ),
+    *(
+        ("neighbours", lambda n=n: GraphDifferences(n))
+        for n in (np.zeros((2, 3), int), np.zeros((2, 3, 3)), np.zeros((0, 3, 3), int), np.full((1, 3, 3), 9))
+    ),
+    ("neighbours", lambda: GraphDifferences(-np.ones((1, 2, 2), int))),
+    ("PhasedParts", lambda: PhasedParts(RealAndImaginary((4, 4)), TURN)),
+    ("rotation", lambda: PhasedParts(Identity((4, 4)), TURN[:, :3])),
+    ("rotation", lambda: PhasedParts(Identity((4, 4)), 2 * TURN)),
+    ("imaginary", lambda: PhasedParts(Identity((4, 4)), TURN, -1.0)),
+    *(("samples", lambda n=n: PlaneReadouts((6, 5)).mask(n)) for n in ([0, 30], [-1], [2, 2], [[0]], [1.5])),
+    *(("shots", lambda n=n: SHOTS.data(np.zeros((1, 7, 5), complex), n)) for n in ([0, 7], [-1], [[0]], [1.5])),
+    ("shots", lambda: ShotReadouts((6, 5), SHOT)),
+    ("shots", lambda: ShotReadouts((6, 5), SHOT[None], "lines")),
+    ("trajectory", lambda: ShotReadouts((6, 5), 4 * SHOT[None])),
+    ("angles", lambda: ShotReadouts((6, 5), SHOT[None], "radial", (1, 2))),
+    *(("encoding", lambda name=name: readouts_named(name, (6, 5))) for name in ("spiral", "readouts", "nonsense")),
+]
+
+
+@pytest.mark.parametrize(("field", "call"), REFUSED)
+def test_what_operators_do_not_take_is_refused_by_its_field(field, call):
+    with refused(field):
+        call()
+
+
+def test_files_that_are_no_matrix_are_refused(tmp_path):
+    for name, array in (("flat", np.ones(4)), ("whole", np.ones((2, 2), dtype=int)), ("nan", np.full((3, 2), np.nan))):
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "text.npy").write_text("no array")
+    for name in ("flat", "whole", "nan", "text", "missing"):
+        with refused(str(tmp_path / f"{name}.npy")):
+            RowsOnDisk(tmp_path / f"{name}.npy")
+
+
+def test_where_finufft_is_missing_it_is_asked_for(monkeypatch):
+    real_import = builtins.__import__
+
+    def without(name, *rest):
+        if name == "finufft":
+            raise ImportError(name)
+        return real_import(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with refused("non-uniform Fourier transform"):
+        NonUniformFourier(K, (8, 8))(np.ones((8, 8)))

@@ -1,12 +1,16 @@
-"""Exact, Lanczos and sampled variances: against dense matrices, no bias beyond the standard error, draws as a start."""
+"""Every estimator of variances against dense algebra: by draws, by columns, in little memory; and wrong settings."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.model import PosteriorPrecision
+from mri_design.model import PosteriorPrecision, Variances, draws_at_once, least_memory
+from mri_design.variances import ColumnControl, ColumnFactors
+from tests.refusals import refused
 from tests.slow_cases import slow_case
-from tests.variances.running import run_on, together
+from tests.variances.running import run, run_on, together
 
 PLAIN = md.MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
 CONTROLLED = md.ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
@@ -162,3 +166,263 @@ def test_site_precisions_over_twelve_decades_are_legitimate(tiny_model):
     model = tiny_model("matrix")
     pi = tuple(np.geomspace(1e-6, 1e6, int(np.prod(b.site_shape))).reshape(b.site_shape) for b in model.blocks)
     assert all((z > 0).all() for z in run_on(md.Exact(), model, pi).values)
+
+
+def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A positive definite ring of blocks, and the same as one matrix (column by column)."""
+    rng = np.random.default_rng(seed)
+    below = rng.standard_normal((count, n, n)) + 1j * rng.standard_normal((count, n, n))
+    diagonal = rng.standard_normal((count, n, n)) + 1j * rng.standard_normal((count, n, n))
+    diagonal = diagonal @ np.conj(np.swapaxes(diagonal, -1, -2)) + 8 * n * np.eye(n)
+    matrix = np.zeros((count, n, count, n), dtype=complex)
+    for k in range(count):
+        after = (k + 1) % count
+        matrix[k, :, k] += diagonal[k]
+        matrix[after, :, k] += below[k]
+        matrix[k, :, after] += below[k].conj().T
+    return diagonal, below, matrix.reshape(count * n, count * n)
+
+
+@pytest.mark.parametrize(("count", "n"), [(3, 4), (4, 1), (7, 5)])
+def test_factors_are_those_of_the_whole_matrix(count, n):
+    diagonal, below, matrix = ring(count, n)
+    factors = ColumnFactors.of(diagonal, below)
+    inverse = np.linalg.inv(matrix).reshape(count, n, count, n).transpose(0, 2, 1, 3)
+    own, following = factors.neighbours
+    k = np.arange(count)
+    np.testing.assert_allclose(own, inverse[k, k], atol=1e-13)
+    np.testing.assert_allclose(following, inverse[(k + 1) % count, k], atol=1e-13)
+    np.testing.assert_allclose(factors.inverse(), inverse, atol=1e-7)
+    assert factors.log_determinant == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
+    b = np.random.default_rng(1).standard_normal((2, 3, n, count)) + 0j
+    flat = np.moveaxis(b, -1, -2).reshape(6, -1)
+    expected = np.moveaxis(np.linalg.solve(matrix, flat.T).T.reshape(2, 3, count, n), -1, -2)
+    np.testing.assert_allclose(factors.solve(b), expected, atol=1e-13)
+    assert factors.solve(b.astype(np.complex64)).dtype == np.complex64
+
+
+def test_indefinite_matrices_have_no_factors():
+    diagonal, below, _ = ring(4, 3)
+    diagonal[2] -= 100 * np.eye(3)
+    assert ColumnFactors.of(diagonal, below) is None
+
+
+def coils_and_sites(
+    shape: tuple[int, int], coils: int, operators: list[md.LinearOperator], seed: int = 0
+) -> PosteriorPrecision:
+    rng = np.random.default_rng(seed)
+    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape))
+    maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
+    lines = rng.choice(shape[0], shape[0] // 2, replace=False).tolist()
+    blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
+    pi = tuple(10 ** rng.uniform(-2, 0.5, B.out_shape) for B in operators)
+    return PosteriorPrecision(md.cartesian(lines, shape, maps if coils > 1 else None), blocks, pi)
+
+
+@pytest.mark.parametrize(("shape", "coils"), [((8, 7), 4), ((5, 3), 1), ((6, 10), 4)])
+def test_pixels_and_differences_are_exact(shape, coils):
+    operators = [md.Identity(shape), md.FiniteDifferences(shape)]
+    precision = coils_and_sites(shape, coils, operators)
+    like, rng = np.zeros(shape, complex), np.random.default_rng(0)
+    exact = md.Exact()(precision, operators, rng, like)
+    fast = md.ExactByColumns()(precision, operators, rng, like)
+    control = md.ControlVariate(control="columns")(precision, operators, rng, like)
+    for made in (fast, control):
+        assert made.kind == "exact" and made.convergence.matvecs == 0
+        assert made.log_determinant == pytest.approx(exact.log_determinant, rel=1e-12)
+        for value, reference in zip(made.values, exact.values, strict=True):
+            np.testing.assert_allclose(value, reference, rtol=1e-10)
+    np.testing.assert_allclose(control.image, exact.values[0], rtol=1e-10)
+    b = precision.perturbations(np.random.default_rng(0), 8, like)
+    again = md.ControlVariate(control="columns")(precision, operators, np.random.default_rng(0), like)
+    np.testing.assert_allclose(precision(again.samples), b, atol=1e-11)
+
+
+def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeypatch):
+    shape = (16, 16)
+    operators = [md.Identity(shape), md.FiniteDifferences(shape)]
+    precision = coils_and_sites(shape, 2, operators)
+    asked = [*operators, md.Wavelet(shape, "db2", 2)]
+    like = np.zeros(shape, complex)
+    assert md.ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
+    monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # as for a large image
+    made = md.ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
+    assert made.kind == "unbiased"
+    assert (made.std_error[2] > 0).all()
+    assert made.std_error[1].max() < 1e-6 * made.values[1].min()
+    assert made.log_determinant is not None
+
+
+def test_wavelets_beside_differences_are_unbiased_with_many_coils():
+    shape = (16, 16)
+    operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
+    precision = coils_and_sites(shape, 4, operators)
+    like = np.zeros(shape, complex)
+    exact = md.Exact()(precision, operators, np.random.default_rng(0), like)
+    estimator = md.ControlVariate(samples=100, tolerance=1e-5)
+    results = [estimator(precision, operators, np.random.default_rng(seed), like) for seed in range(5)]
+    for block, reference in enumerate(exact.values):
+        values = np.array([r.values[block] for r in results])
+        errors = np.array([r.std_error[block] for r in results])
+        scores = (values - reference) / errors
+        assert 0.85 < np.sqrt(np.mean(scores**2)) < 1.15
+        assert np.abs(scores.mean(axis=0)).max() < 2.5
+        assert np.median(errors / values) < 0.2 * np.sqrt(1 / 100)  # of plain sampling's
+    assert all(r.kind == "unbiased" and r.log_determinant is None for r in results)
+
+
+def test_the_draws_have_the_posterior_covariance_with_any_control():
+    """Same right-hand sides, same solutions."""
+    shape = (16, 16)
+    operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
+    precision = coils_and_sites(shape, 1, operators)
+    draws = [
+        md.ControlVariate(4, tolerance=1e-7, control=name)(
+            precision, operators, np.random.default_rng(3), np.zeros(shape, complex)
+        ).samples
+        for name in ("columns", "circulant", "none")
+    ]
+    np.testing.assert_allclose(draws[0], draws[2], atol=1e-5)
+    np.testing.assert_allclose(draws[1], draws[2], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("variance samples", lambda: md.MonteCarlo(1)),
+        ("variance samples", lambda: md.ControlVariate(samples=1)),
+        ("control", lambda: md.ControlVariate(control="rows")),
+        ("Lanczos steps", lambda: md.Lanczos(0)),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(field, make):
+    with refused(field):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("field", "estimator", "name"),
+    [
+        ("dense matrix", md.Exact(limit=11), "moduli"),
+        ("Lanczos", md.Lanczos(5), "parts"),
+        ("exact variances by columns", md.ExactByColumns(), "parts"),
+    ],
+)
+def test_models_that_an_estimator_cannot_take_are_refused(field, estimator, name, tiny_model, random_precisions):
+    model = tiny_model(name)
+    with refused(field):
+        run_on(estimator, model, random_precisions(model, 7))
+
+
+def test_wavelets_alone_are_no_matter_of_columns():
+    wavelet = md.Wavelet((16, 16), "db2", 1)
+    blocks = (md.SiteBlock("wavelet", wavelet, md.Laplace(1.0)),)
+    precision = PosteriorPrecision(md.cartesian(range(8), (16, 16)), blocks, (np.ones(wavelet.out_shape),))
+    assert not ColumnControl.of(precision).exact
+    with refused("exact variances by columns"):
+        run(md.ExactByColumns(), precision)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        md.Exact(),
+        md.ExactByColumns(),
+        md.Lanczos(500),
+        md.MonteCarlo(4),
+        md.ControlVariate(4),
+        md.ControlVariate(4, control="columns"),
+    ],
+    ids=lambda e: f"{type(e).__name__} {getattr(e, 'control', '')}",
+)
+def test_a_direction_that_nothing_measures_is_refused(estimator):
+    """Differences and lines without DC both leave the mean of the image open."""
+    D = md.FiniteDifferences((9, 7))
+    pi = np.random.default_rng(8).uniform(0.5, 2, D.out_shape)
+    blocks = (md.SiteBlock("differences", D, md.Laplace(1.0)),)
+    with refused("posterior precision"):
+        run(estimator, PosteriorPrecision(md.cartesian([0, 1], (9, 7)), blocks, (pi,)), seed=9)
+
+
+def test_null_spaces_that_rounding_hides_are_found():
+    """Cholesky succeeds on about half of these matrices of rank n - 1."""
+    rng = np.random.default_rng(10)
+    for _ in range(30):
+        null = rng.standard_normal(12)
+        null /= np.linalg.norm(null)
+        X, B = (md.Dense(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
+        precision = PosteriorPrecision(X, (md.SiteBlock("rows", B, md.Laplace(1.0)),), (rng.uniform(0.1, 10, 9),))
+        with refused("posterior precision"):
+            md.Exact()(precision, [B], rng, np.zeros(12))
+
+
+DRAWS = 9
+
+
+def narrow_memory(precision: PosteriorPrecision, count: int) -> float:
+    """MiB that have draws made one by one."""
+    real = precision.site_precisions[0].dtype
+    return least_memory(count, precision.measurement, [b.analysis for b in precision.blocks], real)
+
+
+def precision_of(n: int, *, wavelet: bool = True, real: type = np.float64) -> PosteriorPrecision:
+    rng = np.random.default_rng(0)
+    operators = [md.FiniteDifferences((n, n)), *([md.Wavelet((n, n), "db4", 2)] if wavelet else [])]
+    blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
+    pi = tuple(rng.uniform(0.1, 3, B.out_shape).astype(real) for B in operators)
+    return PosteriorPrecision(
+        md.cartesian(sorted({*range(n // 2 - 3, n // 2 + 3), *range(0, n, 3)}), (n, n)), blocks, pi
+    )
+
+
+def variances(
+    estimator: md.ControlVariate | md.MonteCarlo, precision: PosteriorPrecision, previous: Variances | None = None
+) -> Variances:
+    like = np.zeros((precision.measurement.in_shape), np.result_type(precision.site_precisions[0].dtype, np.complex64))
+    return estimator(precision, [b.analysis for b in precision.blocks], np.random.default_rng(1), like, previous)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wavelet"), [(md.ControlVariate, True), (md.ControlVariate, False), (md.MonteCarlo, True)]
+)
+def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: bool) -> None:
+    precision = precision_of(24, wavelet=wavelet)
+    little = narrow_memory(precision, DRAWS)
+    previous: Variances | None = None
+    for _ in range(2):  # cold, then from the draws of before
+        roomy, narrow = (variances(kind(DRAWS, 1e-3, memory=memory), precision, previous) for memory in (1e6, little))
+        assert roomy.convergence.matvecs == narrow.convergence.matvecs
+        assert roomy.convergence.status is narrow.convergence.status and roomy.kind == narrow.kind
+        for name in ("values", "std_error", "bias", "samples"):
+            for one, other in zip(getattr(roomy, name), getattr(narrow, name), strict=True):
+                np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+        previous = roomy
+
+
+def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
+    precision = precision_of(96, real=np.float32)
+    peaks = []
+    for memory in (1e6, narrow_memory(precision, 24)):
+        variances(md.ControlVariate(2, 0.1, memory=memory), precision)  # what is made once is there
+        tracemalloc.start()
+        try:
+            variances(md.ControlVariate(24, 0.1, memory=memory), precision)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 0.6 * peaks[0]
+
+
+def test_more_memory_works_on_more_draws() -> None:
+    X, analyses, single = md.cartesian(range(64), (256, 256)), [md.FiniteDifferences((256, 256))], np.dtype(np.float32)
+    found = [draws_at_once(memory, 16, X, analyses, single) for memory in (275, 280, 300, 500, 2000)]
+    assert found[-1] is None
+    counts = [16 if count is None else count for count in found]
+    assert counts == sorted(counts) and len(set(counts)) > 2
+
+
+def test_a_limit_that_single_draws_exceed_is_stated(capfd: pytest.CaptureFixture[str]) -> None:
+    precision = precision_of(24)
+    real, analyses = precision.site_precisions[0].dtype, [b.analysis for b in precision.blocks]
+    assert draws_at_once(0.5, 7, precision.measurement, analyses, real) == 1
+    assert "inference.memory" in capfd.readouterr().err

@@ -1,7 +1,9 @@
-"""Whole designs over a plane: deterministic, resumed to the same samples, better than chance, taught by innovations."""
+"""Designs of samples of a plane, their competitors, constraints and memory."""
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,22 +14,34 @@ from mri_design import (
     DesignState,
     DoubleLoop,
     InformationGain,
+    LineCandidates,
     MRSlice,
+    Recipe,
     UntilError,
     UntilGain,
     load_phantom,
 )
 from mri_design.design import (
+    CaipiSamples,
     CalibratedSamples,
     ExpectedError,
     Forecast,
+    LowPass,
+    OracleHole,
     PlaneConstraints,
+    PoissonDisc,
+    RandomSamples,
     Strategy,
     infer_slice,
     innovation,
+    poisson_disc,
+    radial_density,
 )
+from mri_design.design.energies import energies
+from mri_design.experiment import available_memory, needed_memory, require_room
+from mri_design.experiment import design as memory
 from mri_design.readouts import PlaneReadouts
-from tests.design.plane.conftest import plane_slice
+from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
@@ -144,3 +158,172 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     assert np.var(factors) == pytest.approx(1 / np.sqrt(n_coils), rel=0.25)
     if n_coils == 1:
         np.testing.assert_array_equal(found[None], found[True])
+
+
+PLANE = PlaneReadouts((32, 32))
+START = tuple(PLANE.outwards[:16].tolist())
+RULES = [RandomSamples(), RandomSamples(power=0.0), PoissonDisc(), LowPass(), CaipiSamples()]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'power', '')}")
+def test_masks_are_exact_new_seeded_and_allowed(rule, make_view) -> None:
+    rules = PlaneConstraints(PLANE, shutter=True)
+    view = make_view((), START, 200, 32, rules)
+    lines = [c.line for c in rule.choose_block(view, np.random.default_rng(3), 184)]
+    assert len(set(lines)) == 184 and not set(lines) & set(START)
+    assert np.all(PLANE.radius[lines] <= 1)
+    assert lines == [c.line for c in rule.choose_block(view, np.random.default_rng(3), 184)]
+
+
+def nearest(samples: np.ndarray) -> np.ndarray:
+    at = PLANE.frequencies[samples].astype(float)
+    apart = np.hypot(*(at[:, None] - at).T)
+    np.fill_diagonal(apart, np.inf)
+    return np.asarray(apart.min(axis=1))
+
+
+def test_poisson_disc_keeps_its_distance_and_leaves_no_gap() -> None:
+    free, there = np.ones(PLANE.size, dtype=bool), np.zeros(PLANE.size, dtype=bool)
+    samples = poisson_disc(PLANE, np.ones(PLANE.size), free, there, 100, np.random.default_rng(0))
+    assert len(samples) == 100
+    least = nearest(samples).min()
+    drawn = np.random.default_rng(0).choice(PLANE.size, 100, replace=False)
+    assert least >= 2.2 > nearest(drawn).min()
+    at = PLANE.frequencies[samples]
+    holes = np.hypot(*(PLANE.frequencies[:, None] - at).T).min(axis=0)
+    assert holes.max() <= least + 1.5  # nothing but the few left out could be added
+
+
+def test_poisson_discs_have_no_checkerboards_where_their_distances_are_a_few_samples() -> None:
+    plane = PlaneReadouts((128, 128))
+    free, there = np.ones(plane.size, dtype=bool), np.zeros(plane.size, dtype=bool)
+    board = np.indices((4, 4)).sum(axis=0) % 2 == 0
+    for count in (4096, 2731):
+        samples = poisson_disc(plane, radial_density(plane, 2.0), free, there, count, np.random.default_rng(0))
+        patches = np.lib.stride_tricks.sliding_window_view(plane.mask(samples.tolist()), (4, 4))
+        boards = sum(int((patches == one).all(axis=(-2, -1)).sum()) for one in (board, ~board))
+        assert boards < 50  # some 200 where samples lie on their places
+
+
+def test_poisson_disc_keeps_away_from_the_start() -> None:
+    there = PLANE.mask(START).reshape(-1)
+    samples = poisson_disc(PLANE, np.ones(PLANE.size), ~there, there, 60, np.random.default_rng(0))
+    apart = np.hypot(*(PLANE.frequencies[samples][:, None] - PLANE.frequencies[list(START)]).T)
+    assert apart.min() >= 2
+
+
+def test_caipi_is_regular_and_shifted(make_view) -> None:
+    pattern = CaipiSamples().pattern(PLANE, (2, 4)).reshape(32, 32)
+    assert pattern.sum() == 32 * 32 // 8 and pattern[16, 16] and pattern[18, 18] and not pattern[18, 16]
+    view = make_view((), START, 16 + 140, 32)
+    lines = [c.line for c in CaipiSamples().choose_block(view, np.random.default_rng(0), 140)]
+    flags = PLANE.mask([*START, *lines])
+    assert CaipiSamples().pattern(PLANE, (2, 4)).reshape(32, 32)[flags].sum() == 128  # the whole pattern
+    narrow = CaipiSamples(spacing=(2, 2), shift=0).choose_block(view, np.random.default_rng(0), 140)
+    assert np.all(PLANE.frequencies[[c.line for c in narrow]] % 2 == 0)
+
+
+def truth() -> np.ndarray:
+    data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
+    assert data.reference is not None
+    return data.reference[0]
+
+
+def test_the_leave_one_out_oracle_does_not_know_the_sample_itself(make_view, rng) -> None:
+    posterior = plane_posterior()
+    view = make_view((posterior,), measured_ids(16))
+    block = OracleHole(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)
+    chosen, scores = block[0].line, block[0].scores
+    assert scores is not None
+    plane = PlaneReadouts((16, 16))
+    # Another truth on the chosen sample alone leaves its score as it was, and changes its neighbours'.
+    change = np.zeros(256, dtype=complex)
+    change[chosen] = 5e5
+    changed = truth() + plane.rows(range(256)).adjoint(change[None])
+    again = OracleHole(truths=(changed,)).choose_block(view, np.random.default_rng(0), 1)[0].scores
+    assert again is not None
+    assert again[chosen] == pytest.approx(scores[chosen], rel=1e-3)
+    left = np.isfinite(scores)
+    left[chosen] = False
+    assert np.max(again[left] / scores[left]) > 2
+    assert np.all(energies(posterior, plane, rng, 8) > 0)
+
+
+LARGE = PlaneReadouts((64, 64))
+
+
+@pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
+def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
+    mr_slice, n, block = plane_slice(n_coils, 48), 48, 48
+    made = DesignEngine(
+        CalibratedSamples(draws=draws),
+        DoubleLoop(ControlVariate(draws, 0.03), outer_iterations=2),
+        block=block,
+        constraints=PlaneConstraints(PlaneReadouts((n, n))),
+    )
+    begun = made.begin([mr_slice], made.constraints.start(mr_slice.measured, 256))
+    made.run([mr_slice], begun, 256 + block)  # loads what is loaded once
+    tracemalloc.start()
+    try:
+        made.run([mr_slice], begun, 256 + 3 * block)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 1 < needed_memory(PlaneReadouts((n, n)), n_coils, draws, 3) / peak < 4
+
+
+def test_what_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe().replacing("design", encoding="plane", block=20)
+    needed = needed_memory(LARGE, 8, 8, 200)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed)
+    require_room(LARGE, 8, 4000, recipe)
+    with refused("candidates"):
+        require_room(LARGE, 8, 4000, recipe, processes=2)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    with refused("candidates"):
+        require_room(LARGE, 8, 4000, recipe)
+
+
+def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit: Callable[[str], int] = (tmp_path / "memory.max").write_text
+    monkeypatch.setattr(memory, "CGROUP_LIMIT", tmp_path / "memory.max")
+    installed = available_memory()  # there is no such file yet
+    limit("max")
+    assert available_memory() == installed > 2**20
+    limit("1048576")
+    assert available_memory() == 2**20
+
+
+OBLONG = PlaneReadouts((16, 12))
+EVERY = np.ones(OBLONG.size, dtype=bool)
+
+
+def test_the_shutter_leaves_the_ellipse_that_touches_the_edges() -> None:
+    allowed = PlaneConstraints(OBLONG, shutter=True).allowed(OBLONG.size).reshape(16, 12)
+    assert allowed[8].all() and allowed[:, 6].all() and not allowed[0, 0] and not allowed[15, 11]
+    assert abs(allowed.mean() - np.pi / 4) < 0.06
+
+
+def test_partial_fourier_keeps_one_half_along_ky() -> None:
+    allowed = PlaneConstraints(OBLONG, partial_fourier=0.75).allowed(OBLONG.size).reshape(16, 12)
+    assert allowed[4:].all() and not allowed[:4].any()
+    other = PlaneConstraints(OBLONG, partial_fourier=0.75, whole_half="negative").allowed(OBLONG.size).reshape(16, 12)
+    assert other[:13].all() and not other[13:].any()
+
+
+def test_the_calibration_region_comes_first() -> None:
+    rules = PlaneConstraints(OBLONG, calibration=4)
+    start = rules.start(EVERY, 30)
+    region = OBLONG.mask(start)[6:10, 4:8]
+    assert region.all() and len(start) == 30 and start[0] == OBLONG.outwards[0]
+    assert set(rules.start(EVERY, 3)) == set(np.flatnonzero(rules.calibration_region).tolist())
+    LineCandidates(EVERY, start, 60, constraints=rules, readouts=OBLONG)
+    with refused("required lines"):
+        LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=OBLONG)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with refused("calibration region"):
+        PlaneConstraints(OBLONG, calibration=6, partial_fourier=0.5).start(EVERY, 10)
+    with refused("start samples"):
+        PlaneConstraints(OBLONG).start(EVERY, 500)
