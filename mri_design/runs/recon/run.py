@@ -1,13 +1,15 @@
 """A reconstruction run: images and error bars of the slices of a scan, from measured lines or along a trajectory.
 
 One slice is a volume of one, but for what only a volume has: slices share noise and the basis of coil maps, some may
-hold noise only, and each is kept in the run's folder as soon as it is finished.
+hold noise only, and each is kept in the run's folder as soon as it is finished. Error bars can be held against the
+errors of complete scans of other subjects, which are reconstructed as the scan is.
 """
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,22 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, option
+from mri_design.errors import InputError, MriDesignError, UsageError, option
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.metrics import RelativeError
+from mri_design.evaluation.metrics import RelativeError, error_beyond_noise
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
-from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.coverage import Coverage
+from mri_design.experiment.companion_images import (
+    CompanionImages,
+    companion_file,
+    companions_over,
+    readout_energies,
+    same_readouts,
+)
+from mri_design.experiment.coverage import FEWEST, Coverage, scores
 from mri_design.experiment.inputs import names_file
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.reconstruction import check_draws, check_size_of_draws
 from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import scan_facts
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.recon.calibrated_on import FIELD, Group, check_calibrated_on, coverage_of
 from mri_design.runs.recon.slices import (
     OTHER_IMAGES,
     REPORT,
@@ -50,14 +57,68 @@ from mri_design.runs.recon.slices import (
 from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.workers import LOCAL, Workers
-from mri_design.scan.data import TrajectoryData, without_part
+from mri_design.scan.data import KSpaceData, TrajectoryData, without_part
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.status import Status
 
+FIELD = "calibrated_on"
+"""What errors about the folder are about."""
+MOST = 64
+"""Files that are looked at."""
+_BESIDE = (".json", ".hdr", ".md", ".txt", ".csv", ".toml")
+"""Ends of the names of files that lie beside scans and are none; the header of a BART pair is read with its samples."""
+_SAID = 3
+"""Files that cannot serve which an error names."""
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed, after that in which neighbours are."""
 _AHEAD = 2
 """Slices in memory for each process."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The files of a folder of scans.
+
+    Parameters
+    ----------
+    name : str
+        Of the folder.
+    files : tuple of Path
+        By name.
+    refused : tuple of str
+        What is left out already, and why.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    refused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, folder: Path, source: str) -> Group:
+        """What may be another scan than the source: no hidden file, no folder, and nothing that lies beside scans.
+
+        Raises
+        ------
+        InputError
+            Where it is no folder, or that of a run.
+        """
+        wanted = f"a folder with at least {FEWEST} complete scans of other subjects"
+        if not folder.is_dir():
+            got = f"{folder.name}, which is {'a file' if folder.exists() else 'not there'}"
+            raise InputError(FIELD, got, wanted)
+        if (folder / "manifest.json").is_file():
+            raise InputError(
+                FIELD,
+                f"{folder.name}, the folder of a run, whose image is not a complete scan",
+                wanted,
+                "Give a folder of the scans themselves.",
+            )
+        found = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
+        files = [path for path in found if path.suffix.lower() not in _BESIDE]
+        refused = [f"{len(files) - MOST} more files are left out, after the first {MOST}"] if len(files) > MOST else []
+        own = [path for path in files[:MOST] if Path(source).is_file() and filecmp.cmp(path, source, shallow=False)]
+        refused += [f"{path.name} is left out: it is the file of the scan itself" for path in own]
+        return cls(folder.resolve().name, tuple(path for path in files[:MOST] if path not in own), tuple(refused))
 
 
 @dataclass(frozen=True)
@@ -235,18 +296,6 @@ class ReconResult:
             yield self.kept.arrays(number)[name]
 
 
-@dataclass
-class _Looked:
-    """What a first look at the slices found: the first that is asked for, what all share, what is used of each, where
-    they lie, and the images that they are simulated from."""
-
-    first: volume.AnySlice
-    shared: volume.Shared
-    masks: dict[int, NDArray[np.bool_]]
-    places: dict[int, SliceGeometry | None]
-    sources: dict[int, SourceImage | None]
-
-
 def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
     """Reconstruct the slices that are asked for, of lines or along a trajectory.
 
@@ -286,8 +335,9 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
         if slices.frames is not None:
             recipe = volume.recipe_of_frame(recipe, slices.frames.numbers[0])
         looked = _look(replace(request, recipe=recipe), slices, numbers, bool(around), run)
-        mask, grid = looked.masks[numbers[0]], looked.first.grid_shape
-        alike = all(np.array_equal(looked.masks[number], mask) for number in numbers)
+        example, shared, masks, geometries, sources = looked
+        mask, grid = masks[numbers[0]], example.grid_shape
+        alike = all(np.array_equal(masks[number], mask) for number in numbers)
         if group is not None and not alike:
             raise InputError(
                 FIELD,
@@ -295,17 +345,17 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
                 "the same of all, as scans are reconstructed from them",
                 f"Give a {option('mask')}, or take the slices one by one with {option('slices')}.",
             )
-        recipe = recipe_for(mask, looked.first, recipe)
+        recipe = recipe_for(mask, example, recipe)
         first_frame = [number for number in numbers if number < count]  # whose references are those of all
         given = {} if references is None else references.of_slices(first_frame, count, grid)
         check_size_of_draws(recipe.reconstruction, len(numbers), grid)
 
         def measured(number: int, *near: Companion) -> MeasuredSlice:
-            data, own = looked.first if number == numbers[0] else slices.read(number), number % count
+            data, own = example if number == numbers[0] else slices.read(number), number % count
             known = companions_over(files, data, own, count, several=len(first_frame) > 1)
-            return MeasuredSlice(number, data, looked.masks[number], given.get(own), (*known, *near))
+            return MeasuredSlice(number, data, masks[number], given.get(own), (*known, *near))
 
-        work = SliceWork(recipe, run.seed, looked.shared, numbering)
+        work = SliceWork(recipe, run.seed, shared, numbering)
         if stages is not None:
             stages.begin("calibrating")
             ready = CalibratedSlice.of(replace(work, numbering=None), measured(numbers[0]))
@@ -315,7 +365,7 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
         if group is not None and kept.coverage is None:
             kept.calibrate(coverage_of(group, slices, numbers, run, recipe, mask))
         left = [number for number in numbers if number not in kept.facts]
-        places = {number: looked.places.get(number) for number in range(count)}
+        places = {number: geometries.get(number) for number in range(count)}
         near = {number: around.of(number, numbering, places) for number in left}
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
         untold = [number for number in asked if number not in kept.told]
@@ -340,18 +390,18 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
                     show(SLICES, len(kept.facts), len(numbers))
                 show(REPORT, 0, 1)
         facts = [kept.facts[number] for number in numbers]
-        seen = [number for number in first_frame if not kept.facts[number].noise_only] or first_frame
-        shown = seen[len(seen) // 2]
+        bright = [number for number in first_frame if not kept.facts[number].noise_only] or first_frame
+        shown = bright[len(bright) // 2]
         if several:
-            place = MeasuredSlice(shown, slices.read(shown), looked.masks[shown], given.get(shown))
+            place = MeasuredSlice(shown, slices.read(shown), masks[shown], given.get(shown))
             ready = CalibratedSlice.of(work, place)
             _warn_of(ready, run)
             known, images = ready.read_back(kept.arrays(shown), kept.facts[shown])
     _say_of_images(kept, numbers, numbering, run)
     if known.given is not None and known.given.doubt:
         run.progress.warn(f"{numbering.name(shown)}: {known.given.doubt}")
-    union = np.logical_or.reduce([looked.masks[number] for number in numbers])
-    lines = () if isinstance(looked.first, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
+    union = np.logical_or.reduce([masks[number] for number in numbers])
+    lines = () if isinstance(example, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
     return ReconResult(
         record=record,
         ending=Ending(_status(facts, numbering.unit), lines),
@@ -364,13 +414,24 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
         shown=shown,
         known=known,
         images=images,
-        places=[looked.places[number] for number in numbers],
-        sources=[looked.sources[number] for number in numbers],
+        places=[geometries[number] for number in numbers],
+        sources=[sources[number] for number in numbers],
     )
 
 
-def _look(request: ReconRequest, slices: volume.Slices, numbers: Sequence[int], around: bool, run: Run) -> _Looked:
-    """Read once all slices that are asked for, with those ``around`` them, where these inform them, all of the scan."""
+_Look = tuple[
+    volume.AnySlice,
+    volume.Shared,
+    dict[int, NDArray[np.bool_]],
+    dict[int, SliceGeometry | None],
+    dict[int, SourceImage | None],
+]
+"""The first slice that is asked for, what all share, and by number what is used of each, where it lies and what it is
+simulated from."""
+
+
+def _look(request: ReconRequest, slices: volume.Slices, numbers: Sequence[int], around: bool, run: Run) -> _Look:
+    """Read once all slices that are asked for; where those ``around`` them inform them, all of the scan."""
     numbering, several = slices.numbering, len(numbers) > 1 or slices.frames is not None
     every = numbering.images(range(slices.count)) if around else numbers
     survey, shape, first = volume.Survey(request.recipe, numbering.unit), None, None
@@ -384,7 +445,9 @@ def _look(request: ReconRequest, slices: volume.Slices, numbers: Sequence[int], 
             if several:
                 survey.add(data, masks[number])
         except InputError as error:
-            raise _of_slice(numbering, number, error) if len(every) > 1 else error from error
+            if len(every) == 1:
+                raise
+            raise _of_slice(numbering, number, error) from error
         if number == numbers[0]:
             first = data
             told = replace(data, header=without_part(data.header)) if several else data
@@ -403,7 +466,7 @@ def _look(request: ReconRequest, slices: volume.Slices, numbers: Sequence[int], 
         sources[number] = getattr(data, "source", None)
     run.progress.show("reading", len(every), len(every))
     assert first is not None
-    return _Looked(first, survey.shared() if several else volume.NOTHING_SHARED, masks, places, sources)
+    return first, survey.shared() if several else volume.NOTHING_SHARED, masks, places, sources
 
 
 def _of_slice(numbering: volume.Frames, number: int, error: InputError) -> InputError:
@@ -440,3 +503,150 @@ def _status(facts: Sequence[SliceFacts], unit: str) -> str:
     missed = [one.status for one in facts if not one.converged]
     count = f"{len(missed)} of {len(facts)} {unit}: " if len(facts) > 1 else ""
     return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
+
+
+def check_calibrated_on(recipe: Recipe, companions: Sequence[str]) -> None:
+    """Refuse what cannot be calibrated on other scans.
+
+    Raises
+    ------
+    UsageError
+        For a method without error bars, and for other images of the object, which those scans do not have.
+    """
+    method = recipe.reconstruction.method
+    if method != "mean":
+        raise UsageError(
+            f"only the posterior mean has error bars: leave out {option('calibrated-on')}, or "
+            f"{option('method', method)} (mean)"
+        )
+    if companions:
+        raise UsageError(
+            f"scans of {option('calibrated-on')} have no other images beside them, and would be wrong by more than "
+            f"this one: leave out {option('calibrated-on')}, or {option('with')}"
+        )
+
+
+def coverage_of(
+    group: Group,
+    slices: volume.Slices,
+    numbers: Sequence[int],
+    run: Run,
+    recipe: Recipe,
+    mask: NDArray[np.bool_],
+) -> Coverage:
+    """Reconstruct the middle slice of every scan from the same samples, and hold its errors against its error bars.
+
+    The noise is each scan's own, as are coil maps that its file does not bring: a noise that was given is that of the
+    one scan, in its units. Scans that cannot serve are left out, and named in a warning.
+
+    Parameters
+    ----------
+    group : Group
+        The files.
+    slices : Slices
+        Of the scan, which is recognised in the group by its samples.
+    numbers : sequence of int
+        Those that are reconstructed.
+    run : Run
+        Seed, processes and progress.
+    recipe : Recipe
+        For the lines or samples of the scan.
+    mask : bool array, shape (ky,) or (ky, kz)
+        Which of them are used.
+
+    Raises
+    ------
+    InputError
+        Along a trajectory, and where fewer than two scans are left.
+    """
+    like = slices.read(numbers[0])
+    if not isinstance(like, KSpaceData):
+        raise InputError(
+            FIELD,
+            "samples along a trajectory",
+            "lines, or samples of a plane, of which a complete scan is its own reference",
+            f"Leave out {option('calibrated-on')}.",
+        )
+    refused = list(group.refused)
+    recipe = replace(recipe.replacing("reconstruction", draws=0, noise_map=False), noise=NoiseRecipe())
+    own = [readout_energies(like)[0]]
+    for number in {*numbers[1:], slices.count // 2}:
+        with suppress(InputError):  # without signal
+            own.append(readout_energies(slices.read(number))[0])
+
+    def items() -> Iterator[tuple[str, MeasuredSlice]]:
+        for number, path in enumerate(group.files):
+            try:
+                data = _middle(path, recipe, run.seed + 1 + number, like, mask)
+                if any(same_readouts(readout_energies(data)[0], one) for one in own):
+                    raise _UnfitError("it is the scan itself: the same samples")
+                yield path.name, MeasuredSlice(number, data, mask)
+            except MriDesignError as error:
+                refused.append(f"{path.name} is left out: {error}")
+
+    found, count = dict[str, NDArray[np.float32]](), len(group.files)
+    run.progress.show("calibrating on other scans", 0, count)
+    with Workers(SliceWork(recipe, run.seed), max(1, min(run.jobs, count)), run.executor) as workers:
+        for number, name, made in workers.map(_scores, items(), ahead=_AHEAD * run.jobs):
+            if isinstance(made, str):
+                refused.append(f"{name} is left out: {made}")
+            else:
+                found[name] = made
+            run.progress.show("calibrating on other scans", number + 1, count)
+    run.progress.show("calibrating on other scans", count, count)
+    if len(found) < FEWEST:
+        rows, columns = like.grid_shape
+        raise InputError(
+            FIELD,
+            f"{len(found)} of {count} files of {group.name} that can serve"
+            + "".join(f"; {why}" for why in refused[:_SAID])
+            + ("; ..." if len(refused) > _SAID else ""),
+            f"at least {FEWEST} complete scans of other subjects, {rows} x {columns} pixels and coils: {like.n_coils}",
+            "Put such scans there, all measured as this one but with every line.",
+        )
+    for why in refused:
+        run.progress.warn(f"{group.name}: {why}")
+    return Coverage.of(group.name, found, refused)
+
+
+class _UnfitError(MriDesignError):
+    """Why a scan cannot serve."""
+
+
+def _middle(path: Path, recipe: Recipe, seed: int, like: KSpaceData, mask: NDArray[np.bool_]) -> KSpaceData:
+    """The middle slice of a file, of its first frame where the recipe asks for all; complete, and as large as the scan.
+
+    Raises
+    ------
+    _UnfitError
+        Where it is not.
+    """
+    recipe = volume.recipe_of_frame(recipe, None) if recipe.input.axis else recipe
+    with volume.opened_slices(str(path), recipe, seed) as slices:
+        data = slices.read(slices.count // 2)
+    if not isinstance(data, KSpaceData):
+        raise _UnfitError("samples along a trajectory have no complete image of their own")
+    for text in ("{0.grid_shape[0]} x {0.grid_shape[1]} pixels", "coils: {0.n_coils}"):
+        if text.format(data) != text.format(like):
+            raise _UnfitError(f"it has {text.format(data)}, and this scan {text.format(like)}")
+    if data.reference is None and not data.fully_sampled:
+        raise _UnfitError(f"it is not complete ({data.missing})")
+    held = data.samplings[0].samples if mask.ndim == 2 else data.samplings[0].lines
+    if (mask & ~held).any():
+        raise _UnfitError("it holds no data in some of the lines that are used")
+    if data.reference is None and mask.sum() >= held.sum():
+        raise _UnfitError(f"its complete image is of the very lines that are used; give fewer with {option('mask')}")
+    return data
+
+
+def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str, NDArray[np.float32] | str]:
+    """Errors of one slice in its standard deviations, or why there are none."""
+    name, measured = item
+    try:
+        known, images = CalibratedSlice.of(work, measured).images()
+    except InputError as error:
+        return measured.number, name, str(error)
+    made, reference = images[0].reconstruction, known.shown_reference
+    assert isinstance(known, KnownScan) and reference is not None and made.std is not None
+    beyond = error_beyond_noise(made.image, made.std, known.scan.data, reference, known.image_unit, measured.mask)
+    return measured.number, name, scores(beyond, made.std)
