@@ -39,68 +39,6 @@ LITTLE = 0.25
 """An earlier scan with less weight than this at the end was overruled."""
 
 
-@dataclass(frozen=True)
-class EarlierImage:
-    """The image of an earlier scan, and how uncertain each line of it is, or each sample of a plane.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    image : complex array, shape (ky, kx) or (ky, kz)
-        Posterior mean from all that it measured.
-    unknown : float array, shape (candidates,)
-        Energy of the image's error on every line that the earlier scan did not measure, as its posterior expects it,
-        over the energy of the image; 0 on those it measured. Of a plane it is that on all samples: noise of its own may
-        be all that a single sample of the image has.
-    """
-
-    name: str
-    image: Array
-    unknown: Array
-
-    @classmethod
-    def of(cls, name: str, slice_model: MRSlice, recipe: Recipe, rng: np.random.Generator) -> EarlierImage:
-        """Infer the image from all that the scan has measured."""
-        measured = slice_model.measured
-        ids = np.flatnonzero(measured).tolist()
-        posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(slice_model.model(ids), rng)
-        level = _energy(posterior.mean)
-        unknown = expected_energies([posterior], slice_model.candidates, rng, DRAWS) / level
-        if not isinstance(slice_model.candidates, PlaneReadouts):
-            unknown = np.where(measured, 0.0, unknown)
-        return cls(name, posterior.mean, unknown)
-
-    def seen_by(self, slice_model: MRSlice, start: Sequence[int], rng: np.random.Generator) -> tuple[MRSlice, Array]:
-        """A scan of the earlier image with the coils and the noise of another, as bright as that on its start.
-
-        Returns
-        -------
-        MRSlice, complex array
-            The scan, and its true image.
-
-        Raises
-        ------
-        InputError
-            Where the two are on different grids.
-        """
-        if self.image.shape != slice_model.shape:
-            raise InputError(
-                field=f"earlier scan {self.name}",
-                got=f"a grid of {self.image.shape[0]} x {self.image.shape[1]}",
-                wanted=f"that of the scan, {slice_model.shape[0]} x {slice_model.shape[1]}",
-                cure="Give an earlier scan with the same matrix and field of view.",
-            )
-        slice_model = slice_model.calibrated(start, rough=True)
-        every = slice_model.encoding()(self.image).reshape(slice_model.kspace.shape)
-        brightness = np.sqrt(
-            _energy(slice_model.acquire(start)) / _energy(slice_model.candidates.data(every, list(start)))
-        )
-        parts = rng.standard_normal((2, *every.shape)) * np.sqrt(slice_model.noise_variance)
-        kspace = (brightness * every + parts[0] + 1j * parts[1]).astype(np.complex64)
-        return replace(slice_model, kspace=kspace), brightness * self.image
-
-
 def steering_image(
     offered: Sequence[tuple[CompanionImages, Companion]],
     slices: Sequence[MRSlice],
@@ -140,7 +78,7 @@ def steering_image(
     """
     if recipe.design.strategy != "calibrated" or KINDS[recipe.design.encoding].shots:
         return None
-    best: tuple[float, list[EarlierImage], str] | None = None
+    best: tuple[float, list[tuple[Array, Array]], str] | None = None
     for file, companion in offered:
         scan = file.scan
         if scan is None or companion.refused or scan.grid_shape != slices[0].shape:
@@ -149,39 +87,67 @@ def steering_image(
         whole = recipe.design.encoding == "plane" or all(scan.samplings[place].whole_lines for place in places)
         if len(places) != len(slices) or not whole:
             continue
-        first = _image(scan, places[0], file.name, recipe, seed)
-        agrees = agreement(first, slices[0], start)
+        first = _inferred(scan.select_slice(places[0]), recipe, seed)
+        agrees = agreement(first[0], slices[0], start)
         if agrees >= AGREEMENT and (best is None or agrees > best[0]):
             further = places[1:] if recipe.design.encoding == "plane" else []  # of lines the first one has the say
-            best = agrees, [first, *(_image(scan, place, file.name, recipe, seed) for place in further)], file.name
+            best = agrees, [first, *(_inferred(scan.select_slice(n), recipe, seed) for n in further)], file.name
     if best is None:
         return None
     rng, engine = np.random.default_rng([seed, 4]), recipe.inference.engine(extrapolated=False)
-    scans: list[EarlierScan] = []
-    for image, slice_model in zip(best[1], slices, strict=False):
-        made, truth = image.seen_by(slice_model, start, rng)
-        scans.append(EarlierScan(scan=made, image=truth, unknown=image.unknown, inference=engine, seed=seed))
+    scans = list[EarlierScan]()
+    for (image, unknown), slice_model in zip(best[1], slices, strict=False):
+        made, truth = _measured_again(image, slice_model, start, rng)
+        scans.append(EarlierScan(scan=made, image=truth, unknown=unknown, inference=engine, seed=seed))
     plane = recipe.design.encoding == "plane"
     return CalibratedSamples(earlier=tuple(scans)) if plane else Calibrated(side_information=scans[0]), best[2]
 
 
-def agreement(earlier: EarlierImage, slice_model: MRSlice, start: Sequence[int]) -> float:
+def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array]:
+    """The image of an earlier scan from all that it measured, and how uncertain each of its candidates is.
+
+    Returns
+    -------
+    complex array, shape (ky, kx) or (ky, kz)
+        Posterior mean.
+    float array, shape (candidates,)
+        Energy of the image's error on every line that the earlier scan did not measure, as its posterior expects it,
+        over the energy of the image; 0 on those it measured. Of a plane it is that on all samples: noise of its own may
+        be all that a single sample of the image has.
+    """
+    recipe, rng = recipe.of_another_file(), np.random.default_rng([seed, 3])
+    slice_model = prepare(data, recipe, ordinary=True).slice_model(0, recipe)
+    measured = slice_model.measured
+    model = slice_model.model(np.flatnonzero(measured).tolist())
+    posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(model, rng)
+    unknown = expected_energies([posterior], slice_model.candidates, rng, DRAWS) / _energy(posterior.mean)
+    plane = isinstance(slice_model.candidates, PlaneReadouts)
+    return posterior.mean, unknown if plane else np.where(measured, 0.0, unknown)
+
+
+def _measured_again(
+    image: Array, slice_model: MRSlice, start: Sequence[int], rng: np.random.Generator
+) -> tuple[MRSlice, Array]:
+    """A scan of an earlier image with the coils and the noise of a slice, as bright as that on its start; its truth."""
+    slice_model = slice_model.calibrated(start, rough=True)
+    every = slice_model.encoding()(image).reshape(slice_model.kspace.shape)
+    brightness = np.sqrt(_energy(slice_model.acquire(start)) / _energy(slice_model.candidates.data(every, list(start))))
+    parts = rng.standard_normal((2, *every.shape)) * np.sqrt(slice_model.noise_variance)
+    kspace = (brightness * every + parts[0] + 1j * parts[1]).astype(np.complex64)
+    return replace(slice_model, kspace=kspace), brightness * image
+
+
+def agreement(image: Array, slice_model: MRSlice, start: Sequence[int]) -> float:
     """Correlation of two moduli as the start lines show them, after registration: near 1 for the same contrast."""
     slice_model = slice_model.calibrated(start, rough=True)
-    shown, made = slice_model.central_image(start), slice_model.centrally(earlier.image, start)
+    shown, made = slice_model.central_image(start), slice_model.centrally(image, start)
     try:
         motion = register(shown, np.abs(made)).motion
-        made = slice_model.centrally(motion.applied(earlier.image).astype(np.complex64), start)
+        made = slice_model.centrally(motion.applied(image).astype(np.complex64), start)
     except InputError:  # nothing to register
         pass
     norms = float(np.linalg.norm(shown) * np.linalg.norm(made))
     return float(np.abs(shown).ravel() @ np.abs(made).ravel() / norms) if norms else 0.0
-
-
-def _image(scan: KSpaceData, place: int, name: str, recipe: Recipe, seed: int) -> EarlierImage:
-    recipe = recipe.of_another_file()
-    ready = prepare(scan.select_slice(place), recipe, ordinary=True)
-    return EarlierImage.of(name, ready.slice_model(0, recipe), recipe, np.random.default_rng([seed, 3]))
 
 
 def final_weight(trace: DesignTrace) -> float:

@@ -37,10 +37,9 @@ from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
 
-_BEFORE = ("reading", "calibrating")
-_OF_MEAN = "choosing the model"
-LOOPS, REPORT = "outer loops", "report"
-"""Stages with names that others need: the iterations of a posterior mean, and what is written in the end."""
+REPORT = "report"
+"""Name of the last stage."""
+_LOOPS = "outer loops"
 
 
 class Stages:
@@ -55,26 +54,24 @@ class Stages:
     """
 
     def __init__(self, show: Callable[[str, int, int], None], method: str) -> None:
-        middle = (_OF_MEAN, LOOPS, "error bars") if method == "mean" else ("reconstructing",)
-        self._show = show
-        self._totals = dict.fromkeys((*_BEFORE, *middle, REPORT), 1)
-        self._open = list(self._totals)
-        for name in self._open:
+        middle = ("choosing the model", _LOOPS, "error bars") if method == "mean" else ("reconstructing",)
+        self._show, self._left = show, dict.fromkeys(("reading", "calibrating", *middle, REPORT), 1)
+        for name in self._left:
             show(name, 0, 1)
 
     def begin(self, name: str) -> None:
         """Say that a part begins: those before it are done. A name that the method does not have says nothing."""
-        if name in self._open:
-            for earlier in self._open[: self._open.index(name)]:
-                self._open.remove(earlier)
-                self._show(earlier, self._totals[earlier], self._totals[earlier])
-            self._show(name, 0, self._totals[name])
+        if name in self._left:
+            for earlier in list(self._left)[: list(self._left).index(name)]:
+                pieces = self._left.pop(earlier)
+                self._show(earlier, pieces, pieces)
+            self._show(name, 0, self._left[name])
 
     def loop(self, done: int, most: int) -> None:
         """Say that ``done`` outer loops are done, of ``most``."""
-        if LOOPS in self._open:
-            self._totals[LOOPS] = most
-            self._show(LOOPS, done, most)
+        if _LOOPS in self._left:
+            self._left[_LOOPS] = most
+            self._show(_LOOPS, done, most)
 
 
 _WITHOUT_STREAKS = ("mean", "map")
