@@ -41,9 +41,6 @@ def test_the_manifest_tells_the_run_without_places(designed: Designed, work: Pat
     assert told["settings"]["inference"]["samples"] == 6
     assert (told["settings"]["start"], told["settings"]["slice"]) == (6, 0)
     assert told["settings"]["noise_sd_per_real_component"] == pytest.approx(0.007)
-    assert told["settings"]["signal_level"] > 0
-    assert {"python", "numpy", "mri-design"} <= set(told["versions"])
-    assert told["wall_seconds"] > 0
     assert str(work) not in text and str(work.parent) not in text
 
 
@@ -79,13 +76,10 @@ def cut(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture
-def stopped(cut: Path, tmp_path: Path) -> Path:
-    """A copy of its folder."""
-    return Path(copytree(cut, tmp_path / "stopped"))
-
-
-def test_an_interrupted_design_is_resumed_to_the_same_lines(run: Run, stopped: Path, designed: Designed) -> None:
+def test_an_interrupted_design_is_resumed_to_the_same_lines(
+    run: Run, cut: Path, designed: Designed, tmp_path: Path
+) -> None:
+    stopped = copytree(cut, tmp_path / "stopped")
     run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume", code=0)
     for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv"):
         assert (stopped / name).read_bytes() == (designed[0] / name).read_bytes()
@@ -110,18 +104,16 @@ def test_a_finished_design_is_left_as_it_is(run: Run, designed: Designed) -> Non
 
 
 def test_overwriting_begins_anew_and_leaves_nothing_of_the_run_before(
-    run: Run, stopped: Path, designed: Designed, tmp_path: Path
+    run: Run, designed: Designed, tmp_path: Path
 ) -> None:
-    run("design", "scan.npz", *OPTIONS, "--lines", 99, "--out", stopped, "--overwrite", code=2)
-    assert (stopped / "checkpoint.npz").exists()  # refused before anything is removed
-    copytree(designed[0], tmp_path / "done")
-    low = (*OPTIONS, "--strategy", "low-pass", "--recipe", "fast.toml", "--overwrite")
-    for out in (stopped, tmp_path / "done"):
-        (out / "notes.txt").write_text("mine")
-        run("design", "scan.npz", *low, "--out", out, code=0)
-        names = {path.name for path in out.iterdir()}
-        assert not names & {"scores.csv", "std.npy", "checkpoint.npz"}  # this strategy has none, nor a posterior
-        assert (out / "notes.txt").read_text() == "mine" and len(order(out)) == 12
+    out = copytree(designed[0], tmp_path / "done")
+    run("design", "scan.npz", *OPTIONS, "--lines", 99, "--out", out, "--overwrite", code=2)
+    assert (out / "scores.csv").exists()  # refused before anything is removed
+    (out / "notes.txt").write_text("mine")
+    low = ("--strategy", "low-pass", "--recipe", "fast.toml", "--overwrite")
+    run("design", "scan.npz", *OPTIONS, *low, "--out", out, code=0)
+    assert not {path.name for path in out.iterdir()} & {"scores.csv", "std.npy"}  # neither scores nor a posterior
+    assert (out / "notes.txt").read_text() == "mine" and len(order(out)) == 12
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -180,10 +172,6 @@ def test_a_finished_design_is_extended_to_that_of_more_lines(
 QUICK = ("--recipe", "quick.toml")
 
 
-def column(path: Path, name: str) -> list[int]:
-    return [int(row[name]) for row in rows(path)]
-
-
 @pytest.fixture(scope="module")
 def ended_early(run: Run, work: Path) -> Designed:
     """A design that ended at a generous predicted error."""
@@ -193,9 +181,8 @@ def ended_early(run: Run, work: Path) -> Designed:
 
 def test_a_small_predicted_error_ends_the_design(ended_early: Designed) -> None:
     out, result = ended_early
-    lines = column(out / "lines.csv", "line")
     assert result.exit_code == 0, result.output
-    assert 4 < len(lines) < 24 and settings(out)["ended"] and manifest(out)["status"] == "converged"
+    assert 4 < len(order(out)) < 24 and settings(out)["ended"] and manifest(out)["status"] == "converged"
     assert settings(out)["error"]["predicted"] <= 0.065
 
 
@@ -226,32 +213,6 @@ def test_spokes_end_by_the_error_of_their_image(run: Run, tmp_path: Path) -> Non
     run("design", "scan.npz", *QUICK, *words, code=(0, 4))
     looked = [float(row["image_error"]) for row in rows(out / "shots.csv") if row["image_error"]]
     assert looked and all(error > 0.12 for error in looked) and settings(out)["error"]["predicted"] <= 0.12
-
-
-PLAIN = '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
-WORDS = ("--lines", 10, "--start", 6, "--jobs", 1, "--strategy", "information-gain")
-
-
-@pytest.fixture(scope="module")
-def stack(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two different heads, noise and truth known; and a recipe that ends soon."""
-    kinds = [np.load(work / name) for name in ("scan.npz", "head.npz")]
-    path = tmp_path_factory.mktemp("stack") / "stack.npz"
-    kspace = np.concatenate([one["kspace"] for one in kinds])
-    np.savez(path, kspace=kspace, noise_variance=kinds[0]["noise_variance"])
-    path.with_name("plain.toml").write_text(PLAIN)
-    return path
-
-
-def test_several_slices_get_one_mask_that_is_another_than_that_of_each(run: Run, stack: Path, tmp_path: Path) -> None:
-    chosen = {}
-    for name, slices in (("both", "0,1"), ("first", "0"), ("second", 1)):
-        words = (*WORDS, "--recipe", stack.with_name("plain.toml"), "--slices", slices, "--out", tmp_path / name)
-        run("design", stack, *words, code=(0, 4))
-        chosen[name] = order(tmp_path / name)
-    assert len({tuple(lines) for lines in chosen.values()}) > 1
-    assert settings(tmp_path / "both")["slices_of_mask"] == [0, 1]
-    assert np.load(tmp_path / "both" / "recon.npy").shape == (24, 20)
 
 
 def test_few_lines_begin_with_fewer_for_the_maps_than_these_take(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`design` and `compare` over the samples of a plane, from the command line."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from mri_design import load_phantom
 from tests.cli.folders import Run, manifest, rows, settings
 
-REPOSITORY = Path(__file__).parents[2]
 QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
 
@@ -19,14 +17,6 @@ def quick(tmp_path: Path) -> Path:
     path = tmp_path / "quick.toml"
     path.write_text(QUICK)
     return path
-
-
-def tables_of(design: str) -> set[str]:
-    """The CSV files that docs/formats.md gives to all runs and to such a design."""
-    text = (REPOSITORY / "docs" / "formats.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
-    found = [re.findall(r"(\w+\.csv)", files) for files, of in rows if of.strip() == "all" or design in of]
-    return {name for names in found for name in names}
 
 
 def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
@@ -47,7 +37,6 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert all(float(row["found"]) > 0 for row in blocks)
     checked = rows(out / "prediction.csv")
     assert [row["samples"] for row in checked] == ["32", "48", "64", "80"] and "sample_ratio" in checked[0]
-    assert {path.name for path in out.glob("*.csv")} == tables_of("in a plane") - {"acquisition.csv"}  # not asked for
     assert not (out / "lines.csv").exists()
 
 

@@ -9,6 +9,7 @@ from mri_design import InputError, measure
 from mri_design.runs.given_reference import GivenReference
 from mri_design.scan.io import read_images
 from mri_design.scan.writing import nifti_bytes
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -49,17 +50,15 @@ def test_images_go_by_the_numbers_of_slices_or_by_their_order(rng: np.random.Gen
 
 @pytest.mark.parametrize(("shape", "grid"), [((2, 8, 6), (9, 6)), ((3, 8, 6), (8, 6)), ((2, 6, 8), (8, 6))])
 def test_other_shapes_are_refused(shape: tuple[int, ...], grid: tuple[int, int]) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused("reference r.npy"):
         GivenReference("r.npy", np.ones(shape, np.float32)).of_slices([3, 1], 4, grid)
-    assert caught.value.field == "reference r.npy"
 
 
 def test_what_shows_nothing_is_refused(image: np.ndarray) -> None:
     dark = np.zeros((2, 8, 6), np.float32)
     dark[0] = 1
-    with pytest.raises(InputError) as caught:
+    with refused("reference r.npy"):
         GivenReference("r.npy", dark).of_slices([0, 1], 2, (8, 6))
-    assert caught.value.field == "reference r.npy"
     apart = np.zeros((8, 6))
     apart[0] = 1
     with pytest.raises(InputError):

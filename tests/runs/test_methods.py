@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import InputError, Recipe, UsageError, measure, reconstruct
+from mri_design import Recipe, UsageError, measure, reconstruct
 from mri_design.design import ReferenceSlice
 from mri_design.experiment import textbook
 from mri_design.runs import methods as methods_module
@@ -148,13 +148,3 @@ def test_unknown_methods_and_shots_are_refused() -> None:
             methods_named(names, encoding)
     assert methods_named(["mean", "sense", "least-squares"], "radial") == ("mean", "least-squares")
     assert methods_named(["tv", "l1", "cs"], "lines") == ("total-variation", "l1-wavelet", "map")
-
-
-def test_a_training_scan_without_the_lines_of_a_mask_is_refused(
-    side_by_side: MethodStudy, make_image: Callable[..., ReferenceSlice]
-) -> None:
-    whole = make_image("t2w")
-    partial = replace(whole, slice_model=replace(whole.slice_model, measured=np.arange(16) != 8))
-    side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=[partial]))
-    with pytest.raises(InputError):
-        finished(side_by_side)
