@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
+from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
@@ -19,7 +21,7 @@ from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import SequenceRequest, export_run
 from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, order_of_shots
 from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.trajectories import SideLobe, largest_side_lobe, to_bart
+from mri_design.scan.trajectories import largest_side_lobe, to_bart
 from mri_design.scan.writing.images import pair_files
 from mri_design.sequences.orders import SpiralOrder, SpokeOrder
 
@@ -152,46 +154,21 @@ def make_mask(request: MaskRequest) -> MadeFiles:
         calibration=request.calibration,
         seed=request.seed,
     )
-    spread = drawn.spread
-    lobe, title = largest_side_lobe(spread), _title(request, drawn)
+    spread, shots, count = drawn.spread, drawn.trajectory, len(drawn.order)
+    text = resources.files("mri_design.runs").joinpath("mask.txt.j2").read_text("utf-8")
+    facts = {"lobe": largest_side_lobe(spread), "shots": shots, "counted": count_text(count, drawn.readouts.unit)}
+    words = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    told = words.render(request=request, drawn=drawn, count=count, **facts).splitlines()
     made = _written(request, drawn)
-    files, said = dict(made.files), [title, *filter(None, [drawn.note]), _spread_sentence(lobe), *made.sentences]
+    files, said = dict(made.files), [*told, *made.sentences]
     if request.picture:
         from mri_design.evaluation.plots.kspace import mask_with_spread  # here, because no other figure is needed
 
-        figure = mask_with_spread(f"{title}\n{_spread_sentence(lobe)}", drawn.mask, spread, drawn.trajectory)
+        figure = mask_with_spread(f"{told[0]}\n{told[-1]}", drawn.mask, spread, shots)
         path = request.out.with_suffix(".png")
         files[path] = png_bytes(figure)
         said.append(f"picture: {path}")
     return MadeFiles(files, tuple(said))
-
-
-def _title(request: MaskRequest, drawn: DrawnMask) -> str:
-    """The mask in one sentence."""
-    readouts, count = drawn.readouts, len(drawn.order)
-    name = request.kind if request.kind.endswith(drawn.kind) else f"{request.kind} ({drawn.kind})"
-    rows, columns = readouts.grid
-    if isinstance(readouts, ShotReadouts):
-        of = f"{count_text(count, readouts.unit)} of {readouts.shots.shape[1]} samples on {rows} x {columns}"
-        return f"{name}: {of}, one for {rows / count:.4g} lines"
-    plane = readouts.name == "plane"
-    of = f"{count} of {readouts.size} {readouts.unit}s" + (f" of a plane of {rows} x {columns}" if plane else "")
-    centre = ""
-    if request.calibration:
-        sides = [min(request.calibration, side) for side in readouts.shape]
-        centre = f", {' x '.join(map(str, sides))} at the centre without a gap"
-    elif drawn.n_start:
-        centre = f", {drawn.n_start} at the centre without a gap"
-    return f"{name}, seed {request.seed}: {of}, acceleration {readouts.size / count:.4g}{centre}"
-
-
-def _spread_sentence(lobe: SideLobe) -> str:
-    if not lobe.height:
-        return "Point-spread function: no side lobe"
-    place = ", ".join(f"{at:+d}" for at in lobe.place)
-    where = f"({place}) pixels" if len(lobe.place) > 1 else f"{place} pixels"
-    height = f"{lobe.height:.3f} of the peak ({lobe.decibels:.1f} dB)"
-    return f"Point-spread function: the largest side lobe is {height}, at {where}"
 
 
 def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
