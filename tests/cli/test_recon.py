@@ -12,16 +12,12 @@ from mri_design.operators import density_weights
 from tests.cli.folders import Designed, Run, manifest, rows, settings
 
 
-def methods(folder: Path) -> list[str]:
-    return [row["method"] for row in rows(folder / "metrics.csv")]
-
-
 def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed: Designed, tmp_path: Path) -> None:
     mask, out = designed[0] / "mask.npy", tmp_path / "x"
     run("recon", "scan.npz", "--mask", mask, "--recipe", "quick.toml", "--out", out, code=0)
     assert (out / "mask.npy").read_bytes() == mask.read_bytes()
     assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (24, 20)
-    assert methods(out) == ["mean", "zero-filled"]
+    assert [row["method"] for row in rows(out / "metrics.csv")] == ["mean", "zero-filled"]
     assert [entry["name"] for entry in manifest(out)["inputs"]] == ["scan.npz", "mask.npy"]
     assert manifest(out)["lines"] == sorted(manifest(designed[0])["lines"])
     designed_image = np.load(designed[0] / "recon.npy")
@@ -209,6 +205,9 @@ def test_least_squares_leave_noise_and_g_factor_beside_the_image_and_nothing_wit
 ) -> None:
     out, words = tmp_path / "x", ("recon", coils, "--slices", 0, "--method", "least-squares")
     run(*words, "--noise-map", "--out", out, code=0)
+    run("recon", coils, *words[-2:], "--noise-map", "--out", tmp_path / "both", code=0)
+    for name in ("noise.npy", "g_factor.npy"):
+        np.testing.assert_array_equal(np.load(tmp_path / "both" / name)[0], np.load(out / name))
     g_factor, noise = np.load(out / "g_factor.npy"), np.load(out / "noise.npy")
     assert g_factor.shape == noise.shape == (24, 20) and g_factor.min() > 0.99 and g_factor.max() > 1.01
     # In the file's units a pixel of the complete scan has the noise of a sample: brightness is the coils' own.
@@ -217,16 +216,6 @@ def test_least_squares_leave_noise_and_g_factor_beside_the_image_and_nothing_wit
     assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
     run(*words, "--out", out, "--overwrite", code=0)
     assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()
-
-
-def test_a_volume_has_the_maps_of_its_slices(run: Run, coils: Path, tmp_path: Path) -> None:
-    words = ("recon", coils, "--method", "least-squares", "--noise-map")
-    run(*words, "--out", tmp_path / "both", code=0)
-    run(*words, "--slices", 1, "--out", tmp_path / "one", code=0)
-    for name in ("noise.npy", "g_factor.npy"):
-        both = np.load(tmp_path / "both" / name)
-        assert both.shape == (2, 24, 20)
-        np.testing.assert_array_equal(both[1], np.load(tmp_path / "one" / name))
 
 
 N, SPOKES = 24, 20
