@@ -94,14 +94,26 @@ class Group:
     refused: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path, source: str) -> Group:
+    def of(cls, folder: Path, source: str, method: str, companions: Sequence[str]) -> Group:
         """What may be another scan than the source: no hidden file, no folder, and nothing that lies beside scans.
 
         Raises
         ------
+        UsageError
+            For a method without error bars, and for other images of the object, which those scans do not have.
         InputError
             Where it is no folder, or that of a run.
         """
+        if method != "mean":
+            raise UsageError(
+                f"only the posterior mean has error bars: leave out {option('calibrated-on')}, or "
+                f"{option('method', method)} (mean)"
+            )
+        if companions:
+            raise UsageError(
+                f"scans of {option('calibrated-on')} have no other images beside them, and would be wrong by more than "
+                f"this one: leave out {option('calibrated-on')}, or {option('with')}"
+            )
         wanted = f"a folder with at least {FEWEST} complete scans of other subjects"
         if not folder.is_dir():
             got = f"{folder.name}, which is {'a file' if folder.exists() else 'not there'}"
@@ -316,8 +328,8 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
     check_draws(recipe.reconstruction)
     group = None
     if request.calibrated_on is not None:
-        check_calibrated_on(recipe, request.companions)
-        group = Group.of(request.calibrated_on, request.source)
+        method = recipe.reconstruction.method
+        group = Group.of(request.calibrated_on, request.source, method, request.companions)
     record = request.record(run, group)
     references = request.reference
     references = GivenReference.read(references) if isinstance(references, Path) else references
@@ -503,27 +515,6 @@ def _status(facts: Sequence[SliceFacts], unit: str) -> str:
     missed = [one.status for one in facts if not one.converged]
     count = f"{len(missed)} of {len(facts)} {unit}: " if len(facts) > 1 else ""
     return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
-
-
-def check_calibrated_on(recipe: Recipe, companions: Sequence[str]) -> None:
-    """Refuse what cannot be calibrated on other scans.
-
-    Raises
-    ------
-    UsageError
-        For a method without error bars, and for other images of the object, which those scans do not have.
-    """
-    method = recipe.reconstruction.method
-    if method != "mean":
-        raise UsageError(
-            f"only the posterior mean has error bars: leave out {option('calibrated-on')}, or "
-            f"{option('method', method)} (mean)"
-        )
-    if companions:
-        raise UsageError(
-            f"scans of {option('calibrated-on')} have no other images beside them, and would be wrong by more than "
-            f"this one: leave out {option('calibrated-on')}, or {option('with')}"
-        )
 
 
 def coverage_of(
