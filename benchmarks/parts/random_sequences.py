@@ -77,7 +77,7 @@ def random_sequence(rng: Rng, largest: int) -> Sequence:
 
 
 def _drawn(rng: Rng, largest: int) -> Sequence:
-    scanner = load_scanner(str(rng.choice(shipped_scanners())))
+    scanner = load_scanner(str(rng.choice(list(shipped_scanners()))))
     n_lines = int(rng.integers(4, largest + 1))
     samples = int(rng.integers(8, largest + 1)) // scanner.samples_divisor * scanner.samples_divisor
     extents = float(rng.uniform(0.1, 0.5)), float(rng.uniform(0.1, 0.5))
@@ -222,7 +222,7 @@ def random_shots(encoding: str, rng: Rng, largest: int) -> Sequence:
         Of the matrix.
     """
     while True:
-        scanner = load_scanner(str(rng.choice(shipped_scanners())))
+        scanner = load_scanner(str(rng.choice(list(shipped_scanners()))))
         try:
             return timed(Sequence(*ENCODINGS[encoding](scanner, rng, largest), scanner), rng)
         except InputError as refusal:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import StrictUndefined, Template
 
 from mri_design.brief import duration_text
 from mri_design.errors import InputError, UsageError
@@ -22,7 +21,7 @@ from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import SAMPLES, SHOTS, counted, mask_axes
+from mri_design.runs.stored_run import counted, mask_axes
 from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
@@ -60,6 +59,8 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
 
 @cache
 def _words() -> Any:
+    from jinja2 import StrictUndefined, Template  # here: scans need no template
+
     text = resources.files("mri_design.runs").joinpath("info.txt.j2").read_text("utf-8")
     return Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).module
 
@@ -103,7 +104,11 @@ def describe_folder(folder: Path) -> dict[str, str]:
     own = next((run for run in runs if run.path == folder), None)
     unfinished = own is not None and own.state != "finished"
     if (folder / MANIFEST).is_file() and not unfinished and (own is not None or not runs):
-        return _finished(folder, read_manifest(folder, command=list, status=str, inputs=list, lines=list))
+        manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
+        inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
+        what = counted(folder, manifest.get("settings", {}))
+        rows = _rows(_words().finished(folder.resolve().name, manifest, inputs, what, _listed(manifest["lines"])))
+        return rows | _holds(folder, _words().uses(folder, what, {path.name for path in folder.iterdir()}).splitlines())
     if not runs:
         raise InputError(
             field=str(folder),
@@ -111,9 +116,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
             wanted="a file, or the folder that design, recon or another verb left",
             cure="Name one file of it: slices of DICOM are files of their own, a BART pair is named by either file.",
         )
-    rows = {"name": folder.resolve().name}
-    if own is not None:
-        rows["run"] = _state(own)
+    rows = {"name": folder.resolve().name, **({} if own is None else {"run": _state(own)})}
     inside = [run for run in runs if run.path != folder]
     if inside:
         states = [run.state for run in inside]
@@ -159,45 +162,6 @@ def _stages(progress: RunProgress, now: float, running: bool) -> str:
         words.append(f"{duration_text(each)} each, about {duration_text(seconds)} left")
     then = ", ".join(f"{stage.name}{f' ({stage.total - stage.done})' * (stage.total > 1)}" for stage in left)
     return ", ".join(words) + (f"; then {then}" if then else "")
-
-
-def _finished(folder: Path, manifest: dict[str, Any]) -> dict[str, str]:
-    lines = manifest["lines"]
-    inputs = ", ".join(str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict))
-    rows = {
-        "name": folder.resolve().name,
-        "run": f"mri-design {' '.join(map(str, manifest['command']))}",
-        "ended": str(manifest["status"]),
-        "inputs": inputs or "none but what is built in",
-    }
-    what = counted(folder, manifest.get("settings", {}))
-    if lines:
-        rows[what] = f"{len(lines)}: {_listed(lines)}"
-    settings = manifest.get("settings")
-    if isinstance(settings, dict) and isinstance(covered := settings.get("coverage"), dict):
-        rows["coverage"] = str(covered.get("said"))
-    return rows | _holds(folder, _uses(folder, what))
-
-
-def _uses(folder: Path, what: str) -> list[str]:
-    """Commands that take what the folder holds, of which ``what`` was measured."""
-    uses = list[str]()
-    if what == "shots":
-        trajectory = folder / "trajectory.npz"
-        if trajectory.is_file():
-            uses.append(f"mri-design recon {trajectory} reconstructs from what it measured")
-    elif (folder / "mask.npy").is_file():
-        uses.append(f"mri-design recon SCAN --mask {folder / 'mask.npy'} reconstructs from what it chose")
-    if (folder / "mask.npy").is_file():
-        ordered = any((folder / name).is_file() for name in (SAMPLES, SHOTS))
-        slab = " --thickness M, the extent along kz in metres" if what == "samples" else ""
-        takes = {"other formats": what == "lines", f"a Pulseq sequence (--to seq{slab})": ordered}
-        where = [f"it to {form}" for form, able in takes.items() if able]
-        where += ["its image to nifti and dicom"] if (folder / "recon.npy").is_file() and what != "lines" else []
-        uses += [f"mri-design export {folder} takes {', and '.join(where)}"] if where else []
-    if (folder / "kspace.npz").is_file():
-        uses.append(f"mri-design info {folder / 'kspace.npz'} tells of what was measured")
-    return uses
 
 
 def _holds(folder: Path, uses: list[str], *, reported: bool = True) -> dict[str, str]:
@@ -260,15 +224,10 @@ def describe_sequence(path: Path) -> dict[str, str]:
             field=str(path), got="no list of blocks", wanted="a whole Pulseq file", cure="Copy or export it again."
         )
     version = ".".join(line.split()[-1] for line in sections.get("VERSION", [])[:3])
-    said = dict(line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
-    return {
-        "name": path.stem,
-        "sequence": f"Pulseq {version}, {len(sections['BLOCKS'])} blocks",
-        **{name: f"{text.strip()[:_LONGEST]} {_UNITS.get(name, '')}".rstrip() for name, text in said.items()},
-        "signature": _signature(path, content, sections.get("SIGNATURE", [])),
-        "samples": "none: a sequence measures, and is no scan. Give the raw data that the scanner made with it",
-        "file": path.name,
-    }
+    definitions = (line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
+    said = [(name, text.strip()[:_LONGEST]) for name, text in definitions]
+    signature = _signature(path, content, sections.get("SIGNATURE", []))
+    return _rows(_words().sequence(path, version, len(sections["BLOCKS"]), said, _UNITS, signature))
 
 
 def _signature(path: Path, content: bytes, lines: list[str]) -> str:

@@ -130,8 +130,12 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
             f"{asked:g} Hz",
             f"{some} Hz and so on: arms are played as designed, or a whole number of times more slowly",
         )
-    dwell = round(times * RASTER / found.per_step, 10)
-    return PlayedArms(_ended(found.corners / times, times * RASTER, scanner), times * RASTER, dwell)
+    step, corners = times * RASTER, found.corners / times
+    last = corners[:, -1:]  # from where they come to rest
+    count = max(1, int(np.ceil(float(np.linalg.norm(last, axis=2).max()) / GAMMA / (scanner.max_slew * step))))
+    ramp = 1 - np.arange(1, count + 1) / count
+    rested = np.concatenate([corners, last * ramp[:, np.newaxis]], axis=1)
+    return PlayedArms(rested, step, round(step / found.per_step, 10))
 
 
 def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Scanner) -> _Spline:
@@ -172,12 +176,3 @@ def _through(samples: NDArray[np.float64], per_step: int) -> tuple[NDArray[np.fl
     error = float(np.abs(bases @ found - samples).max())
     spline = BSpline(knots, np.concatenate([np.zeros((2, samples.shape[1])), found]), 2)
     return np.asarray(spline.derivative()(np.arange(end + 1) + 0.5)), error
-
-
-def _ended(corners: NDArray[np.float64], step: float, scanner: Scanner) -> NDArray[np.float64]:
-    """With as many further corners as it takes to come to rest."""
-    last = corners[:, -1:]
-    largest = float(np.linalg.norm(last, axis=2).max()) / GAMMA
-    count = max(1, int(np.ceil(largest / (scanner.max_slew * step))))
-    ramp = 1 - np.arange(1, count + 1) / count
-    return np.concatenate([corners, last * ramp[:, np.newaxis]], axis=1)

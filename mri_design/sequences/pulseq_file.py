@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from mri_design.sequences.verification import SequenceError, Verified, verify
 
 _MOST_LINES = 1024
 """The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
-_MAKERS: Mapping[str, Callable[[Events, Any], Any]] = {"gre": gradient_echo, "tse": turbo_spin_echo}
 
 
 @dataclass(frozen=True)
@@ -71,22 +70,9 @@ def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner, name
         require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.matrix[0]})
     if settings.kind == "tse" and not isinstance(order, LineOrder):
         raise InputError("sequence", "tse", "gre for planes, spokes and spirals, which have no echo trains")
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
-        first, second = (Path(folder) / f"{place}.seq" for place in ("first", "second"))
-        for path in (first, second):
-            _write(path, order, settings, scanner, name)
-        content = first.read_bytes()
-        if content != second.read_bytes():
-            raise SequenceError("the same sequence written twice gives different files")
-        return PulseqFile(content, verify(first, order, settings, scanner))
-
-
-def _write(path: Path, order: Order, settings: SequenceSettings, scanner: Scanner, name: str) -> None:
-    sequence = _MAKERS[settings.kind](Events(scanner, settings), order)
     along_y, along_x = settings.field_of_view
     rows, partitions = order.matrix or (settings.samples, 1)
-    for key, value in {
+    definitions = {
         "Name": name,
         "FOV": [along_x, along_y, settings.slice_thickness],
         "Matrix": [settings.samples, rows, partitions],
@@ -96,6 +82,17 @@ def _write(path: Path, order: Order, settings: SequenceSettings, scanner: Scanne
         "EchoTrainLength": order.echoes if settings.kind == "tse" else 1,
         **order.definitions,
         "SliceThickness": settings.slice_thickness,
-    }.items():
-        sequence.set_definition(key, value)
-    sequence.write(str(path))
+    }
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
+        first, second = (Path(folder) / f"{place}.seq" for place in ("first", "second"))
+        make: Callable[[Events, Any], Any] = turbo_spin_echo if settings.kind == "tse" else gradient_echo
+        for path in (first, second):
+            sequence = make(Events(scanner, settings), order)
+            for key, value in definitions.items():
+                sequence.set_definition(key, value)
+            sequence.write(str(path))
+        content = first.read_bytes()
+        if content != second.read_bytes():
+            raise SequenceError("the same sequence written twice gives different files")
+        return PulseqFile(content, verify(first, order, settings, scanner))

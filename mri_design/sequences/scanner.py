@@ -94,9 +94,9 @@ class Scanner:
         )
 
 
-def shipped_scanners() -> tuple[str, ...]:
-    """Names of the scanners that come with the package."""
-    return tuple(_shipped())
+def shipped_scanners() -> dict[str, dict[str, Any]]:
+    """Limits of the scanners that come with the package, by their names."""
+    return tomllib.loads(resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8"))
 
 
 def load_scanner(name: str) -> Scanner:
@@ -116,7 +116,7 @@ def load_scanner(name: str) -> Scanner:
         scanner's limits.
     """
     if not name.endswith(".toml"):
-        known = _shipped()
+        known = shipped_scanners()
         if name not in known:
             raise UnknownNameError("scanner", name, (*known, "FILE.toml"))
         return _scanner(name, known[name])
@@ -132,11 +132,6 @@ def load_scanner(name: str) -> Scanner:
         raise InputError(name, f"{len(tables)} entries", "one table, [NAME], with a scanner's limits")
     ((own, table),) = tables.items()
     return _scanner(own, table)
-
-
-def _shipped() -> dict[str, dict[str, Any]]:
-    text = resources.files("mri_design.sequences").joinpath("scanners.toml").read_text("utf-8")
-    return tomllib.loads(text)
 
 
 def _scanner(name: str, table: dict[str, Any]) -> Scanner:

@@ -1,7 +1,6 @@
 """Images and designs in the formats of other programs, as bytes."""
 
 from .images import DicomLabels as DicomLabels
-from .images import cfl_bytes as cfl_bytes
 from .images import dicom_bytes as dicom_bytes
 from .images import nifti_bytes as nifti_bytes
 from .images import pair_files as pair_files

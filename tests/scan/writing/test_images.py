@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design.scan import SliceGeometry
-from mri_design.scan.writing import cfl_bytes, nifti_bytes
+from mri_design.scan.writing import nifti_bytes, pair_files
 
 IMAGE = np.random.default_rng(0).random((6, 5)).astype(np.float32)
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
@@ -39,7 +39,7 @@ def test_slices_follow_one_another() -> None:
 def test_samples_lie_in_fortran_order_behind_sixteen_dimensions() -> None:
     rng = np.random.default_rng(0)
     array = rng.standard_normal((3, 5, 2)) + 1j * rng.standard_normal((3, 5, 2))
-    header, samples = cfl_bytes(array)
+    header, samples = pair_files(Path("name"), array).values()
     lines = header.decode().splitlines()
     assert lines[0] == "# Dimensions"
     dims = [int(word) for word in lines[1].split()]
@@ -49,5 +49,5 @@ def test_samples_lie_in_fortran_order_behind_sixteen_dimensions() -> None:
 
 
 def test_flags_become_ones_and_zeros() -> None:
-    _, samples = cfl_bytes(np.broadcast_to(np.array([True, False, True]), (2, 3)))
+    _, samples = pair_files(Path("name"), np.broadcast_to(np.array([True, False, True]), (2, 3))).values()
     np.testing.assert_array_equal(np.frombuffer(samples, dtype="<c8"), [1, 1, 0, 0, 1, 1])
