@@ -7,7 +7,6 @@ import pytest
 
 from mri_design.errors import UnknownNameError
 from mri_design.sequences import LineOrder, load_scanner, shipped_scanners
-from mri_design.sequences.scanner import GAMMA
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, ORDER
 
@@ -57,14 +56,6 @@ def test_a_missing_file_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
         load_scanner(str(tmp_path / "none.toml"))
     with pytest.raises(UnknownNameError):
         load_scanner("generik")
-
-
-def test_pypulseq_gets_the_limits_in_its_units() -> None:
-    pytest.importorskip("pypulseq")
-    system = load_scanner("generic").opts(0.5)
-    assert system.max_grad == pytest.approx(0.012 * GAMMA)
-    assert system.max_slew == pytest.approx(50 * GAMMA)
-    assert system.gamma == GAMMA
 
 
 @pytest.mark.parametrize(

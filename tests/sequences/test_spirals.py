@@ -99,15 +99,8 @@ def test_another_order_than_the_file_s_is_refused_with_the_block(written: Writte
     with pytest.raises(SequenceError) as caught:
         verify(path, SpiralOrder(moved, order.grid), settings, generic)
     assert caught.value.block == 4 * (settings.dummies + 2) + 3
-
-
-def test_a_waveform_that_breaks_a_limit_is_refused_with_the_block(written: Written, generic: Scanner) -> None:
-    order = arms(turns=1.0)
-    settings = settings_for(order, generic)
-    path = written(settings, order=order)
-    weaker = replace(generic, max_slew=0.97 * generic.max_slew)
     with pytest.raises(SequenceError):
-        verify(path, order, settings, weaker)
+        verify(path, order, settings, replace(generic, max_slew=0.97 * generic.max_slew))
 
 
 def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -> None:
@@ -126,15 +119,14 @@ def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -
         pulseq_file(odd, replace(fastest, samples=odd.samples), load_scanner("siemens-skyra"))
 
 
-@pytest.mark.parametrize("kind", ["straight pieces", "spokes from the centre", "equal steps of the angle", "shifted"])
-def test_arms_without_a_waveform_from_rest_are_refused(kind: str, generic: Scanner) -> None:
+def test_arms_without_a_waveform_from_rest_are_refused(generic: Scanner) -> None:
     order = arms()
     times = np.arange(order.samples)
-    shapes = {
-        "straight pieces": np.stack([np.interp(times, times[::4], column[::4]) for column in order.arms[0].T], axis=1),
-        "spokes from the centre": radial_spokes(32, [0.3], centre_out=True)[0],
-        "equal steps of the angle": spiral_curve(32, 3.0, points=200),
-        "shifted": order.arms[0] + 0.01,
-    }
-    with refused("trajectory"):
-        largest_bandwidth(SpiralOrder(shapes[kind][np.newaxis], (32, 32)), (FIELD, FIELD), generic)
+    for shape in (
+        np.stack([np.interp(times, times[::4], column[::4]) for column in order.arms[0].T], axis=1),  # straight pieces
+        radial_spokes(32, [0.3], centre_out=True)[0],
+        spiral_curve(32, 3.0, points=200),  # in equal steps of the angle
+        order.arms[0] + 0.01,
+    ):
+        with refused("trajectory"):
+            largest_bandwidth(SpiralOrder(shape[np.newaxis], (32, 32)), (FIELD, FIELD), generic)
