@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,18 +60,15 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_everything_comes_back(folder: Callable[..., Path]) -> None:
-    run = read_run(folder(place=PLACED))
-    assert run.name == "run"
+    path = folder(place=PLACED)
+    run = read_run(path)
+    assert (run.name, run.line_order().n_lines, run.geometry) == ("run", 16, PLACED)
     assert run.trains() == tuple((line,) for line in LINES)
-    assert run.line_order().n_lines == 16
-    assert run.geometry == PLACED
     np.testing.assert_array_equal(run.image, IMAGE)
     np.testing.assert_array_equal(run.std, STD)
-
-
-def test_the_order_of_measurement_goes_before_that_of_choice(folder: Callable[..., Path]) -> None:
+    shutil.rmtree(path)
     run = read_run(folder(trains=True, images=False))
-    assert run.trains() == tuple(map(tuple, TRAINS))
+    assert run.trains() == tuple(map(tuple, TRAINS))  # the order of measurement goes before that of choice
     assert run.image is None and run.std is None and run.geometry is None
 
 
@@ -170,9 +168,9 @@ def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], 
 def test_cfl_has_the_mask_over_the_grid(
     folder: Callable[..., Path], tmp_path: Path, images: bool, columns: int
 ) -> None:
-    exported = export_run(folder(images=images), "cfl", tmp_path / "m.cfl")
-    assert exported.files[tmp_path / "m.hdr"].split(b"\n")[1].split()[:3] == [b"%d" % columns, b"16", b"1"]
-    mask = np.frombuffer(exported.files[tmp_path / "m.cfl"], dtype="<c8").reshape(16, columns)
+    files = export_run(folder(images=images), "cfl", tmp_path / "m.cfl").files
+    assert files[tmp_path / "m.hdr"].split(b"\n")[1].split()[:3] == [b"%d" % columns, b"16", b"1"]
+    mask = np.frombuffer(files[tmp_path / "m.cfl"], dtype="<c8").reshape(16, columns)
     assert np.flatnonzero(mask[:, 0]).tolist() == sorted(LINES) and (mask == mask[:, :1]).all()
 
 
@@ -182,11 +180,10 @@ def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
 ) -> None:
     path = without_lines(folder(), "samples") if plane else folder()
     if plane:
-        numbers = list(range(IMAGE.size))
-        (path / "manifest.json").write_text(json.dumps({"lines": numbers, "settings": {}}))
+        (path / "manifest.json").write_text(json.dumps({"lines": list(range(IMAGE.size)), "settings": {}}))
     np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
-    exported = export_run(path, "cfl", tmp_path / "m.cfl")
-    assert b" ".join(exported.files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
+    files = export_run(path, "cfl", tmp_path / "m.cfl").files
+    assert b" ".join(files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
 
 
 def test_nifti_has_magnitude_and_error_bars(folder: Callable[..., Path], tmp_path: Path) -> None:
@@ -241,24 +238,18 @@ def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path]
             export_run(tmp_path / "run", "nifti", tmp_path / "i.nii")
 
 
-def test_seq_takes_geometry_and_readouts_from_the_run(folder: Callable[..., Path], tmp_path: Path) -> None:
-    exported = export_run(folder(place=PLACED), "seq", tmp_path / "l.seq", sequence=_sequence())
-    assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in exported.files[tmp_path / "l.seq"]
-    assert b"\nMatrix 12 16 1 \n" in exported.files[tmp_path / "l.seq"]
-
-
-def test_seq_plays_trains_as_turbo_spin_echo(folder: Callable[..., Path], tmp_path: Path) -> None:
-    path, asked = folder(trains=True, images=False), _sequence(0.01)
-    exported = export_run(path, "seq", tmp_path / "l.seq", field_of_view=(0.24, 0.2), sequence=asked)
-    assert b"\nMatrix 20 16 1 \n" in exported.files[tmp_path / "l.seq"]
-
-
-def test_what_seq_needs_is_asked_for(folder: Callable[..., Path], tmp_path: Path) -> None:
-    path = folder()
-    with pytest.raises(UsageError):
-        export_run(path, "seq", tmp_path / "l.seq", sequence=_sequence())
+def test_seq_takes_what_the_run_knows_and_asks_for_the_rest(folder: Callable[..., Path], tmp_path: Path) -> None:
+    out, path = tmp_path / "l.seq", folder(place=PLACED)
+    text = export_run(path, "seq", out, sequence=_sequence()).files[out]
+    assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in text and b"\nMatrix 12 16 1 \n" in text
     with refused("resolution"):
-        export_run(path, "seq", tmp_path / "l.seq", field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
+        export_run(path, "seq", out, field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
+    shutil.rmtree(path)
+    path = folder(trains=True, images=False)
+    with pytest.raises(UsageError):
+        export_run(path, "seq", out, sequence=_sequence())
+    exported = export_run(path, "seq", out, field_of_view=(0.24, 0.2), sequence=_sequence(0.01))
+    assert b"\nMatrix 20 16 1 \n" in exported.files[out] and b"\nEchoTrainLength 2 " in exported.files[out]
 
 
 def test_names_end_as_their_format_does(tmp_path: Path) -> None:
