@@ -17,7 +17,7 @@ from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.page import Paragraph, ReportTable, Section
+from mri_design.evaluation.page import Paragraph, ReportTable, Section, sentence
 from mri_design.evaluation.run_folder import CHECKPOINT
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
@@ -518,15 +518,10 @@ def report_adapt(run: Run, result: tuple[DesignResult, Scanner] | Ending) -> End
         decided = [one.deciding for one in exchanges]
         median, most = float(np.median(decided)), max(decided)
         slowest = sorted(range(len(exchanges)), key=lambda i: -decided[i])[:SHOWN]
-        text = (
-            f"From the last readout of one request to the next request: {median:.3g} s in the median of "
-            f"{len(exchanges)} requests, {most:.3g} s at most."
+        text = sentence("deciding", median, most, len(exchanges))
+        table = ReportTable(
+            [exchanges[i].as_row() for i in sorted(slowest)], sentence("slowest_requests", len(slowest))
         )
-        caption = (
-            f"The {len(slowest)} requests that took longest to decide. `deciding` is the time that the scanner "
-            "waited for the design, `waiting` the time that the design waited for the scanner."
-        )
-        table = ReportTable([exchanges[i].as_row() for i in sorted(slowest)], caption)
         sections = [Section("At the scanner", [Paragraph(text), table])]
         beside["median seconds per decision"] = median
     return report_design(run, design, sections, beside)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,11 +124,17 @@ def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
         links[f"{part.name}/report.html"] = f"the full report of {part.name}, with links to its files"
         if manifest["status"] != Status.CONVERGED.value:
             warnings.append(f"{part.name}: {manifest['status']}.")
+    first, words = study.shown[0].mask, study.study.words
+    look = Paragraph(sentence("demo_pictures", int(first.sum()), len(first), RECIPE))
+    pictures = [look, _figures(compared, "reconstructions", "errors"), _figures(compared, "masks", "std")]
+    other = Paragraph(sentence("demo_other_contrast", OTHER, DESIGNED))
+    table = error_table(read_csv(scan / "metrics.csv"), "The two images.", noisy=True)
+    shown = [_figures(scan, "images", "std"), table, _figures(scan, "mask-growth", "calibration")]
     sections = [
-        _pictures(compared, study),
-        _numbers(compared, study),
-        _other_contrast(exam),
-        _real_scan(scan),
+        Section("Designed lines against others", pictures),
+        Section("Fewer and more lines", [_figures(compared, "error-curves"), *study.errors.blocks(words)]),
+        Section("Another contrast of the same head", [other, *exam.errors.blocks(exam.study.words)]),
+        Section("A real scan", [Paragraph(sentence("demo_scan")), *shown]),
         Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
     ]
     path, title = run.folder.output_path("report.html"), "mri-design demo: which lines to measure"
@@ -151,63 +156,10 @@ def _first_screen(study: ComparisonResult) -> FirstScreen:
     return pair_screen(study, (DESIGNED, RIVAL), sentence("duel_verdict", at, grid, study.study.seeds, found))
 
 
-def _figures(run: Path, captions: Mapping[str, str]) -> Block:
+def _figures(run: Path, *names: str) -> Block:
     """Figures of a finished run, by name (in ``figures/``, without ending), side by side where there is room."""
     figures = [
-        ReportFigure((run / "figures" / f"{name}.svg").read_text(encoding="utf-8"), caption)
-        for name, caption in captions.items()
+        ReportFigure((run / "figures" / f"{name}.svg").read_text(encoding="utf-8"), sentence(f"demo_{run.name}_{name}"))
+        for name in names
     ]
     return figures[0] if len(figures) == 1 else SideBySide(figures)
-
-
-def _pictures(folder: Path, study: ComparisonResult) -> Section:
-    first = study.shown[0].mask
-    shown, grid = int(first.sum()), len(first)
-    look = (
-        f"Look at the error maps, which share one scale: the darker, the better the {shown} of {grid} lines were "
-        "chosen. A 3 T magnitude image stands for the truth: k-space was simulated from it, with a smooth phase and "
-        f"noise added, so that errors are exact. Images are made by the recipe {RECIPE}, which is quicker than the "
-        "default one; there all errors are smaller, and the three best strategies change places."
-    )
-    images = {
-        "reconstructions": "The true image, and what each choice of lines gives.",
-        "errors": "Errors of the magnitude. Of random masks the draw with the median error is shown.",
-    }
-    lines = {
-        "masks": "The lines behind the images; the centre of k-space is marked.",
-        "std": f"Error bars of {DESIGNED}, which are known without the truth, beside the actual error, on one scale.",
-    }
-    blocks = [Paragraph(look), _figures(folder, images), _figures(folder, lines)]
-    return Section("Designed lines against others", blocks)
-
-
-def _numbers(folder: Path, study: ComparisonResult) -> Section:
-    curves = {"error-curves": "Error against lines; lower is better. Random masks: mean over all draws."}
-    return Section("Fewer and more lines", [_figures(folder, curves), *study.errors.blocks(study.study.words)])
-
-
-def _other_contrast(exam: ComparisonResult) -> Section:
-    """What a T1-weighted image of the head does for its T2-weighted one, from the same lines."""
-    text = (
-        f"Few exams have one scan. Here the prior may know a T1-weighted scan of the same head (`--with {OTHER}`). "
-        "Lines that are held back decide whether it does, and it may say so little that lesions which the other image "
-        f"does not show keep nearly all of their contrast. Hold errors against those of {DESIGNED} above."
-    )
-    return Section("Another contrast of the same head", [Paragraph(text), *exam.errors.blocks(exam.study.words)])
-
-
-def _real_scan(scan: Path) -> Section:
-    text = (
-        "The second scan comes from a scanner (0.055 T, gradient echo, one coil) and is replayed: lines are chosen and "
-        "measured a few at a time. It has no noise-free truth, only the full scan to be held against."
-    )
-    images = {
-        "images": "The full scan, the image from the chosen lines, and these lines without a model.",
-        "std": "Error bars beside the difference to the full scan.",
-    }
-    course = {
-        "mask-growth": "The mask at every step, from top to bottom.",
-        "calibration": "Each dot is a chosen line, predicted before it was measured; on the diagonal it was right.",
-    }
-    table = error_table(read_csv(scan / "metrics.csv"), "The two images.", noisy=True)
-    return Section("A real scan", [Paragraph(text), _figures(scan, images), table, _figures(scan, course)])
