@@ -248,8 +248,8 @@ def train(
     terminal.load_ahead(jobs, executor, sources)
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
+    from mri_design.runs.protocol import OrderFile, TrainingRequest, learn_order, training_rule
     from mri_design.runs.run import Work
-    from mri_design.runs.train import OrderFile, TrainingRequest, learn_order, training_rule
 
     recipe = maps.method(recipe)
     request = TrainingRequest(

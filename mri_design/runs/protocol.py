@@ -1,29 +1,52 @@
-"""`protocol`: one mask for many slices and subjects, exchanges of its lines, and its errors on other subjects."""
+"""Masks that are learnt from scans whose truth is known, for others: one for all (`protocol`), an order (`train`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training import Exchange, ExchangeRules, Refinement, begin_refinement, refine, with_exchanges
-from mri_design.design.trials import Outcome, ReferenceSlice, Trial, shared_lines
-from mri_design.errors import UsageError
+from mri_design.design.training import (
+    LBCS,
+    Exchange,
+    ExchangeRules,
+    OrderTraining,
+    Refinement,
+    ResidualGreedy,
+    TrainedDesign,
+    TrainingRule,
+    begin_refinement,
+    begin_training,
+    refine,
+    train,
+    with_exchanges,
+)
+from mri_design.design.trials import ReferenceSlice, shared_lines
+from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.page import FirstScreen, ReportTable, Section, sentence
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.predictions import DesignAccount
-from mri_design.evaluation.run_folder import CHECKPOINT, read_kept
+from mri_design.evaluation.run_folder import (
+    CHECKPOINT,
+    LOCK_NAME,
+    PROGRESS_NAME,
+    FolderLock,
+    ProgressFile,
+    read_kept,
+    require_same_run,
+)
 from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, require_room, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
-from mri_design.experiment.stored_designs import Checkpoint
+from mri_design.experiment.stored_designs import Checkpoint, load_trained, save_trained
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
@@ -44,7 +67,7 @@ from mri_design.runs.image_sections import (
     reading,
 )
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.run import Ending, Record, Run, Work
+from mri_design.runs.run import Ending, Record, Run, Work, require_resume
 from mri_design.runs.study import (
     Material,
     Show,
@@ -55,7 +78,7 @@ from mri_design.runs.study import (
 )
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import Orientation
-from mri_design.scan.io.atomic import write_json
+from mri_design.scan.io.atomic import require_folder_of, write_json
 from mri_design.status import Status
 
 DEFAULT_STRATEGY = "residual-greedy"
@@ -151,39 +174,36 @@ class ProtocolResult:
         Its request.
     record : Record
         For the manifest.
-    ending : Ending
-        Status and lines.
+    status : str
+        "converged", or what did not.
     training, tests : sequence of ReferenceSlice
         Images that the mask was designed on, and those that it was tried on.
-    account : DesignAccount
+    trace : DesignTrace
         The final mask, and what was expected of its lines.
-    acquisition : Acquisition or None
-        Its lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     refined : Refinement or None
         Exchanges, where there were any to try.
     tested : StudyErrors or None
         How wrong the test images are with the mask and with its competitors; None without test scans.
+    words : mapping of str to str
+        What the competitors choose.
     shown : Reconstruction or None
         The first test image through the mask, or the first training image where there is no other, with error bars;
         None where nobody wants to look.
     orientation : {"ky-rows", "ky-columns"}
         How its input lays images.
-    words : mapping of str to str
-        What the competitors choose.
     """
 
     request: ProtocolRequest
     record: Record
-    ending: Ending
+    status: str
     training: Sequence[ReferenceSlice]
     tests: Sequence[ReferenceSlice]
-    account: DesignAccount
-    acquisition: Acquisition | None
+    trace: DesignTrace
     refined: Refinement | None
     tested: StudyErrors | None
+    words: Mapping[str, str]
     shown: Reconstruction | None
     orientation: Orientation
-    words: Mapping[str, str]
 
 
 def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
@@ -271,19 +291,23 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
     if run.folder.reported:  # with error bars where its method knows them
         seen = image.as_measured.calibrated(trace.lines)
         shown = reconstruct_by_recipe(seen, trace.lines, recipe, run.seed, with_std=True).times(image.unit_of(seen))
+    missed = sum(not step.cost.converged for step in designed.steps)
+    status = [f"{missed} of {len(designed.steps)} design steps not converged"] if missed else []
+    if refined is not None and refined.unconverged:
+        status.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")
+    status += [tested.status] if tested.status != Status.CONVERGED.value else []
     return ProtocolResult(
         request=request,
         record=record,
-        ending=Ending(_status(designed, refined, tested), trace.lines),
+        status="; ".join(status) or Status.CONVERGED.value,
         training=training,
         tests=tests,
-        account=DesignAccount(trace),
-        acquisition=extent.in_acquisition_order(trace.lines, readouts, recipe),
+        trace=trace,
         refined=refined,
         tested=study.errors(tested) if study else None,
+        words=study.words if study else {},
         shown=shown,
         orientation=of_tests if tests else orientation,
-        words=study.words if study else {},
     )
 
 
@@ -298,39 +322,23 @@ def _refined(
 ) -> Refinement:
     """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
     scans, rules = workers.material.training, workers.material.recipe.constraints.rules()
-
-    def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:
-        return workers.map(trial_outcome, trials)
+    evaluate = partial(workers.map, trial_outcome)
 
     def after_exchange(state: Refinement) -> None:
         write_json(path, {"identity": identity, **asdict(state)})
         show("exchanging", len(state.exchanges), swaps)
-
-    begun = path.exists() and load_refinement(path, identity)
-    state = begun or begin_refinement(scans, trace.lines, evaluate)
-    kept = ExchangeRules(keep=trace.start, allowed=rules.allowed(trace.n_lines), importance=trace.innovation_energies)
-    return refine(scans, state, swaps, evaluate, kept, after_exchange)
-
-
-def load_refinement(path: Path, identity: str) -> Refinement:
-    """Read back a state that was written as JSON; raises as `read_kept`."""
 
     def parse(stored: dict[str, Any]) -> Refinement:
         exchanges = tuple(Exchange(**exchange) for exchange in stored["exchanges"])
         counts = int(stored["reconstructions"]), int(stored["unconverged"])
         return Refinement(tuple(map(int, stored["lines"])), float(stored["error"]), exchanges, *counts)
 
-    return read_kept(path, identity, "a protocol's exchanges", "the exchanges of another protocol", parse)
-
-
-def _status(trace: DesignTrace, refined: Refinement | None, tested: StudyProgress) -> str:
-    missed = sum(not step.cost.converged for step in trace.steps)
-    parts = [f"{missed} of {len(trace.steps)} design steps not converged"] if missed else []
-    if refined is not None and refined.unconverged:
-        parts.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")
-    if tested.status != Status.CONVERGED.value:
-        parts.append(tested.status)
-    return "; ".join(parts) or Status.CONVERGED.value
+    if path.exists():
+        state = read_kept(path, identity, "a protocol's exchanges", "the exchanges of another protocol", parse)
+    else:
+        state = begin_refinement(scans, trace.lines, evaluate)
+    kept = ExchangeRules(keep=trace.start, allowed=rules.allowed(trace.n_lines), importance=trace.innovation_energies)
+    return refine(scans, state, swaps, evaluate, kept, after_exchange)
 
 
 def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
@@ -340,68 +348,306 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
     """
     if isinstance(result, Ending):
         return result
-    folder, trace, training, recipe = run.folder, result.account.trace, result.training, result.request.recipe
-    readouts = training[0].slice_model.candidates
+    folder, trace, training, recipe = run.folder, result.trace, result.training, result.request.recipe
+    readouts, image, tested = training[0].slice_model.candidates, [*result.tests, *training][0], result.tested
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
-    mask = save_design(folder, result.account, readouts, noise)
-    acquisition = save_acquisition(folder, result.acquisition, recipe)
+    mask = save_design(folder, DesignAccount(trace), readouts, noise)
+    acquisition = save_acquisition(folder, extent.in_acquisition_order(trace.lines, readouts, recipe), recipe)
     facts, told = scan_facts.facts_of_all(training, result.tests)
-    tested = list[Section]()
-    if result.tested is not None:
-        result.tested.save(folder)
-        facts |= result.tested.facts()
+    sections = [*mask[:1], *acquisition]
+    if tested is not None:
+        tested.save(folder)
+        facts |= tested.facts()
         levels = [image.noise for image in result.tests]
-        tested = [Section("On other scans", result.tested.blocks(result.words, levels))]
-    tried = () if result.refined is None else result.refined.exchanges
-    rows = [
-        {"attempt": i, "removed": e.removed, "added": e.added, "error": e.error, "accepted": e.accepted}
-        for i, e in enumerate(tried, 1)
-    ]
-    refined = list[Section]()
-    if rows:
+        sections.insert(0, Section("On other scans", tested.blocks(result.words, levels)))
+    if result.refined is not None and result.refined.exchanges:
+        rows = [{"attempt": i, **asdict(tried)} for i, tried in enumerate(result.refined.exchanges, 1)]
         folder.write_table("exchanges.csv", rows)
-        refined = [Section("Exchanges", [ReportTable(rows, sentence("exchanges_table"), {"error": ".5f"})])]
-    sections = [*tested, *mask[:1], *acquisition, *refined, *mask[1:]]
+        table = ReportTable(rows, sentence("exchanges_table"), {"error": ".5f"})
+        sections.append(Section("Exchanges", [table]))
+    sections += mask[1:]
+    frame = Frame(layout_of(readouts, result.orientation), image.pixel)
     if result.shown is not None:
-        frame = Frame(layout_of(readouts, result.orientation), [*result.tests, *training][0].pixel)
         sections += companion_sections(folder, result.shown, frame)
-    names = [image.name for image in training]
+    names, strategy = [image.name for image in training], strategy_label(trace.strategy)
+    acceleration = trace.n_lines / len(trace.lines)
     summary: dict[str, object] = {
         f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
-        "acceleration": trace.n_lines / len(trace.lines),
+        "acceleration": acceleration,
         f"start {readouts.unit}s": len(trace.start),
-        "strategy": strategy_label(trace.strategy),
+        "strategy": strategy,
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len(result.tests),
         **scan_facts.simulation_summary([image.simulated for image in training]),
         **told,
     }
+
+    def screen() -> FirstScreen:
+        """What the mask came to, and an image through it."""
+        assert result.shown is not None
+        rows = [] if tested is None else tested.tables["summary"]
+        mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
+        rival, asked = best_other(rows, PROTOCOL), strategy_label(result.request.strategy)
+        words = {asked: f"{readouts.unit}s {explained(result.request.strategy)}", **result.words}
+        named, role = [asked, *(rival[:1] if rival else ())], "test" if result.tests else "training"
+        return FirstScreen(
+            sentence("protocol_verdict", measured_text(readouts, len(trace.lines)), len(training), mine, rival),
+            first_row(readouts, trace.mask().reshape(readouts.shape), result.shown, frame),
+            facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
+            {name: words[name] for name in named if name in words},
+            reading("error", "error_bars", "acceleration", "arrays_of_protocol"),
+        )
+
     record = replace(result.record, settings={**result.record.settings, "start": len(trace.start), **facts})
-    title = "One mask for many scans"
-    return run.finish(result.ending, record, title, lambda: _first_screen(result), summary, sections, CHECKPOINTS)
+    ending = Ending(result.status, trace.lines)
+    return run.finish(ending, record, "One mask for many scans", screen, summary, sections, CHECKPOINTS)
 
 
-def _first_screen(result: ProtocolResult) -> FirstScreen:
-    """What the mask came to, and an image through it."""
-    trace, shown = result.account.trace, result.shown
-    assert shown is not None
-    image = [*result.tests, *result.training][0]
-    readouts, strategy = image.slice_model.candidates, result.request.strategy
-    rows = [] if result.tested is None else result.tested.tables["summary"]
-    mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
-    rival = best_other(rows, PROTOCOL)
-    words = {strategy_label(strategy): f"{readouts.unit}s {explained(strategy)}", **result.words}
-    named = [strategy_label(strategy), *([rival[0]] if rival else [])]
-    acceleration, role = trace.n_lines / len(trace.lines), "test" if result.tests else "training"
-    return FirstScreen(
-        sentence("protocol_verdict", measured_text(readouts, len(trace.lines)), len(result.training), mine, rival),
-        first_row(
-            readouts,
-            trace.mask().reshape(readouts.shape),
-            shown,
-            Frame(layout_of(readouts, result.orientation), image.pixel),
-        ),
-        facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
-        {name: words[name] for name in named if name in words},
-        reading("error", "error_bars", "acceleration", "arrays_of_protocol"),
-    )
+RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
+START = 4
+"""Centre lines an order begins with by default; reconstructions take the image's scale from them."""
+STOCHASTIC_LINES, STOCHASTIC_SCANS = 16, 3
+"""Lines and scans that stochastic LBCS tries at each step by default."""
+UNFINISHED = ".unfinished"
+"""Added to the name of the file while the order is being learnt."""
+
+
+def training_rule(name: str, candidates: int | None = None, scans: int | None = None) -> TrainingRule:
+    """The rule called ``name``; ``candidates`` and ``scans`` are what stochastic LBCS tries at each step.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name, or subsets for a rule that takes none.
+    """
+    if name not in RULES:
+        raise UnknownNameError("rule", name, RULES)
+    if name == "stochastic-lbcs":
+        return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
+    if candidates is not None or scans is not None:
+        raise UsageError(f"rule {name!r} tries everything; --candidates and --scans belong to stochastic-lbcs")
+    return LBCS() if name == "lbcs" else ResidualGreedy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRequest(StudyRequest):
+    """Request for a training.
+
+    Parameters
+    ----------
+    sources : sequence of ScanSource
+        Training inputs.
+    recipe : Recipe
+        Reconstruction, simulation, calibration, and what the sequence asks of the lines.
+    rule : TrainingRule
+        See `training_rule`.
+    lines : int, optional
+        Lines, or samples of a plane, in the end.
+    acceleration : float, optional
+        In their place: the grid divided by this, rounded.
+    start : int, optional
+        How many around DC to begin with: four lines, and no fewer than coil calibration took; or a 128th of a plane.
+
+    Raises
+    ------
+    UsageError
+        For spokes and spirals, and in a plane for a rule that tries candidates one by one.
+    """
+
+    rule: TrainingRule
+    lines: int | None = None
+    acceleration: float | None = None
+    start: int | None = None
+
+    def __post_init__(self) -> None:
+        extent.refuse_shots(self.recipe, "train")
+        extent.require_amount(self.lines, self.acceleration, self.recipe)
+        if self.recipe.design.encoding == "plane" and not isinstance(self.rule, ResidualGreedy):
+            raise UsageError(
+                f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
+                "changes is too little to tell: take residual-greedy"
+            )
+
+    def count(self, size: int) -> int:
+        """Lines or samples in the end on a grid of ``size``."""
+        return extent.amount_wanted(self.lines, self.acceleration, size)
+
+    def record(self, work: Work) -> Record:
+        """See `StudyRequest.recorded`."""
+        choices = {
+            "rule": repr(self.rule),
+            "lines": self.lines,
+            **({} if self.acceleration is None else {"acceleration_wanted": self.acceleration}),
+            "start": self.start,
+            "recipe": self.recipe.as_settings(),
+        }
+        return self.recorded("training", work, choices)
+
+
+@dataclass(frozen=True)
+class OrderFile:
+    """Where an order goes.
+
+    Parameters
+    ----------
+    path : Path
+        The file; beside it stands NAME.unfinished until the order is complete.
+    overwrite : bool
+        Whether another file at ``path``, or the beginning of another training, may be replaced.
+    command : sequence of str
+        The arguments of the training, for those who look into the folder while it lasts.
+    resume : bool
+        Whether to go on from the beginning that an interrupted training left.
+    """
+
+    path: Path
+    overwrite: bool = False
+    command: Sequence[str] = ()
+    resume: bool = False
+
+    @property
+    def beginning(self) -> Path:
+        """The file that an interrupted training leaves."""
+        return self.path.with_name(self.path.name + UNFINISHED)
+
+    def finished(self, identity: str) -> TrainedDesign | None:
+        """The order of this very training, where it is complete; None too where what is there may be overwritten.
+
+        Raises
+        ------
+        UsageError
+            For links, other people's files, and another training's order.
+        InputError
+            For a folder that does not exist.
+        """
+        require_folder_of(self.path)
+        for file in (self.path, self.beginning):
+            if file.is_symlink():
+                raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
+            if file.exists() and not self.overwrite:
+                try:
+                    load_trained(file)
+                except InputError as error:
+                    raise UsageError(
+                        f"{file.name} is no trained design; give another --out, or add --overwrite"
+                    ) from error
+        return None if self.overwrite else self._stored(self.path, identity, "another trained design")
+
+    @contextmanager
+    def begun(self) -> Iterator[ProgressFile]:
+        """Begin anew where that was asked for; a finished order stays until the next.
+
+        Entered once everything that can be refused has been. Within it no other training makes the same file.
+
+        Raises
+        ------
+        InputError
+            Where another training is making the file.
+        UsageError
+            For the beginning of a training without ``resume``.
+        """
+        lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
+        try:
+            if self.overwrite:
+                self.beginning.unlink(missing_ok=True)
+            elif self.beginning.exists():
+                require_resume(self.path.name, "an unfinished training", self.resume)
+            progress = ProgressFile(self.path.with_name(f".{self.path.name}{PROGRESS_NAME}"), self.command)
+            try:
+                yield progress
+            except BaseException:
+                progress.write()
+                raise
+            progress.remove()
+        finally:
+            lock.release()
+
+    def unfinished(self, identity: str) -> TrainedDesign | None:
+        """The beginning of this very training; None where there is none.
+
+        Raises
+        ------
+        UsageError
+            Where it is the beginning of another one.
+        """
+        return self._stored(self.beginning, identity, "the beginning of another training")
+
+    def _stored(self, path: Path, identity: str, another: str) -> TrainedDesign | None:
+        if not path.exists():
+            return None
+        design = load_trained(path)
+        require_same_run(path, design.settings.get("identity"), identity, another)
+        return design
+
+
+def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Ending:
+    """Learn an order on the scans; an interrupted training goes on where it stopped.
+
+    The beginning of the order is kept beside the file after every line, and goes when the order is complete. Where the
+    file holds this very order, finished, nothing is done.
+
+    Raises
+    ------
+    UsageError
+        Where the file is there already and holds something else, or the beginning of another training stands there.
+    InputError
+        Where an input cannot be used, or scans are on different grids.
+    """
+    record, recipe = request.record(work), request.recipe
+    finished = file.finished(record.identity)
+    if finished is not None:
+        work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
+        return order_ending(finished)
+    scans, _ = scan_facts.load_images(request.sources, recipe, work, request.count)
+    readouts = scans[0].slice_model.candidates
+    lines = request.count(readouts.size)
+    calibration = max(scan.calibration_lines for scan in scans)
+    if any(scan.own_maps is not None for scan in scans):
+        calibration = extent.start_of_growing(recipe, calibration, lines)
+    recipe = extent.with_calibration(recipe, calibration)
+    rules = recipe.constraints.rules(readouts)
+    if readouts.thinned:  # the calibration region is among the constraints
+        calibration = len(rules.needed(shared_lines(scans)))
+    first = max(request.start or readouts.start(lines, START), calibration)
+    if first > lines:
+        raise InputError(
+            field=f"start {readouts.unit}s",
+            got=f"{first} (of which {calibration} for coil calibration)",
+            wanted=f"at most the number of {readouts.unit}s, {lines}",
+            cure=f"Ask for more {readouts.unit}s.",
+        )
+    centre = rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)
+
+    with (
+        file.begun() as kept,
+        Workers(Material(training=scans, recipe=recipe, seed=work.seed), work.jobs, work.executor) as workers,
+    ):
+        show = work.progress.also(kept.show).show
+
+        def after_line(design: TrainedDesign) -> None:
+            save_trained(file.beginning, design)
+            show("training", len(design.lines) - len(centre), lines - len(centre))
+
+        block = recipe.design.block_of(readouts) if readouts.thinned else 1
+        evaluate = partial(workers.map, trial_outcome)
+        training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules, block=block)
+        design = file.unfinished(record.identity)
+        if design is None:
+            show("training", 0, lines - len(centre))
+            begun = begin_training(training, centre)
+            facts, _ = scan_facts.facts_of_all(scans)
+            inputs = {file.name: file.sha256 for file in record.inputs}
+            settings = {**record.settings, "inputs": inputs, **facts, "identity": record.identity}
+            design = replace(begun, settings=settings)
+        design = train(training, design, after_line)
+        save_trained(file.path, design)
+        file.beginning.unlink(missing_ok=True)
+    return order_ending(design)
+
+
+def order_ending(design: TrainedDesign) -> Ending:
+    """How the training of an order ended: converged, or how many of its reconstructions did not."""
+    if not design.unconverged:
+        return Ending(Status.CONVERGED.value, design.lines)
+    said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
+    return Ending(said, design.lines)

@@ -18,7 +18,7 @@ from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
 from mri_design.runs.convert import ENDINGS as CONVERTED
 from mri_design.runs.export import FORMATS as EXPORTED
-from mri_design.runs.train import RULES
+from mri_design.runs.protocol import RULES
 from mri_design.scan.simulation import phantom_names
 from mri_design.sequences import shipped_scanners
 from mri_design.sequences.scanner import KINDS

@@ -15,7 +15,6 @@ from mri_design.experiment import load_input, load_trained
 from mri_design.runs import demo as demo_run
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study
-from mri_design.runs import train as training_run
 from tests.cli.folders import Designed, Run, manifest, order, rows
 from tests.interruptions import stopping
 
@@ -205,7 +204,7 @@ def test_processes_and_interruptions_change_nothing(run: Run, tmp_path: Path) ->
     whole = (tmp_path / "a.npz").read_bytes()
     run(*command, "--jobs", 2, "--out", tmp_path / "b.npz", code=0)
     assert (tmp_path / "b.npz").read_bytes() == whole
-    with stopping(training_run, "trial_outcome", 17):
+    with stopping(protocol_run, "trial_outcome", 17):
         run(*command, "--out", tmp_path / "c.npz", code=130)
     assert not (tmp_path / "c.npz").exists() and (tmp_path / "c.npz.unfinished").exists()
     run(*command, "--seed", 1, "--resume", "--out", tmp_path / "c.npz", code=2)
