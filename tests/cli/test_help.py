@@ -60,7 +60,7 @@ SMALL = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\nstd_sampl
     ("words", "heavy"),
     [
         ("", "numpy scipy matplotlib skimage pydantic h5py"),
-        ("info small.npy", "numba matplotlib sigpy jinja2 pyfftw skimage scipy.sparse"),
+        ("info small.npy", "numba matplotlib sigpy pyfftw skimage scipy.sparse"),
         (
             "design phantom:brain --lines 10 --recipe small.toml --out run --no-report",
             "matplotlib jinja2 pyfftw dask scipy.sparse.linalg scipy.optimize",
