@@ -180,12 +180,10 @@ class PreparedScan(Calibrated):
             As prepared.
         """
         if self.mixing is not None and self.mixing.shape[0] < self.mixing.shape[1]:
-            raise InputError(
-                field="coils.compress_coils",
-                got=f"{len(self.mixing)} of {self.mixing.shape[1]} coils",
-                wanted="all coils, where samples are written as the scanner measured them",
-                cure=f"Leave out {option('coils.compress_coils')} here, and give it to recon.",
-            )
+            got = f"{len(self.mixing)} of {self.mixing.shape[1]} coils"
+            wanted = "all coils, where samples are written as the scanner measured them"
+            cure = f"Leave out {option('coils.compress_coils')} here, and give it to recon."
+            raise InputError("coils.compress_coils", got, wanted, cure)
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, Array | float] = {} if seen is None else {"coil_maps": seen}
         if self.mixing is None:

@@ -267,12 +267,10 @@ class CompanionImages:
         """The image of the slice of this number, between two as well, or the only one, around the same centre."""
         have = len(self.images)
         if have not in (1, count):
-            raise InputError(
-                field=f"companion {self.name}",
-                got=f"{have} slices, and no place of them or of the scan's",
-                wanted=f"{count_text(count, 'slice')}, as the scan has{', or one' if count > 1 else ''}",
-                cure="Give a file that holds the slice alone, or files whose headers say where they lie.",
-            )
+            got = f"{have} slices, and no place of them or of the scan's"
+            wanted = f"{count_text(count, 'slice')}, as the scan has{', or one' if count > 1 else ''}"
+            cure = "Give a file that holds the slice alone, or files whose headers say where they lie."
+            raise InputError(f"companion {self.name}", got, wanted, cure)
         below = int(number) if have > 1 else 0
         image, beyond = self.images[below], number - below if have > 1 else 0.0
         if beyond:

@@ -174,17 +174,15 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
         return known
     explained = explained_by_maps(_at_its_noise(known, recipe_or_default(recipe)))
     if explained < LEAST_EXPLAINED:
-        files = "Compare the order of the coils, and rows and columns, with the scan's."
-        raise InputError(
-            field="coil_maps" if isinstance(maps, np.ndarray) else maps.name,
-            got=f"coil maps that explain {explained:.0%} of the energy of the central samples",
-            wanted=f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all",
-            cure=files
-            if isinstance(maps, Path | np.ndarray)
-            else "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is "
-            f"given as {option('maps', 'FILE')}. Without {option('maps-from')} maps are estimated from the scan "
-            "itself.",
-        )
+        cure = "Compare the order of the coils, and rows and columns, with the scan's."
+        if isinstance(maps, MapsOfScan | KSpaceData):
+            cure = (
+                "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is given "
+                f"as {option('maps', 'FILE')}. Without {option('maps-from')} maps are estimated from the scan itself."
+            )
+        got = f"coil maps that explain {explained:.0%} of the energy of the central samples"
+        wanted = f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all"
+        raise InputError("coil_maps" if isinstance(maps, np.ndarray) else maps.name, got, wanted, cure)
     return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
 
 
@@ -287,14 +285,12 @@ def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT
             raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}", cure=near)
         if phantom_kind(name) != "kspace":
             if recipe.input.matrix is not None:
-                raise InputError(
-                    field="matrix",
-                    got=f"{' x '.join(map(str, recipe.input.matrix))} pixels asked for of {source}, which is simulated",
-                    wanted="samples along a trajectory, in NumPy or BART files",
-                    cure=f"Leave out {option('matrix')}, or matrix under [input] in the recipe; "
-                    "what is simulated has the matrix "
-                    "under [simulation].",
+                got = f"{' x '.join(map(str, recipe.input.matrix))} pixels asked for of {source}, which is simulated"
+                cure = (
+                    f"Leave out {option('matrix')}, or matrix under [input] in the recipe; what is simulated has the "
                 )
+                wanted = "samples along a trajectory, in NumPy or BART files"
+                raise InputError("matrix", got, wanted, f"{cure}matrix under [simulation].")
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase

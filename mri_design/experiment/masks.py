@@ -5,6 +5,7 @@ The Poisson discs of SigPy and BART come near the acceleration that they are ask
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import tempfile
@@ -271,7 +272,12 @@ def draw_mask(
         return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
     readouts = readouts_named(encoding, grid)
     if calibration is not None:
-        _require_smaller(calibration, count, readouts)
+        sides = [min(calibration, side) for side in readouts.shape]
+        if (alone := math.prod(sides)) > count:
+            whole = count_text(alone, readouts.unit)
+            got = f"{whole if len(sides) == 1 else f'{sides[0]} x {sides[1]} = {whole}'}, alone more than the mask has"
+            wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
+            raise InputError("calibration region", got, wanted, "Take a smaller region, or a smaller acceleration.")
         in_plane = encoding == "plane"
         recipe = recipe.replacing("constraints", **({"calibration": calibration} if in_plane and calibration else {}))
         recipe = recipe.replacing("design", start=1 if in_plane else max(1, calibration))
@@ -290,18 +296,6 @@ def draw_mask(
     for step in range(count - len(candidates.acquired)):
         candidates = candidates.after(strategy.choose(DesignView(candidates), rng_of_step(seed, step)).line)
     return DrawnMask(kind=kind, readouts=readouts, order=candidates.acquired, n_start=len(first))
-
-
-def _require_smaller(calibration: int, count: int, readouts: Readouts) -> None:
-    """Refuse a calibration region that alone has more lines, or samples, than the mask."""
-    sides = [min(calibration, side) for side in readouts.shape]
-    alone = int(np.prod(sides))
-    if alone <= count:
-        return
-    region = f"{' x '.join(map(str, sides))} = {alone} samples" if len(sides) > 1 else count_text(alone, readouts.unit)
-    got = f"{region}, alone more than the mask has"
-    wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
-    raise InputError("calibration region", got, wanted, "Take a smaller region, or a smaller acceleration.")
 
 
 def _by_another_program(kind: str, plane: PlaneReadouts, count: int, rules: Constraints, seed: int) -> DrawnMask:

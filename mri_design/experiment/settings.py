@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -65,24 +66,22 @@ class Setting:
         """Limits in words, behind a comma; empty without any."""
         if self.least is not None and self.most is not None:
             return f", {self.least:g} to {self.most:g}"
-        limits = {
-            "{:g} or more": self.least,
-            "above {:g}": self.above,
-            "{:g} or less": self.most,
-            "below {:g}": self.below,
-        }
-        text = " and ".join(words.format(limit) for words, limit in limits.items() if limit is not None)
+        given = {words: getattr(self, name) for name, (_, words) in _LIMITS.items()}
+        text = " and ".join(words.format(limit) for words, limit in given.items() if limit is not None)
         return f", {text}" if text else ""
 
     def allows(self, number: float) -> bool:
         """Whether a number is finite and within the limits."""
-        return (
-            math.isfinite(number)
-            and (self.least is None or number >= self.least)
-            and (self.above is None or number > self.above)
-            and (self.most is None or number <= self.most)
-            and (self.below is None or number < self.below)
-        )
+        given = ((within, getattr(self, name)) for name, (within, _) in _LIMITS.items())
+        return math.isfinite(number) and all(limit is None or within(number, limit) for within, limit in given)
+
+
+_LIMITS: dict[str, tuple[Callable[[float, float], bool], str]] = {
+    "least": (operator.ge, "{:g} or more"),
+    "above": (operator.gt, "above {:g}"),
+    "most": (operator.le, "{:g} or less"),
+    "below": (operator.lt, "below {:g}"),
+}
 
 
 def setting(default: Any = MISSING, **described: Any) -> Any:

@@ -35,7 +35,7 @@ FROM_FILES = ("trained",)
 INFORMED = ("calibrated",)
 """Families that may come as FAMILY:FILE: training scans then have a say."""
 
-Settings = Callable[[str, str], Mapping[str, Any]]
+ReadsSetting = Callable[[str, str], Mapping[str, Any]]
 """(whole name, text behind the family) -> fields of the strategy that it sets; refuses by `UsageError`."""
 
 
@@ -52,7 +52,7 @@ class Known:
     make: Callable[[], Strategy]
     random: bool | None = None
     tuned: tuple[float, ...] = ()
-    settings: Settings | None = None
+    settings: ReadsSetting | None = None
     scan: bool | None = None
 
     @property
@@ -80,7 +80,7 @@ def register_strategy(
     *,
     random: bool | None = None,
     tuned: Sequence[float] = (),
-    settings: Settings | None = None,
+    settings: ReadsSetting | None = None,
     looks_at: str = "",
 ) -> None:
     """Make a strategy known by a name, for recipes, `make_strategy` and the runs.
