@@ -161,12 +161,10 @@ class CompanionImages:
                 words = {place: f"{abs(place):g} mm from where the headers place it" for place in away}
                 volume = Volume(words, partial(near._at_distance, here, shape, covered))
         elif one and several:
-            raise InputError(
-                field=f"companion {self.name}",
-                got="one image for several slices, and no place of it or of the scan's",
-                wanted=f"an image for each of the {count_text(count, 'slice')}, or one slice to be made with it",
-                cure="Choose the slice that it shows with --slices, or give files whose headers say where they lie.",
-            )
+            got = "one image for several slices, and no place of it or of the scan's"
+            wanted = f"an image for each of the {count_text(count, 'slice')}, or one slice to be made with it"
+            cure = "Choose the slice that it shows with --slices, or give files whose headers say where they lie."
+            raise InputError(f"companion {self.name}", got, wanted, cure)
         else:
             image, covered, how = self.by_number(here, shape, number, count)
             if not one:
@@ -354,22 +352,16 @@ class RegionMask:
         if self.places is not None and self.places[0].placed and known and len(known) == shape[0]:
             found = self._at(known, shape)
             if not found.any():
-                raise InputError(
-                    self.name,
-                    "regions that lie outside of the image, by the places in both headers",
-                    "a mask of the same place",
-                    "Draw it on the image that mri-design export RUN --to nifti writes.",
-                )
+                got = "regions that lie outside of the image, by the places in both headers"
+                cure = "Draw it on the image that mri-design export RUN --to nifti writes."
+                raise InputError(self.name, got, "a mask of the same place", cure)
             return found
         if self.labels.shape != shape:
-            got, wanted = (" x ".join(map(str, sides)) for sides in (self.labels.shape, shape))
-            raise InputError(
-                self.name,
-                f"a mask of {got} pixels (slice, ky, kx)",
-                f"{wanted}, as the image, since not both say where they lie",
-                "Draw it on the image of the run (recon.npy, or what mri-design export RUN --to nifti writes); one of "
-                "a volume's slices is named by --slice.",
-            )
+            own, others = (" x ".join(map(str, sides)) for sides in (self.labels.shape, shape))
+            got, wanted = f"a mask of {own} pixels (slice, ky, kx)", "as the image, since not both say where they lie"
+            cure = "Draw it on the image of the run (recon.npy, or what mri-design export RUN --to nifti writes)"
+            by_slice = "one of a volume's slices is named by --slice."
+            raise InputError(self.name, got, f"{others}, {wanted}", f"{cure}; {by_slice}")
         return self.labels
 
     def _at(self, places: Sequence[SliceGeometry], shape: tuple[int, int, int]) -> NDArray[np.int64]:

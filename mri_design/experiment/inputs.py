@@ -286,11 +286,11 @@ def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT
         if phantom_kind(name) != "kspace":
             if recipe.input.matrix is not None:
                 got = f"{' x '.join(map(str, recipe.input.matrix))} pixels asked for of {source}, which is simulated"
-                cure = (
-                    f"Leave out {option('matrix')}, or matrix under [input] in the recipe; what is simulated has the "
+                cure = f"Leave out {option('matrix')}, or matrix under [input] in the recipe"
+                simulated = "what is simulated has the matrix under [simulation]."
+                raise InputError(
+                    "matrix", got, "samples along a trajectory, in NumPy or BART files", f"{cure}; {simulated}"
                 )
-                wanted = "samples along a trajectory, in NumPy or BART files"
-                raise InputError("matrix", got, wanted, f"{cure}matrix under [simulation].")
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
             shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase

@@ -87,15 +87,9 @@ def test_a_kind_says_the_strategy_and_what_it_chooses(
 @pytest.mark.parametrize(
     ("kind", "encoding"),
     [
-        ("calibrated", None),
-        ("oracle-hole", "plane"),
-        ("golden", None),
-        ("radial", "lines"),
-        ("regular", "plane"),
-        ("poison-disc", None),
-        ("sigpy-poisson", "lines"),
-        ("radial:half", None),
-        ("vd draw=golden", "plane"),
+        *((kind, None) for kind in ("calibrated", "golden", "poison-disc", "radial:half")),
+        *((kind, "plane") for kind in ("oracle-hole", "regular", "vd draw=golden")),
+        *((kind, "lines") for kind in ("radial", "sigpy-poisson")),
     ],
 )
 def test_kinds_that_there_are_not_are_refused(kind: str, encoding: str | None) -> None:

@@ -47,6 +47,11 @@ def plain(one: MRSlice) -> MRSlice:
 
 
 @pytest.fixture(scope="module")
+def slice_of_32() -> MRSlice:
+    return scan_of(recipe_of(32)).slice_model(0, recipe_of(32))
+
+
+@pytest.fixture(scope="module")
 def small_model() -> Callable[..., GeneralizedLinearModel]:
     """(phase=None) -> the model of a slice of 16 x 16 that knows what is alike in its image from all lines."""
     recipe = recipe_of(16)
@@ -71,9 +76,8 @@ def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -
     assert relative_l2(first.image, truth) < 0.98 * relative_l2(image_of(plain(one), recipe, method).image, truth)
 
 
-def test_without_an_image_the_block_is_left_out_of_the_model() -> None:
-    recipe = recipe_of(32)
-    one = scan_of(recipe).slice_model(0, recipe)
+def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: MRSlice) -> None:
+    one = slice_of_32
     assert is_non_local(one) and not is_non_local(plain(one))
     assert [block.name for block in one.model(range(32)).blocks] == ["pixels", "differences"]
     seen = non_locally_refined(one, one.central_image(range(32)))
@@ -82,9 +86,8 @@ def test_without_an_image_the_block_is_left_out_of_the_model() -> None:
     assert blocks[2].analysis.out_shape == (6, 32, 32) and blocks[2].site_shape == (1, 32, 32)
 
 
-def test_an_image_without_structure_falls_back_and_says_so() -> None:
-    recipe = recipe_of(32)
-    one = scan_of(recipe).slice_model(0, recipe)
+def test_an_image_without_structure_falls_back_and_says_so(slice_of_32: MRSlice) -> None:
+    recipe, one = recipe_of(32), slice_of_32
     rng = np.random.default_rng(5)
     noise = rng.standard_normal(one.kspace.shape) + 1j * rng.standard_normal(one.kspace.shape)
     snow = replace(one, kspace=noise.astype(np.complex64), noise_variance=1e-4)
@@ -133,19 +136,14 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
         assert 0.9 < ratio < 1.1
 
 
-def test_what_cannot_take_the_block_leaves_it_out_and_says_so() -> None:
-    recipe = recipe_of(32).replacing("inference", variances="exact-columns")
-    one = scan_of(recipe).slice_model(0, recipe)
-    lines = [*range(10, 22), 3, 27]
-    result = reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
-    other = reconstruct(plain(one), lines, "mean", recipe, np.random.default_rng(0), with_std=False)
+def test_what_cannot_take_the_block_leaves_it_out_and_says_so(slice_of_32: MRSlice) -> None:
+    recipe, lines = recipe_of(32).replacing("inference", variances="exact-columns"), [*range(10, 22), 3, 27]
+    result, other = (
+        reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
+        for one in (slice_of_32, plain(slice_of_32))
+    )
     assert "left out" in result.left_out and not other.left_out
     assert relative_l2(result.image, other.image) < 0.01
-
-
-def with_same_limit(one: MRSlice) -> MRSlice:
-    """The slice whose bright pixels have the limit of all."""
-    return replace(one, prior=tuple(replace(block, tau_limit_bright=None) for block in one.prior))  # type: ignore[type-var]
 
 
 def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero() -> None:
@@ -160,10 +158,11 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
         return reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
 
     dense, sparse = [*range(0, 32, 2), 13, 15, 17, 19], [*range(0, 32, 6), 15, 16, 17]
-    before, after = made(with_same_limit(one), dense), made(one, dense)
+    same = replace(one, prior=tuple(replace(block, tau_limit_bright=None) for block in one.prior))  # type: ignore[type-var]
+    before, after = made(same, dense), made(one, dense)
     errors = [relative_l2(np.where(inside, image, 0), np.where(inside, truth, 0)) for image in (before, after)]
     assert errors[1] < 0.99 * errors[0]
-    np.testing.assert_array_equal(made(one, sparse), made(with_same_limit(one), sparse))
+    np.testing.assert_array_equal(made(one, sparse), made(same, sparse))
 
 
 def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:

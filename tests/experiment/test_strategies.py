@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mri_design import (
@@ -10,14 +11,20 @@ from mri_design import (
     SparsityBlock,
     UsageError,
     VariableDensity,
+    load_phantom,
     load_recipe,
     make_strategy,
+    prepare,
+    reconstruct,
     register_strategy,
+    register_trajectory,
+    run_design,
     strategy_names,
 )
 from mri_design.errors import UnknownNameError
-from mri_design.experiment import explained, is_random, tuned_powers, with_power
+from mri_design.experiment import explained, is_random, shot_candidates, shot_slice, tuned_powers, with_power
 from mri_design.experiment import strategies as registry
+from mri_design.kinds import KINDS
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from mri_design.runs.compare import ComparisonRequest
 from mri_design.runs.protocol import ProtocolRequest
@@ -149,3 +156,28 @@ def test_names_that_people_know_are_taken_wherever_a_strategy_a_method_or_a_prio
     assert asked.strategies == ("vd-polynomial", "information-gain")
     against = ProtocolRequest(sources=[], recipe=Recipe(), lines=8, against=["equispaced"], strategy="info")
     assert (*against.against, against.strategy) == ("fastmri-equispaced", "information-gain")
+
+
+def petal(settings: object, matrix: int, count: int) -> np.ndarray:
+    """One petal that begins and ends at DC."""
+    turn = np.linspace(0, np.pi, 2 * matrix, endpoint=False)
+    radius = matrix / 2 * np.sin(turn)
+    return np.stack([radius * np.sin(turn / 2), radius * np.cos(turn / 2)], axis=1)
+
+
+def test_a_family_of_shots_that_is_registered_is_designed_and_reconstructed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("finufft")
+    monkeypatch.setitem(KINDS, "rosette", KINDS["spiral"])  # taken away again after the test
+    register_trajectory("rosette", petal, unit="petal")
+    chosen = {"design": {"encoding": "rosette"}, "shots": {"angles": 10}, "inference": {"samples": 4}}
+    recipe, rule = Recipe.of(chosen), make_strategy("information-gain", "rosette")
+    data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
+    shots = shot_candidates(recipe, rule, (16, 16), 5, 1)
+    assert (shots.size, shots.unit, shots.name) == (10, "petal", "rosette")
+    one = shot_slice(prepare(data).slice_model(), shots, np.random.default_rng(1), truth=data.reference[0])
+    lines = run_design([one], rule, 5, recipe).trace.lines
+    image, truth = reconstruct(one, lines, "mean", recipe, with_std=False).image, data.reference[0]
+    assert len(lines) == 5 and np.linalg.norm(image - truth) < 0.5 * np.linalg.norm(truth)
+    for name, unit in (("lines", "petal"), ("two words", "petal"), ("Rosette", "petal"), ("rosette", "")):
+        with pytest.raises(InputError):
+            register_trajectory(name, petal, unit=unit)
