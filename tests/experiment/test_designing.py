@@ -4,18 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import (
-    Automatic,
-    Checkpoint,
-    ControlVariate,
-    DesignOptions,
-    DesignState,
-    MRSlice,
-    Recipe,
-    make_strategy,
-    prepare,
-    run_design,
-)
+import mri_design as md
 from mri_design.experiment import design_inference, load_input, load_state
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.experiment.design import NO_OPTIONS
@@ -23,9 +12,9 @@ from tests.refusals import refused
 
 
 def design(
-    one: MRSlice, recipe: Recipe, name: str = "information-gain", options: DesignOptions = NO_OPTIONS
-) -> DesignState:
-    return run_design([one], make_strategy(name), 10, recipe, seed=0, start=4, options=options)
+    one: md.MRSlice, recipe: md.Recipe, name: str = "information-gain", options: md.DesignOptions = NO_OPTIONS
+) -> md.DesignState:
+    return md.run_design([one], md.make_strategy(name), 10, recipe, seed=0, start=4, options=options)
 
 
 @pytest.fixture
@@ -33,7 +22,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of lines in the states that were written, on a clock that stands still."""
     numbers, save = list[int](), checkpoint.save_state
 
-    def saved(kept: Checkpoint, state: DesignState) -> None:
+    def saved(kept: md.Checkpoint, state: md.DesignState) -> None:
         save(kept, state)
         numbers.append(len(state.trace.lines))
 
@@ -44,46 +33,46 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("name", ["calibrated", "random"])
 def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
-    tmp_path: Path, one: MRSlice, small: Recipe, name: str, written: list[int]
+    tmp_path: Path, one: md.MRSlice, small: md.Recipe, name: str, written: list[int]
 ) -> None:
     path, cut = tmp_path / "c.npz", tmp_path / "cut.npz"
-    kept = Checkpoint(path, "me")
+    kept = md.Checkpoint(path, "me")
 
-    def look(state: DesignState) -> None:
+    def look(state: md.DesignState) -> None:
         if len(state.trace.lines) == 8:  # what a process that is killed here leaves
             cut.write_bytes(path.read_bytes())
 
-    whole = design(one, small, name, DesignOptions(checkpoint=kept, callback=look))
+    whole = design(one, small, name, md.DesignOptions(checkpoint=kept, callback=look))
     assert written == [5, 10]
-    left = Checkpoint(cut, "me")
+    left = md.Checkpoint(cut, "me")
     assert len(load_state(left).trace.lines) == 5 and load_state(kept).trace.lines == whole.trace.lines
-    again = design(one, small, name, DesignOptions(checkpoint=left))
+    again = design(one, small, name, md.DesignOptions(checkpoint=left))
     assert again.trace.lines == whole.trace.lines
     for a, b in zip(again.warm, whole.warm, strict=True):
         np.testing.assert_array_equal(a.mean, b.mean)
 
 
 def test_what_a_scanner_measured_is_written_line_by_line(
-    tmp_path: Path, one: MRSlice, small: Recipe, written: list[int]
+    tmp_path: Path, one: md.MRSlice, small: md.Recipe, written: list[int]
 ) -> None:
-    live = DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
+    live = md.DesignOptions(checkpoint=md.Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
     design(one, small, "random", live)
     assert written == [5, 6, 7, 8, 9, 10]
 
 
 @pytest.mark.parametrize(("target", "start", "field"), [(17, 4, "number of lines"), (10, 17, "start lines")])
 def test_impossible_counts_are_refused_before_any_work(
-    one: MRSlice, small: Recipe, target: int, start: int, field: str
+    one: md.MRSlice, small: md.Recipe, target: int, start: int, field: str
 ) -> None:
     with refused(field):
-        run_design([one], make_strategy("random"), target, small, seed=0, start=start)
+        md.run_design([one], md.make_strategy("random"), target, small, seed=0, start=start)
 
 
 @pytest.mark.parametrize(("factor", "estimated"), [(1e-6, False), (3e4, True)])
-def test_the_units_of_the_scan_do_not_matter(small: Recipe, factor: float, estimated: bool) -> None:
+def test_the_units_of_the_scan_do_not_matter(small: md.Recipe, factor: float, estimated: bool) -> None:
     data = load_input("phantom:brain", small)
     data = replace(data, noise_variance=None) if estimated else data
-    states = [design(prepare(d, small).slice_model(0, small), small) for d in (data, data.scaled(factor))]
+    states = [design(md.prepare(d, small).slice_model(0, small), small) for d in (data, data.scaled(factor))]
     assert states[0].trace.lines == states[1].trace.lines
     assert states[1].signals[0] == pytest.approx(factor * states[0].signals[0], rel=1e-5)
     ours, theirs = (state.trace.steps[-1].choice.score for state in states)
@@ -102,9 +91,9 @@ def test_the_units_of_the_scan_do_not_matter(small: Recipe, factor: float, estim
 def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
     name: str, encoding: str, inference: dict[str, float], expected: tuple[int, float, float]
 ) -> None:
-    recipe = Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
-    engine = design_inference(make_strategy(name, encoding), recipe)
-    assert isinstance(engine.variances, ControlVariate) and isinstance(engine.inner, Automatic)
+    recipe = md.Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
+    engine = design_inference(md.make_strategy(name, encoding), recipe)
+    assert isinstance(engine.variances, md.ControlVariate) and isinstance(engine.inner, md.Automatic)
     assert (engine.variances.samples, engine.variances.tolerance, engine.inner.tolerance) == expected
-    images = Recipe().inference.engine().variances
-    assert not engine.variances.extrapolated and isinstance(images, ControlVariate) and images.extrapolated
+    images = md.Recipe().inference.engine().variances
+    assert not engine.variances.extrapolated and isinstance(images, md.ControlVariate) and images.extrapolated

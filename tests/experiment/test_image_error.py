@@ -6,61 +6,50 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import (
-    Checkpoint,
-    DesignOptions,
-    KSpaceData,
-    Recipe,
-    UntilError,
-    load_phantom,
-    load_recipe,
-    prepare,
-    reconstruct,
-    run_design,
-)
+import mri_design as md
 from mri_design.design import DesignState
 from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_input, with_noise_samples
 from mri_design.model import MRSlice
 
 
 @pytest.fixture(scope="module")
-def recipe() -> Recipe:
-    return load_recipe("local").replacing("simulation", matrix=32)
+def recipe() -> md.Recipe:
+    return md.load_recipe("local").replacing("simulation", matrix=32)
 
 
 @pytest.fixture(scope="module")
-def one(recipe: Recipe) -> MRSlice:
-    return prepare(load_input("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
+def one(recipe: md.Recipe) -> MRSlice:
+    return md.prepare(load_input("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
 
 
-def designed(slices: list[MRSlice], recipe: Recipe, count: int = 14) -> DesignState:
-    return run_design(slices, "calibrated", count, recipe, start=6)
+def designed(slices: list[MRSlice], recipe: md.Recipe, count: int = 14) -> DesignState:
+    return md.run_design(slices, "calibrated", count, recipe, start=6)
 
 
-def test_the_error_is_that_of_the_error_bars_of_the_final_image(one: MRSlice, recipe: Recipe) -> None:
+def test_the_error_is_that_of_the_error_bars_of_the_final_image(one: MRSlice, recipe: md.Recipe) -> None:
     state = designed([one], recipe)
     found = ImageErrors(recipe, 3)([one], replace(state, warm=()))
-    made = reconstruct(one, state.trace.lines, "mean", recipe, image_rng(3))
+    made = md.reconstruct(one, state.trace.lines, "mean", recipe, image_rng(3))
     assert made.std is not None
     error = float(np.linalg.norm(made.std))
     assert found == pytest.approx(error / np.hypot(error, np.linalg.norm(made.image)), rel=0.02)
-    truth = reconstruct(one, None, "mean", recipe).image
+    truth = md.reconstruct(one, None, "mean", recipe).image
     actual = np.linalg.norm(made.image - truth) / np.linalg.norm(truth)
     assert actual / 2 < found < 2 * actual
     warm = ImageErrors(recipe, 3)([one], state)
     assert warm == pytest.approx(found, rel=0.1)
 
 
-def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_file(recipe: Recipe) -> None:
+def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_file(recipe: md.Recipe) -> None:
     """As the run reports it: pixels near noisy coils count for more in whitened units."""
-    scan = load_phantom("t2w", shape=(32, 32), noise=0.0, n_coils=4, rng=np.random.default_rng(0))
+    scan = md.load_phantom("t2w", shape=(32, 32), noise=0.0, n_coils=4, rng=np.random.default_rng(0))
     parts = np.random.default_rng(1).standard_normal((2, 1, 4, 32, 32))
     loud = 0.005 * np.geomspace(1, 20, 4)[:, None, None]
     kspace = (scan.kspace + loud * (parts[0] + 1j * parts[1])).astype(np.complex64)
     silent = np.random.default_rng(2).standard_normal((2, 4, 4000))
     samples = loud[:, 0] * (silent[0] + 1j * silent[1])
-    data = with_noise_samples(KSpaceData(kspace, np.ones(32, dtype=bool), name="head"), samples)
-    coils = prepare(replace(data, coil_maps=scan.coil_maps), recipe).slice_model(0, recipe)
+    data = with_noise_samples(md.KSpaceData(kspace, np.ones(32, dtype=bool), name="head"), samples)
+    coils = md.prepare(replace(data, coil_maps=scan.coil_maps), recipe).slice_model(0, recipe)
     state = designed([coils], recipe, 18)
     errors = ImageErrors(recipe, 3)
     found, made = errors([coils], state), errors.image_of(state.trace.lines)
@@ -69,7 +58,7 @@ def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_fi
     assert abs(made.predicted_error / found - 1) > 0.05
 
 
-def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: Recipe) -> None:
+def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: md.Recipe) -> None:
     state = designed([one], recipe)
     half = replace(one, kspace=one.kspace / 2)
     both = replace(state, signals=(state.signals[0], state.signals[0] / 2), warm=())
@@ -88,11 +77,11 @@ def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: Re
 
 
 def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
-    one: MRSlice, recipe: Recipe, tmp_path: Path
+    one: MRSlice, recipe: md.Recipe, tmp_path: Path
 ) -> None:
     """What was seen is kept with the decisions, so that the next look comes where it would have come."""
-    options = DesignOptions(stop=UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
-    whole = run_design([one], "calibrated", 28, recipe, start=6, options=options).trace
+    options = md.DesignOptions(stop=md.UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
+    whole = md.run_design([one], "calibrated", 28, recipe, start=6, options=options).trace
     assert whole.declined is not None and whole.declined.forecast.image_error <= 0.12
     seen = [each.forecast.image_error for each in whole.steps]
     assert np.isfinite(seen).any()
@@ -101,10 +90,10 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
         if np.isfinite(state.trace.steps[-1].forecast.image_error):
             raise KeyboardInterrupt
 
-    kept = replace(options, checkpoint=Checkpoint(tmp_path / "state.npz"))
+    kept = replace(options, checkpoint=md.Checkpoint(tmp_path / "state.npz"))
     with pytest.raises(KeyboardInterrupt):
-        run_design([one], "calibrated", 28, recipe, start=6, options=replace(kept, callback=interrupt))
-    again = run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
+        md.run_design([one], "calibrated", 28, recipe, start=6, options=replace(kept, callback=interrupt))
+    again = md.run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
     assert again.lines == whole.lines
     np.testing.assert_array_equal([each.forecast.image_error for each in again.steps], seen)
 
@@ -127,11 +116,11 @@ class Wanting:
     ids=["maps known", "maps of the lines measured"],
 )
 def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
-    recipe: Recipe, own_maps: bool, looked: list[int]
+    recipe: md.Recipe, own_maps: bool, looked: list[int]
 ) -> None:
     coils = recipe.replacing("simulation", coils=4)
     data = load_input("phantom:t2w", coils, 0).select_slice(0)
-    one = prepare(replace(data, coil_maps=None) if own_maps else data, coils, growing=own_maps).slice_model(0, coils)
+    one = md.prepare(replace(data, coil_maps=None) if own_maps else data, coils, growing=own_maps).slice_model(0, coils)
     assert (one.own_maps is not None) == own_maps
     counts: list[int] = []
 
@@ -139,6 +128,6 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
         counts.append(len(state.trace.lines))
         return 0.9
 
-    options = DesignOptions(stop=Wanting(), image_error=image_error)  # type: ignore[arg-type]
-    run_design([one], "calibrated", 28, coils, start=6, options=options)
+    options = md.DesignOptions(stop=Wanting(), image_error=image_error)  # type: ignore[arg-type]
+    md.run_design([one], "calibrated", 28, coils, start=6, options=options)
     assert counts == looked

@@ -6,21 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    LBFGS,
-    ControlVariate,
-    DoubleLoop,
-    Exact,
-    GeneralizedLinearModel,
-    Laplace,
-    MonteCarlo,
-    MRSlice,
-    PreparedScan,
-    Recipe,
-    Reconstruction,
-    prepare,
-    reconstruct,
-)
+import mri_design as md
 from mri_design.evaluation import relative_l2
 from mri_design.evidence import is_non_local, mean_stages
 from mri_design.experiment import load_input
@@ -30,34 +16,34 @@ from mri_design.variances import VarianceEstimator
 LINES = sorted({*range(20, 29), *range(1, 48, 5)})
 
 
-def recipe_of(matrix: int = 48, **simulation: object) -> Recipe:
-    return Recipe().replacing("simulation", matrix=matrix, **simulation)
+def recipe_of(matrix: int = 48, **simulation: object) -> md.Recipe:
+    return md.Recipe().replacing("simulation", matrix=matrix, **simulation)
 
 
-def scan_of(recipe: Recipe, name: str = "t2w") -> PreparedScan:
-    return prepare(load_input(f"phantom:{name}", recipe), recipe)
+def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.PreparedScan:
+    return md.prepare(load_input(f"phantom:{name}", recipe), recipe)
 
 
-def image_of(one: MRSlice, recipe: Recipe, method: str = "mean", with_std: bool = False) -> Reconstruction:
-    return reconstruct(one, LINES, method, recipe, np.random.default_rng(0), with_std=with_std)  # type: ignore[arg-type]
+def image_of(one: md.MRSlice, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Reconstruction:
+    return md.reconstruct(one, LINES, method, recipe, np.random.default_rng(0), with_std=with_std)  # type: ignore[arg-type]
 
 
-def plain(one: MRSlice) -> MRSlice:
+def plain(one: md.MRSlice) -> md.MRSlice:
     return replace(one, prior=tuple(block for block in one.prior if block.kind != "non-local"))
 
 
 @pytest.fixture(scope="module")
-def slice_of_32() -> MRSlice:
+def slice_of_32() -> md.MRSlice:
     return scan_of(recipe_of(32)).slice_model(0, recipe_of(32))
 
 
 @pytest.fixture(scope="module")
-def small_model() -> Callable[..., GeneralizedLinearModel]:
+def small_model() -> Callable[..., md.GeneralizedLinearModel]:
     """(phase=None) -> the model of a slice of 16 x 16 that knows what is alike in its image from all lines."""
     recipe = recipe_of(16)
     one = scan_of(recipe).slice_model(0, recipe)
 
-    def build(phase: PhasePrior | None = None) -> GeneralizedLinearModel:
+    def build(phase: PhasePrior | None = None) -> md.GeneralizedLinearModel:
         seen = non_locally_refined(replace(one, phase=phase), one.central_image(range(16)))
         return seen.model([*range(6, 11), 2, 13])
 
@@ -76,7 +62,7 @@ def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -
     assert relative_l2(first.image, truth) < 0.98 * relative_l2(image_of(plain(one), recipe, method).image, truth)
 
 
-def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: MRSlice) -> None:
+def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: md.MRSlice) -> None:
     one = slice_of_32
     assert is_non_local(one) and not is_non_local(plain(one))
     assert [block.name for block in one.model(range(32)).blocks] == ["pixels", "differences"]
@@ -86,14 +72,14 @@ def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: MRSlic
     assert blocks[2].analysis.out_shape == (6, 32, 32) and blocks[2].site_shape == (1, 32, 32)
 
 
-def test_an_image_without_structure_falls_back_and_says_so(slice_of_32: MRSlice) -> None:
+def test_an_image_without_structure_falls_back_and_says_so(slice_of_32: md.MRSlice) -> None:
     recipe, one = recipe_of(32), slice_of_32
     rng = np.random.default_rng(5)
     noise = rng.standard_normal(one.kspace.shape) + 1j * rng.standard_normal(one.kspace.shape)
     snow = replace(one, kspace=noise.astype(np.complex64), noise_variance=1e-4)
     for method in ("mean", "map"):
         result, other = (
-            reconstruct(s, range(32), method, recipe, np.random.default_rng(0), with_std=False)  # type: ignore[arg-type]
+            md.reconstruct(s, range(32), method, recipe, np.random.default_rng(0), with_std=False)  # type: ignore[arg-type]
             for s in (snow, plain(snow))
         )
         assert result.left_out and "non-local left out" in result.account()
@@ -112,34 +98,34 @@ def test_of_noisy_scans_plain_differences_are_weaker_beside_the_block_only() -> 
     assert _largest_tau(beside, 2) <= 1.0 + 1e-6
 
 
-def _largest_tau(model: GeneralizedLinearModel, block: int) -> float:
+def _largest_tau(model: md.GeneralizedLinearModel, block: int) -> float:
     site = model.blocks[block].potential
-    assert isinstance(site, Laplace)
+    assert isinstance(site, md.Laplace)
     return float(np.max(site.scale))
 
 
 @pytest.mark.parametrize("sites", ["none", "apart"])
 @pytest.mark.slow
 def test_every_variance_estimator_gives_nearly_the_exact_posterior(
-    small_model: Callable[..., GeneralizedLinearModel], sites: str
+    small_model: Callable[..., md.GeneralizedLinearModel], sites: str
 ) -> None:
     model = small_model(None if sites == "none" else PhasePrior(None, 2.0, sites))  # type: ignore[arg-type]
 
-    def infer(variances: VarianceEstimator) -> DoubleLoop:
-        return DoubleLoop(variances, LBFGS(1e-7), outer_iterations=4, tolerance=1e-3)
+    def infer(variances: VarianceEstimator) -> md.DoubleLoop:
+        return md.DoubleLoop(variances, md.LBFGS(1e-7), outer_iterations=4, tolerance=1e-3)
 
-    exact = infer(Exact()).infer(model, np.random.default_rng(0))
-    for estimator, most in ((ControlVariate(48, 0.01), 0.02), (MonteCarlo(48, 1e-3), 0.02)):
+    exact = infer(md.Exact()).infer(model, np.random.default_rng(0))
+    for estimator, most in ((md.ControlVariate(48, 0.01), 0.02), (md.MonteCarlo(48, 1e-3), 0.02)):
         found = infer(estimator).infer(model, np.random.default_rng(0))
         assert relative_l2(found.mean, exact.mean) < most
         ratio = found.image_variances.sum() / exact.image_variances.sum()
         assert 0.9 < ratio < 1.1
 
 
-def test_what_cannot_take_the_block_leaves_it_out_and_says_so(slice_of_32: MRSlice) -> None:
+def test_what_cannot_take_the_block_leaves_it_out_and_says_so(slice_of_32: md.MRSlice) -> None:
     recipe, lines = recipe_of(32).replacing("inference", variances="exact-columns"), [*range(10, 22), 3, 27]
     result, other = (
-        reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
+        md.reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
         for one in (slice_of_32, plain(slice_of_32))
     )
     assert "left out" in result.left_out and not other.left_out
@@ -154,8 +140,8 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
     assert truth is not None
     inside = np.abs(truth) > 0.1 * np.abs(truth).max()
 
-    def made(one: MRSlice, lines: list[int]) -> np.ndarray:
-        return reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
+    def made(one: md.MRSlice, lines: list[int]) -> np.ndarray:
+        return md.reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
 
     dense, sparse = [*range(0, 32, 2), 13, 15, 17, 19], [*range(0, 32, 6), 15, 16, 17]
     same = replace(one, prior=tuple(replace(block, tau_limit_bright=None) for block in one.prior))  # type: ignore[type-var]

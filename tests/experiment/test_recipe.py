@@ -3,36 +3,21 @@ from pathlib import Path
 
 import pytest
 
-from mri_design import (
-    ADMM,
-    IRLS,
-    LBFGS,
-    Automatic,
-    ControlVariate,
-    DoubleLoop,
-    Exact,
-    ExactByColumns,
-    InputError,
-    Lanczos,
-    MonteCarlo,
-    Recipe,
-    load_recipe,
-    make_strategy,
-)
+import mri_design as md
 from mri_design.experiment import shipped_recipes
 from tests.refusals import refused
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
-    assert load_recipe("default") == Recipe() == load_recipe(None)
+    assert md.load_recipe("default") == md.Recipe() == md.load_recipe(None)
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
-    recipe = load_recipe(name)
+    recipe = md.load_recipe(name)
     assert recipe.blocks()
-    assert isinstance(recipe.inference.engine(), DoubleLoop)
-    assert make_strategy(recipe.design.strategy).name == recipe.design.strategy
+    assert isinstance(recipe.inference.engine(), md.DoubleLoop)
+    assert md.make_strategy(recipe.design.strategy).name == recipe.design.strategy
 
 
 @pytest.mark.parametrize(
@@ -67,7 +52,7 @@ def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
 def test_a_wrong_setting_is_named(tmp_path: Path, text: str, place: str) -> None:
     (tmp_path / "mine.toml").write_text(text)
     with refused(f"recipe mine.toml: {place}") as caught:
-        load_recipe(tmp_path / "mine.toml")
+        md.load_recipe(tmp_path / "mine.toml")
     assert str(tmp_path) not in str(caught.value)
 
 
@@ -84,24 +69,24 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, place: str) -> None
 )
 def test_the_cure_is_the_nearest_key_or_choice(tmp_path: Path, text: str, near: str) -> None:
     (tmp_path / "mine.toml").write_text(text)
-    with pytest.raises(InputError) as caught:
-        load_recipe(tmp_path / "mine.toml")
+    with pytest.raises(md.InputError) as caught:
+        md.load_recipe(tmp_path / "mine.toml")
     assert near in caught.value.cure
 
 
 def test_a_recipe_without_any_block_is_refused_where_the_prior_is_made() -> None:
     with refused("recipe: prior"):
-        Recipe.of({"prior": []}).blocks()
+        md.Recipe.of({"prior": []}).blocks()
 
 
 def test_a_file_changes_what_it_names_and_leaves_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[inference]\nloops = 3\n[[prior]]\nkind = 'pixels'\nscale = 5\n")
-    recipe = load_recipe(path)
+    recipe = md.load_recipe(path)
     assert recipe.inference.loops == 3
     assert [b.kind for b in recipe.prior] == ["pixels"]
-    assert recipe.inference.samples == Recipe().inference.samples
-    assert recipe.simulation == Recipe().simulation
+    assert recipe.inference.samples == md.Recipe().inference.samples
+    assert recipe.simulation == md.Recipe().simulation
 
 
 def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
@@ -109,27 +94,27 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
     for content in (b"[inference", b"a = 1\na = 2", b"\xff\xfe"):
         path.write_bytes(content)
         with refused("recipe mine.toml"):
-            load_recipe(path)
+            md.load_recipe(path)
     for missing in (tmp_path / "absent.toml", tmp_path):
         with refused(f"recipe {missing.name}") as caught:
-            load_recipe(missing)
+            md.load_recipe(missing)
         assert "default, fast" in caught.value.wanted
     with path.open("wb") as stream:
         stream.truncate(1 << 33)  # which is not read
     with refused(str(path)):
-        load_recipe(path)
+        md.load_recipe(path)
 
 
 def test_how_a_file_is_read_is_what_the_recipe_says() -> None:
     asked = {"duplicates": "last", "contrast": 1, "set": 0, "dims": ["kx", "ky"], "centre": [3, 4], "matrix": [8, 6]}
-    reading = Recipe.of({"input": asked}).input.reading
+    reading = md.Recipe.of({"input": asked}).input.reading
     counters = {"contrast": 1, "set": 0}
     wanted = {"duplicates": "last", "counters": counters, "matrix": (8, 6), "dims": ("kx", "ky"), "centre": (3, 4)}
     assert reading == wanted
 
 
 def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
-    recipe = Recipe()
+    recipe = md.Recipe()
     with pytest.raises(FrozenInstanceError):
         recipe.fft = "pyfftw"  # type: ignore[misc]
     settings = recipe.as_settings()
@@ -137,21 +122,21 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
     pixels = {"kind": "pixels", "scale": 100.0, "site": "laplace", "isotropic": False, "wavelet": "db4", "levels": 3}
     limits = {"tau_limit": 0.4, "tau_limit_with_non_local": None, "tau_limit_bright": 0.02}
     assert settings["prior"][0] == {**pixels, **limits, "reweighted": False}
-    assert Recipe.of(settings) == recipe
+    assert md.Recipe.of(settings) == recipe
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *(("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)),
-        *(("exact", Exact), ("exact-columns", ExactByColumns), ("lanczos", Lanczos)),
-        *(("perturb-and-solve", MonteCarlo), ("control-variate", ControlVariate)),
+        *(("automatic", md.Automatic), ("irls", md.IRLS), ("lbfgs", md.LBFGS), ("admm", md.ADMM)),
+        *(("exact", md.Exact), ("exact-columns", md.ExactByColumns), ("lanczos", md.Lanczos)),
+        *(("perturb-and-solve", md.MonteCarlo), ("control-variate", md.ControlVariate)),
     ],
 )
 def test_solvers_and_variances_by_name(name: str, kind: type) -> None:
     known = {"samples": 7, "lanczos_steps": 31, "inner_tolerance": 0.5, "inner_iterations": 7}
     chosen = {"variances" if kind.__module__.startswith("mri_design.variances") else "solver": name}
-    made = Recipe.of({"inference": known | chosen}).inference.engine()
+    made = md.Recipe.of({"inference": known | chosen}).inference.engine()
     assert kind in (type(made.variances), type(made.inner))
     assert (getattr(made.variances, "samples", 7), getattr(made.variances, "steps", 31)) == (7, 31)
     assert (made.inner.tolerance, made.inner.max_iterations) == (0.5, 7)
