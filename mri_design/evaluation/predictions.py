@@ -140,44 +140,29 @@ class PredictionCheck:
     @property
     def predicted_error(self) -> float:
         """Relative L2 error that was predicted, over all lines: what noise leaves on measured ones is in it."""
-        return self._relative(self.predicted, np.ones_like(self.acquired), self.predicted_level)
+        return self.errors(np.ones_like(self.acquired))[0]
 
-    @property
-    def actual_error(self) -> float:
-        """Relative L2 error as found, over all lines; NaN where the truth is not known, 0 where noise hides it."""
-        return self._relative(self.actual, np.ones_like(self.acquired), self.actual_level)
+    def errors(self, lines: NDArray[np.bool_]) -> tuple[float, float]:
+        """Relative L2 error on some lines, predicted and found; NaN where there are none, or the truth is not known.
 
-    @property
-    def unmeasured(self) -> NDArray[np.bool_]:
-        """Unmeasured lines whose actual error is known."""
-        return self.known & ~self.acquired
-
-    @property
-    def unmeasured_predicted_error(self) -> float:
-        """The predicted error's part on those lines; NaN where there are none."""
-        return self._relative(self.predicted, self.unmeasured, self.predicted_level)
-
-    @property
-    def unmeasured_actual_error(self) -> float:
-        """The error found on those lines; NaN where there are none, 0 where noise hides it."""
-        return self._relative(self.actual, self.unmeasured, self.actual_level)
+        What is found is 0 where noise hides it.
+        """
+        pair = ((self.predicted, self.predicted_level), (self.actual, self.actual_level))
+        if not lines.any():
+            return float("nan"), float("nan")
+        predicted, actual = (float(np.sqrt(max(float(np.sum(e[lines])), 0.0) / level)) for e, level in pair)
+        return predicted, actual
 
     @property
     def compared(self) -> tuple[float, float]:
         """Predicted and actual error that can be held against each other: of all lines, else of the unmeasured ones."""
-        if self.known.all():
-            return self.predicted_error, self.actual_error
-        return self.unmeasured_predicted_error, self.unmeasured_actual_error
+        return self.errors(np.ones_like(self.known) if self.known.all() else self.known & ~self.acquired)
 
     @property
     def ratio(self) -> float:
         """Predicted over actual error of `compared`; infinite where no error was found, NaN where none is known."""
         predicted, actual = self.compared
         return predicted / actual if actual > 0 else float("nan") if np.isnan(actual) else float("inf")
-
-    @staticmethod
-    def _relative(energies: NDArray[np.float64], lines: NDArray[np.bool_], level: float) -> float:
-        return float(np.sqrt(max(float(np.sum(energies[lines])), 0.0) / level)) if lines.any() else float("nan")
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -210,11 +195,10 @@ class PredictionCheck:
 
     def as_row(self) -> dict[str, object]:
         """One row of a table."""
+        every, unmeasured = (self.errors(lines) for lines in (np.ones_like(self.known), self.known & ~self.acquired))
+        names = ("predicted_error", "actual_error", "unmeasured_predicted_error", "unmeasured_actual_error")
         errors = {
-            "predicted_error": self.predicted_error,
-            "actual_error": self.actual_error,
-            "unmeasured_predicted_error": self.unmeasured_predicted_error,
-            "unmeasured_actual_error": self.unmeasured_actual_error,
+            **dict(zip(names, (*every, *unmeasured), strict=True)),
             "ratio": self.ratio,
             f"{self.unit}_ratio": self.line_ratio,
             "rank_correlation": self.rank_correlation,

@@ -39,13 +39,16 @@ def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str 
     return table
 
 
-def _cells(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[Row, list[Row]]]:
-    """Count, strategy and, where masks have it, their number of centre lines; and the rows of each."""
+def _cells(
+    rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int], having: str = "strategy"
+) -> Iterator[tuple[Row, list[Row]]]:
+    """Count, strategy and, where masks have it, their number of centre lines; and their rows that have a column."""
     for count in lines:
         for name in strategies:
-            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count)]
-            centre = {"centre": found[0]["centre"]} if found and "centre" in found[0] else {}
-            yield {"lines": count, "strategy": name, **centre}, found
+            found = [row for row in rows if (row["strategy"], row["lines"]) == (name, count) and row.get(having)]
+            if found:
+                centre = {"centre": found[0]["centre"]} if "centre" in found[0] else {}
+                yield {"lines": count, "strategy": name, **centre}, found
 
 
 def summary_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[int]) -> list[Row]:
@@ -236,10 +239,7 @@ def maps_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequence[i
     how many maps predict badly. Empty where all maps were known.
     """
     table: list[Row] = []
-    for cell, every in _cells(rows, strategies, lines):
-        found = [row for row in every if row.get("maps")]
-        if not found:
-            continue
+    for cell, found in _cells(rows, strategies, lines, "maps"):
         errors = [float(str(row["maps_error"])) for row in found if row["maps_error"] is not None]
         table.append(
             {
@@ -274,21 +274,19 @@ def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequ
     was held back. Empty where there were no other images.
     """
     table: list[Row] = []
-    for cell, every in _cells(rows, strategies, lines):
-        found = [row for row in every if row.get("companions")]
+    for cell, found in _cells(rows, strategies, lines, "companions"):
         used = [row for row in found if row["companions"] != "none"]
         gains = [float(str(row["companion_gain"])) for row in used if row["companion_gain"] is not None]
-        if found:
-            table.append(
-                {
-                    **cell,
-                    "masks": len(found),
-                    "used": len(used),
-                    "which": "; ".join(sorted({str(row["companions"]) for row in used})),
-                    "held_back": _from_to(found, "held_back"),
-                    "left_unpredicted": float(np.exp(-np.mean(gains)) - 1) if gains else None,
-                }
-            )
+        table.append(
+            {
+                **cell,
+                "masks": len(found),
+                "used": len(used),
+                "which": "; ".join(sorted({str(row["companions"]) for row in used})),
+                "held_back": _from_to(found, "held_back"),
+                "left_unpredicted": float(np.exp(-np.mean(gains)) - 1) if gains else None,
+            }
+        )
     return table
 
 

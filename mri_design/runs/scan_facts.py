@@ -563,11 +563,12 @@ def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, see
     rule = cast(TrainingResidual, make_strategy(name, recipe.design.encoding))
     if recipe.reconstruction.method == "mean" or recipe.design.encoding == "plane":
         return rule.knowing(scans)
+    return rule.knowing(scans, _imaging([scan.slice_model for scan in scans], recipe, seed))
 
-    def image(index: int, lines: Sequence[int]) -> Array:
-        return reconstruct_by_recipe(scans[index].slice_model, lines, recipe, seed).image
 
-    return rule.knowing(scans, image)
+def _imaging(slices: Sequence[MRSlice], recipe: Recipe, seed: int) -> Callable[[int, Sequence[int]], Array]:
+    """Reconstruction by the recipe of the slice of a number from some lines."""
+    return lambda index, lines: reconstruct_by_recipe(slices[index], lines, recipe, seed).image
 
 
 def knowing_oracle(
@@ -589,8 +590,5 @@ def knowing_oracle(
             cure="Oracles are marks to compare with; name another strategy.",
         )
 
-    def image(index: int, lines: Sequence[int]) -> Array:
-        return reconstruct_by_recipe(slices[index], lines, recipe, seed).image
-
     oracle: Any = make_strategy(name, recipe.design.encoding)
-    return oracle.knowing(known, image)
+    return oracle.knowing(known, _imaging(slices, recipe, seed))

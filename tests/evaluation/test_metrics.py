@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from scipy.stats import binomtest
 
 from mri_design import InputError, KSpaceData, coil_combined, load_phantom, measure
 from mri_design.evaluation import (
+    RelativeError,
     error_beyond_noise,
     looks_folded,
     object_mask,
@@ -52,32 +54,24 @@ def test_ssim_of_one_window_by_hand():
     assert measure(image, reference).ssim == pytest.approx(product / norm)
 
 
-def test_equal_images_are_perfect(reference):
+def test_equal_images_are_perfect_and_a_global_phase_shows_in_the_complex_error_only(reference):
     metrics = measure(reference, reference)
-    assert (metrics.relative_l2, metrics.relative_l2_complex) == (0.0, 0.0)
-    assert metrics.psnr == math.inf
+    assert (metrics.relative_l2, metrics.relative_l2_complex, metrics.psnr) == (0.0, 0.0, math.inf)
     assert metrics.ssim == pytest.approx(1.0)
-
-
-def test_a_global_phase_shows_in_the_complex_error_only(reference):
     metrics = measure(reference * np.exp(0.5j), reference)
     assert metrics.relative_l2 == pytest.approx(0.0, abs=1e-12)
     assert metrics.relative_l2_complex == pytest.approx(abs(np.exp(0.5j) - 1))
     assert metrics.ssim == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("scale", [1e-7, 1e7])
-def test_metrics_do_not_depend_on_the_scanners_unit(reference, scale):
+def test_metrics_depend_neither_on_the_scanners_unit_nor_on_the_precision(reference):
     image = reference + 0.1
-    scaled, plain = measure(scale * image, scale * reference), measure(image, reference)
-    assert scaled.psnr == pytest.approx(plain.psnr)
-    assert scaled.ssim == pytest.approx(plain.ssim)
-    assert scaled.relative_l2 == pytest.approx(plain.relative_l2)
-
-
-def test_single_precision_images_are_measured_in_double(reference):
-    image = (reference + 0.1).astype(np.complex64)
-    assert relative_l2(image, reference) == pytest.approx(relative_l2(reference + 0.1, reference), rel=1e-6)
+    plain = measure(image, reference)
+    for scale in (1e-7, 1e7):
+        scaled = measure(scale * image, scale * reference)
+        assert (scaled.psnr, scaled.ssim) == pytest.approx((plain.psnr, plain.ssim))
+        assert scaled.relative_l2 == pytest.approx(plain.relative_l2)
+    assert relative_l2(image.astype(np.complex64), reference) == pytest.approx(plain.relative_l2, rel=1e-6)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -135,14 +129,11 @@ def disc(radius: float, side: int = 48) -> np.ndarray:
     return (np.hypot(y[:, None], x) < radius).astype(float)
 
 
-@pytest.mark.parametrize(("radius", "folded"), [(0.8, False), (0.95, False), (1.25, True), (1.4, True)])
-def test_an_object_beyond_the_edges_is_told(radius: float, folded: bool) -> None:
+def test_an_object_beyond_the_edges_folds_and_one_that_an_edge_cuts_does_not() -> None:
     noise = 0.02 * np.random.default_rng(0).standard_normal((48, 48))
-    assert looks_folded(disc(radius) * np.exp(1j) + noise) == folded
-
-
-def test_an_object_that_one_edge_cuts_is_not_folded() -> None:
-    assert not looks_folded(np.roll(disc(0.7), 12, axis=0)[:, :] * (np.arange(48) > 12)[:, None])
+    folded = [looks_folded(disc(radius) * np.exp(1j) + noise) for radius in (0.8, 0.95, 1.25, 1.4)]
+    assert folded == [False, False, True, True]
+    assert not looks_folded(np.roll(disc(0.7), 12, axis=0) * (np.arange(48) > 12)[:, None])
 
 
 # ---- noise of the reference ----
@@ -215,3 +206,16 @@ def test_errors_of_pixels_beyond_noise_are_nearly_those_against_the_true_image(n
     np.testing.assert_allclose(in_other_units, 5 * found, rtol=1e-3)
     known = replace(data, reference=truth[None].astype(np.complex64))
     np.testing.assert_array_equal(error_beyond_noise(image, std, known, truth, 1.0, used), true)
+
+
+def test_errors_of_several_images_are_averaged_over_those_of_which_both_are_known() -> None:
+    pair, alone = {"predicted_error": 0.2, "found_error": 0.1}, {"predicted_error": 0.9, "found_error": None}
+    assert RelativeError().over([pair, {"predicted_error": 0.4, "found_error": 0.2}, alone]).columns == {
+        "predicted_error": pytest.approx(0.3),
+        "found_error": pytest.approx(0.15),
+    }
+    assert RelativeError().over([alone]) == RelativeError(0.9) and RelativeError(0.3).over([]) == RelativeError(0.3)
+    assert RelativeError(against="r.npy").over([pair]) == RelativeError(0.2, 0.1, against="r.npy")
+    assert RelativeError().settings == {} and RelativeError.from_settings({}) is None
+    for error in (RelativeError(0.12, 0.1, against="r.npy"), RelativeError(0.12, unknown="it is all")):
+        assert RelativeError.from_settings(json.loads(json.dumps(error.settings))) == error

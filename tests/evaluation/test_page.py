@@ -130,14 +130,8 @@ def test_a_page_shows_the_numbers_of_its_tables_and_folds_all_but_the_first_scre
     columns = [kind.get("class") for kind in page.named("th") if kind.get("scope") == "col"]
     assert columns == ["long", "number", "number"]
     assert '"seed": 7' in page.text
-    assert [part["id"] for part in page.named("details")] == [
-        "reading",
-        "masks-look-here",
-        "what",
-        "what-3",
-        "part",
-        "manifest",
-    ]
+    parts = [part["id"] for part in page.named("details")]
+    assert parts == ["reading", "masks-look-here", "what", "what-3", "part", "manifest"]
     assert not any("open" in part for part in page.named("details"))
     assert all(any(tag == "details" for tag, _ in inside) for inside in page.around("table"))
     rows = {tuple(inside[-3:-1]) for inside in page.around("img") if ("div", "pixels") in inside}

@@ -39,34 +39,23 @@ def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> Predic
     )
 
 
-def test_errors_are_relative_to_their_own_image() -> None:
-    one = replace(check(predicted=3.0, actual=1.0), predicted_level=144.0, actual_level=48.0)
-    assert one.predicted_error == pytest.approx(0.5)
-    assert one.actual_error == pytest.approx(0.5)
-    assert one.ratio == pytest.approx(1.0)
-
-
-def test_without_the_truth_the_unmeasured_lines_are_held_against_each_other() -> None:
+def test_errors_are_relative_to_their_own_image_and_of_unmeasured_lines_without_the_truth() -> None:
+    own = replace(check(predicted=3.0, actual=1.0), predicted_level=144.0, actual_level=48.0)
+    assert own.compared == pytest.approx((0.5, 0.5)) and own.ratio == pytest.approx(1.0)
     one = check(predicted=4.0)
     found = replace(one, actual=np.where(one.acquired, np.nan, 1.0))
     assert found.predicted_error == one.predicted_error == pytest.approx(np.sqrt(4 * 12 / 100))
-    assert found.unmeasured_predicted_error == pytest.approx(np.sqrt(4 * 9 / 100))
-    assert np.isnan(found.actual_error)
-    assert found.unmeasured_actual_error == pytest.approx(np.sqrt(9 / 100))
-    assert found.compared == (found.unmeasured_predicted_error, found.unmeasured_actual_error)
+    assert found.compared == pytest.approx((np.sqrt(4 * 9 / 100), np.sqrt(9 / 100)))
     assert found.ratio == pytest.approx(2.0)
-    assert one.compared == (one.predicted_error, one.actual_error)
+    assert one.compared == (one.predicted_error, pytest.approx(np.sqrt(12 / 100)))
     row = found.as_row()
-    assert row["actual_error"] is None and row["unmeasured_actual_error"] == pytest.approx(0.3)
-
-
-def test_where_every_line_is_measured_and_the_truth_unknown_nothing_is_compared() -> None:
+    assert row["actual_error"] is None and row["predicted_error"] == found.predicted_error
+    assert (row["unmeasured_predicted_error"], row["unmeasured_actual_error"]) == pytest.approx((0.6, 0.3))
+    # where every line is measured and the truth unknown nothing is compared
     done = replace(check(), acquired=np.ones(12, bool), actual=np.full(12, np.nan))
-    assert np.isnan(done.ratio)
-    assert done.as_row()["ratio"] is None
+    assert np.isnan(done.ratio) and done.as_row()["ratio"] is None
     assert done.as_row()["predicted_error"] == pytest.approx(np.sqrt(12 / 100))
-    assert check(actual=-1.0).actual_error == 0
-    assert check(actual=-1.0).ratio == np.inf
+    assert check(actual=-1.0).compared[1] == 0 and check(actual=-1.0).ratio == np.inf
 
 
 def test_lines_by_hand() -> None:
@@ -79,18 +68,10 @@ def test_lines_by_hand() -> None:
     assert one.line_ratio == pytest.approx(1.0)  # median of .5, 1.5, 1, infinite, .5
     # ranks 1 4 5 2 3 against 2 3 4 1 5: 1 - 6 * sum d^2 / (5 * 24)
     assert one.rank_correlation == pytest.approx(1 - 6 * (1 + 1 + 1 + 1 + 4) / 120)
-
-
-def test_equal_energies_share_a_rank() -> None:
+    assert np.isnan(check(3).line_ratio) and np.isnan(check(3).rank_correlation)  # four lines left
+    assert np.isnan(check(2).rank_correlation) and check(2).line_ratio == 1  # all equal
     values = np.array([2.0, 1.0, 2.0, 5.0, 2.0])
     assert _ranks(values).tolist() == rankdata(values).tolist() == [3.0, 1.0, 3.0, 5.0, 3.0]
-
-
-def test_too_few_lines_say_nothing() -> None:
-    assert np.isnan(check(3).line_ratio)  # four lines left
-    assert np.isnan(check(3).rank_correlation)
-    assert np.isnan(check(2).rank_correlation)  # all equal
-    assert check(2).line_ratio == 1
 
 
 def test_counts_spread_over_the_run_and_skip_what_was_not_predicted() -> None:
@@ -132,12 +113,8 @@ def test_energies_of_the_error_with_and_without_the_truth(make_image: MakeImage)
     off = ((replayed - energies) / scatter)[~acquired]
     assert np.abs(off).max() < 4
     assert abs(off.mean()) < 4 / np.sqrt(len(off))
-
-
-def test_a_line_without_data_is_not_known(make_image: MakeImage) -> None:
-    one = make_image("t2w", n=24).slice_model
     measured = one.measured.copy()
-    measured[3] = False
+    measured[3] = False  # a line without data is not known
     energies, _ = actual_energies(replace(one, measured=measured), np.zeros((24, 16)), None, np.arange(24) > 20)
     assert np.flatnonzero(np.isnan(energies)).tolist() == [3, 21, 22, 23]
 
@@ -218,17 +195,6 @@ def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: R
             check_predictions([one], state.trace, Replay(engine.inference), signals=state.signals, counts=[count])
 
 
-def test_gains_are_those_of_the_steps() -> None:
-    assert DesignAccount(TRACE).gains.tolist() == [2.0, 1.5]
-
-
-def test_rules_that_know_nothing_tell_nothing() -> None:
-    blind = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
-    assert np.isnan(DesignAccount(blind).gains).all()
-    assert innovations(blind) is None
-    assert innovations(replace(blind, steps=())) is None
-
-
 def test_innovations_and_their_running_ratio() -> None:
     found = innovations(TRACE)
     assert found is not None
@@ -240,6 +206,10 @@ def test_innovations_and_their_running_ratio() -> None:
     long = innovations(replace(TRACE, steps=steps))
     assert long is not None and long.running_ratio[-1] == pytest.approx(0.5)  # the first one is forgotten
 
+    assert DesignAccount(TRACE).gains.tolist() == [2.0, 1.5]
+    blind = DesignTrace("random", 8, (4,), (design_step(6), design_step(0)))
+    assert np.isnan(DesignAccount(blind).gains).all()
+    assert innovations(blind) is None and innovations(replace(blind, steps=())) is None
     assert found.known.all() and found.ratio == pytest.approx(0.5)  # (30/30 * 15/60)^(1/2)
     exchanged = replace(TRACE, steps=(*TRACE.steps, design_step(1)))
     found = innovations(exchanged)

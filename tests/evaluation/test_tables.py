@@ -70,14 +70,8 @@ def test_negative_numbers_stay_numbers():
 def test_a_file_is_read_back_with_numbers_as_numbers(tmp_path):
     write_csv(tmp_path / "t.csv", [*ROWS, {"change": -0.105, "lines": -3}], formats={"change": "+.1%"})
     first, second, third = read_csv(tmp_path / "t.csv")
-    assert first == {
-        "strategy": "design",
-        "lines": 32,
-        "error": pytest.approx(0.0512346),
-        "converged": "yes",
-        "p": None,
-        "change": None,
-    }
+    error = pytest.approx(0.0512346)
+    assert list(first.values()) == ["design", 32, error, "yes", None, None] and list(first)[-1] == "change"
     assert isinstance(first["lines"], int) and isinstance(second["error"], float)
     assert third["change"] == pytest.approx(-0.105) and third["lines"] == -3
     assert is_numeric([first, second, third], "change") and not is_numeric([first], "strategy")

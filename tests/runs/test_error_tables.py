@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
+from mri_design.evaluation import alike
 from mri_design.runs.error_tables import (
+    Duel,
+    best_other,
     enough_table,
     errors_by_image,
     paired_table,
@@ -12,16 +15,9 @@ from mri_design.runs.error_tables import (
 
 def rows_of(name: str, lines: int, errors: list[list[float]]) -> list[dict[str, object]]:
     """Errors by (draw, image)."""
+    cell = {"strategy": name, "lines": lines}
     return [
-        {
-            "strategy": name,
-            "lines": lines,
-            "draw": draw,
-            "image": f"image {i}",
-            "relative_l2": e,
-            "psnr": 10 * e,
-            "ssim": 1 - e,
-        }
+        {**cell, "draw": draw, "image": f"image {i}", "relative_l2": e, "psnr": 10 * e, "ssim": 1 - e}
         for draw, errors_of_draw in enumerate(errors)
         for i, e in enumerate(errors_of_draw)
     ]
@@ -41,22 +37,14 @@ def test_the_summary_by_hand() -> None:
     np.testing.assert_array_equal(errors_by_image(ROWS, "random", 8), [[0.2, 0.2, 0.4], [0.4, 0.2, 0.6]])
     np.testing.assert_allclose(errors_by_image(ROWS[::-1], "gain", 8, "psnr"), [[3.0, 2.0, 1.0]])
     table = summary_table(ROWS, ["gain", "random"], [8, 16])
-    assert [(row["lines"], row["strategy"]) for row in table] == [
-        (8, "gain"),
-        (8, "random"),
-        (16, "gain"),
-        (16, "random"),
-    ]
+    assert [row["lines"] for row in table] == [8, 8, 16, 16]
+    assert [row["strategy"] for row in table] == ["gain", "random"] * 2
     gain, random = table[:2]
-    assert gain["relative_l2"] == pytest.approx(0.2)
-    assert gain["sd_images"] == pytest.approx(0.1)
-    assert gain["sd_draws"] is None
-    assert gain["worst"] == pytest.approx(0.3)
-    assert random["relative_l2"] == pytest.approx(1 / 3)
-    assert random["sd_images"] == pytest.approx(np.std([0.3, 0.2, 0.5], ddof=1))
-    assert random["sd_draws"] == pytest.approx(np.std([0.8 / 3, 1.2 / 3], ddof=1))
-    assert random["worst"] == pytest.approx(0.5)
-    assert (gain["psnr"], gain["ssim"]) == (pytest.approx(2.0), pytest.approx(0.8))
+    found = [gain[name] for name in ("relative_l2", "sd_images", "worst", "psnr", "ssim")]
+    assert found == pytest.approx([0.2, 0.1, 0.3, 2.0, 0.8]) and gain["sd_draws"] is None
+    found = [random[name] for name in ("relative_l2", "sd_images", "sd_draws", "worst")]
+    spreads = [np.std(values, ddof=1) for values in ([0.3, 0.2, 0.5], [0.8 / 3, 1.2 / 3])]
+    assert found == pytest.approx([1 / 3, *spreads, 0.5])
     (one,) = summary_table(rows_of("gain", 8, [[0.5]]), ["gain"], [8])
     assert (one["sd_images"], one["sd_draws"], one["worst"]) == (None, None, 0.5)
 
@@ -96,21 +84,21 @@ def test_lines_that_are_enough_for_every_error() -> None:
         for row in rows_of(name, count, [[scale * 2 / count, scale * 2.4 / count, scale * 4 / count]])
     ]
     table = {(row["relative_l2"], row["strategy"]): row for row in enough_table(rows, ["gain", "random"], [32, 8, 16])}
-    assert table[0.2, "gain"] == {
-        "relative_l2": 0.2,
-        "strategy": "gain",
-        "median": 12,
-        "most": 20,
-        "reached": "3 of 3",
-    }
+    assert [table[0.2, "gain"][name] for name in ("median", "most", "reached")] == [12, 20, "3 of 3"]
     assert table[0.1, "gain"]["median"] == 24 and table[0.1, "gain"]["most"] is None
     assert table[0.15, "random"]["reached"] == "2 of 3" and table[0.15, "random"]["median"] == 32
     assert (0.05, "random") not in table  # which none reaches
     assert table[0.3, "gain"] == {**table[0.2, "gain"], "relative_l2": 0.3, "median": None, "most": 14}
-    assert [
-        row["relative_l2"]
-        for row in enough_table(rows_of("gain", 8, [[0.05]]) + rows_of("gain", 16, [[0.0]]), ["gain"], [8, 16])
-    ] == []
+    assert enough_table(rows_of("gain", 8, [[0.05]]) + rows_of("gain", 16, [[0.0]]), ["gain"], [8, 16]) == []
     exact = enough_table(rows_of("gain", 8, [[0.2]]) + rows_of("gain", 16, [[0.0]]), ["gain"], [8, 16])
     assert [(row["relative_l2"], row["median"]) for row in exact] == [(e, 16) for e in (0.05, 0.08, 0.1, 0.15)]
     assert not enough_table(rows, ["gain"], [16])
+
+
+def test_errors_that_are_compared_are_better_or_worse_as_their_three_digits_are() -> None:
+    assert alike(0.058341, 0.058349) and not alike(0.05834, 0.05839)
+    assert Duel(24, 0.058341, 0.058349, 0.0).outcome == "as good" and Duel(24, 0.0583, 0.0584, 0.0).outcome == "better"
+    duels = (Duel(24, 0.08, 0.1, 0.01), Duel(32, 0.0805, 0.08, 0.001), Duel(48, 0.05, 0.04, 0.001))
+    assert [duel.outcome for duel in duels] == ["better", "as good", "worse"]
+    rows = [{"strategy": name, "relative_l2": error} for name, error in (("protocol", 0.1), ("a", 0.3), ("b", 0.2))]
+    assert best_other(rows, "protocol") == ("b", 0.2) and best_other(rows[:1], "protocol") is None

@@ -182,16 +182,7 @@ def image_with_regions(
         rows, columns = (np.arange(-1, side - 1) for side in shown.shape)
         axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
         row, column = np.argwhere(shown > 0)[0] - 1
-        under = withStroke(linewidth=2, foreground=_UNDER_BAR)
-        axes.text(
-            column,
-            row - 1,
-            style.plain_text(name),
-            color=colour,
-            fontsize=style.SMALL,
-            va="bottom",
-            path_effects=[under],
-        )
+        _outlined(axes, (column, row - 1), style.plain_text(name), colour)
     return figure
 
 
@@ -244,11 +235,13 @@ def _draw_bar(axes: Axes, frame: Frame, shape: tuple[int, int]) -> None:
     left, low = 0.04 * columns, 0.96 * rows
     line = withStroke(linewidth=3.5, foreground=_UNDER_BAR)
     axes.plot([left, left + bar.share * columns], [low, low], color=_BAR_COLOUR, linewidth=2, path_effects=[line])
-    text = withStroke(linewidth=2, foreground=_UNDER_BAR)
-    place = (left, low - 0.02 * rows)
-    axes.text(
-        *place, f"{bar.millimetres} mm", color=_BAR_COLOUR, fontsize=style.SMALL, va="bottom", path_effects=[text]
-    )
+    _outlined(axes, (left, low - 0.02 * rows), f"{bar.millimetres} mm", _BAR_COLOUR)
+
+
+def _outlined(axes: Axes, place: tuple[float, float], text: str, colour: str) -> None:
+    """Text above a place, in a colour with a dark outline."""
+    under = withStroke(linewidth=2, foreground=_UNDER_BAR)
+    axes.text(*place, text, color=colour, fontsize=style.SMALL, va="bottom", path_effects=[under])
 
 
 def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:
