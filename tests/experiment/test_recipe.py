@@ -4,12 +4,18 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
-from mri_design.experiment import shipped_recipes
+from mri_design.experiment import BlockRecipe, Settings, shipped_recipes
 from tests.refusals import refused
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
     assert md.load_recipe("default") == md.Recipe() == md.load_recipe(None)
+
+
+def test_every_setting_says_what_it_is() -> None:
+    for section in (BlockRecipe, *Settings.sections.values()):
+        assert all(kind.setting.help for kind in section.kinds().values()), section
+    assert md.Recipe.kinds()["fft"].setting.help
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
