@@ -65,7 +65,8 @@ def test_a_truth_keeps_the_units_of_the_file() -> None:
     np.testing.assert_allclose(reference * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 
 
-def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance() -> None:
+@pytest.mark.parametrize("noise", [1.0, 1e-18])  # the latter is less than can be reckoned with
+def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance(noise: float) -> None:
     data = load_phantom("t2w", shape=(32, 32), noise=0.01, n_coils=4, rng=np.random.default_rng(0))
     points = np.stack(np.meshgrid(np.arange(32) - 16.0, np.arange(32) - 16.0, indexing="ij"), axis=-1).reshape(-1, 2)
     along = TrajectoryData(
@@ -75,9 +76,10 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance() -> None
         n_readouts=32,
         coil_maps=data.coil_maps,
         reference=data.reference,
-        noise_covariance=np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex),
+        noise_covariance=noise * np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex),
     )
     scan = prepare_samples(along, RECIPE)
+    assert bool(scan.noise_raised) == (noise < 1)
     assert scan.data.reference is not None and data.reference is not None
     np.testing.assert_allclose(scan.data.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 
