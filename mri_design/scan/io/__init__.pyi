@@ -33,12 +33,13 @@ from .mrd_acquisitions import noise_of_samples as noise_of_samples
 from .mrd_acquisitions import noise_scale as noise_scale
 from .mrd_acquisitions import numbers_of as numbers_of
 from .mrd_acquisitions import sort_by_purpose as sort_by_purpose
-from .mrd_cartesian import GridImages as GridImages
-from .mrd_cartesian import Readout as Readout
 from .mrd_cartesian import calibration_data as calibration_data
+from .mrd_cartesian import geometry_of as geometry_of
+from .mrd_cartesian import images_kspace as images_kspace
 from .mrd_cartesian import is_unsaid as is_unsaid
 from .mrd_cartesian import kind_of as kind_of
 from .mrd_cartesian import plan_readouts as plan_readouts
+from .mrd_cartesian import upright as upright
 from .mrd_header import FOURIER_SIGN as FOURIER_SIGN
 from .mrd_header import UNKNOWN_PLACE as UNKNOWN_PLACE
 from .mrd_header import UNKNOWN_SIZES as UNKNOWN_SIZES

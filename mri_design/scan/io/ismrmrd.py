@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +17,15 @@ from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
+    MrdSource,
     NoiseSource,
     Purposes,
-    common_channels,
-    noise_of_data,
+    channels_and_slices,
     open_acquisitions,
     sort_by_purpose,
 )
-from mri_design.scan.io.mrd_cartesian import CartesianSource, require_one_partition
-from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
+from mri_design.scan.io.mrd_cartesian import CartesianSource
+from mri_design.scan.io.mrd_header import MrdEncoding, parse_mrd_header
 from mri_design.scan.io.safe import check_declared_shape
 from mri_design.scan.io.source import ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils
@@ -67,17 +67,12 @@ def holds_trajectories(field: str, acquisitions: Acquisitions, purposes: Purpose
 
 
 @dataclass(frozen=True)
-class ShotSource(Source):
+class ShotSource(MrdSource):
     """One series of samples along a trajectory, which are read together.
 
     Shots are in the order of their counter, ``kspace_encode_step_1``, and those of equal counters in the file's order.
     The image has the header's reconstructed matrix. Coordinates are (kx, ky) or (kx, ky, 0), in cycles per field of
     view of the image or in cycles per pixel, which their range tells apart.
-
-    Parameters
-    ----------
-    acquisitions, header, purposes, options
-        As of a `CartesianSource`.
 
     Raises
     ------
@@ -85,16 +80,6 @@ class ShotSource(Source):
         When it is read, naming the acquisition where there are no coordinates, they are of another dimension or unit,
         shots differ in their length or between slices, or a shot comes again.
     """
-
-    acquisitions: Acquisitions
-    header: MrdHeader
-    purposes: Purposes
-    options: ReadOptions
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.purposes.series
 
     def load(self) -> TrajectoryData:
         """All shots of all slices."""
@@ -139,9 +124,7 @@ class ShotSource(Source):
         # Finally, the coils that work, and their noise.
         coils, coil_notes = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
-        covariance, noise_notes = noise_of_data(
-            acquisitions, purposes.noise, places, coils, bandwidth=self.header.noise_bandwidth, repeats=repeats
-        )
+        covariance, noise_notes = self.noise_of_data(places, coils, repeats)
         notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}
         if len(purposes.calibration):
             notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
@@ -168,9 +151,8 @@ class ShotSource(Source):
         """
         acquisitions, chosen, limits = self.acquisitions, self.purposes.imaging, self.options.limits
         field, heads, encoding = acquisitions.field, acquisitions.heads, self.purposes.encoding
-        channels = common_channels(field, heads, chosen, limits)
-        require_one_partition(field, heads, chosen)
-        if encoding.encoded.matrix[2] != 1:
+        channels, _, ranks = channels_and_slices(field, heads, chosen, encoding, limits)
+        if encoding.volume:
             got = f"{encoding.encoded.matrix[2]} with a {encoding.trajectory} trajectory"
             cure = "Transform along the partitions first, and write each as a slice."
             raise InputError("encodedSpace.matrixSize.z", got, "1: trajectories are read in two dimensions", cure)
@@ -191,9 +173,6 @@ class ShotSource(Source):
             got = f"{ends[at] + after[at]}, of which {before[at]} and {after[at]} are discarded"
             wanted = "at least one sample, and the same ones in every readout"
             raise InputError(f"{field}[{chosen[at]}]: number_of_samples", got, wanted)
-        numbers, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
-        if numbers.size > limits.max_slices:
-            raise InputError(f"{field}: slices", str(numbers.size), f"at most {limits.max_slices}")
         order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 

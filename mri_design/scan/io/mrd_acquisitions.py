@@ -18,7 +18,16 @@ from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import AVERAGES, COUNTERS, DWELL_TIME, ENCODING, Content, NoiseReadouts, Source
+from mri_design.scan.io.source import (
+    AVERAGES,
+    COUNTERS,
+    DWELL_TIME,
+    ENCODING,
+    Content,
+    NoiseReadouts,
+    ReadOptions,
+    Source,
+)
 from mri_design.scan.sampling import require_finite
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
@@ -364,32 +373,42 @@ def by_flags(heads: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_],
     return noise, calibration, left & ~calibration
 
 
-def common_channels(field: str, heads: NDArray[Any], chosen: Places, limits: ReadLimits) -> int:
-    """Channels of the readouts at some places, which must agree in channels and in samples, stored or kept.
+def channels_and_slices(
+    field: str, heads: NDArray[Any], chosen: Places, encoding: MrdEncoding, limits: ReadLimits
+) -> tuple[int, NDArray[Any], NDArray[np.intp]]:
+    """How many channels the readouts at some places have, the slices that occur, and which of these each is of.
 
     Raises
     ------
     InputError
-        Naming the first acquisition that has other numbers than the first, none, or too many channels.
+        Naming the first acquisition that differs from the first in its channels, or in its samples both stored and
+        kept, that has none, or a second phase encode where the header declares none; and for too many channels or
+        slices.
     """
     first = int(chosen[0])
     stored, before, after = (
         heads[name][chosen].astype(np.int64) for name in ("number_of_samples", "discard_pre", "discard_post")
     )
-    kept = stored - before - after
+    kept, partition = stored - before - after, heads["idx"]["kspace_encode_step_2"][chosen]
     for name in ("number_of_samples", "active_channels"):
         got = int(heads[name][first])
         if got < 1:
             raise InputError(f"{field}[{first}]: {name}", str(got), "at least 1")
         unlike = heads[name][chosen] != got
-        different = np.flatnonzero(unlike & (kept != kept[0]) if name == "number_of_samples" else unlike)
+        different = chosen[unlike & (kept != kept[0]) if name == "number_of_samples" else unlike]
         if different.size:
-            at = int(chosen[different[0]])
+            at = int(different[0])
             raise InputError(f"{field}[{at}]: {name}", str(int(heads[name][at])), f"{got}, as acquisition {first}")
     channels = int(heads["active_channels"][first])
     if channels > limits.max_coils:
         raise InputError(f"{field}[{first}]: active_channels", str(channels), f"at most {limits.max_coils}")
-    return channels
+    if not encoding.volume and (partition != partition[0]).any():
+        at = int(chosen[int(np.argmax(partition != partition[0]))])
+        raise InputError(f"{field}[{at}]: kspace_encode_step_2", "a second partition", "2-D encoding")
+    slices, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
+    if slices.size > limits.max_slices:
+        raise InputError(f"{field}: slices", str(slices.size), f"at most {limits.max_slices}")
+    return channels, slices, ranks
 
 
 _SAMPLES_PER_COIL = 4
@@ -545,8 +564,10 @@ def covariance_of_data(
         Dwell times of the readouts in ``kept`` and of those of the data, see `noise_scale`.
     wanted : int
         Channels of the data.
-    bandwidth, repeats
-        As of `noise_of_data`.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, see `noise_scale`.
+    repeats : int
+        How many readouts the data are an average of, at least.
     """
     covariance, samples = noise_covariance(kept)
     if covariance is None:
@@ -560,41 +581,55 @@ def covariance_of_data(
     return covariance * scale / repeats, {"noise_readouts": said}
 
 
-def noise_of_data(
-    acquisitions: Acquisitions,
-    noise: NDArray[np.intp],
-    data: Places,
-    coils: NDArray[np.intp],
-    *,
-    bandwidth: float | None,
-    repeats: int,
-) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
-    """Noise covariance of the data from the noise readouts, where there are any, and notes for the header.
+@dataclass(frozen=True)
+class MrdSource(Source):
+    """One series of the raw data in an open file.
 
     Parameters
     ----------
     acquisitions : Acquisitions
         Of the open file.
-    noise : int array, shape (acquisition,)
-        Positions of the noise readouts.
-    data : sequence of int
-        Positions of the readouts of the image.
-    coils : int array, shape (coil,)
-        Channels that are read.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver, see `noise_scale`.
-    repeats : int
-        How many readouts the data are an average of, at least.
+    header : MrdHeader
+        The file's header.
+    purposes : Purposes
+        Which acquisitions are read, and as what.
+    options : ReadOptions
+        Bounds on the grid, and what to do with a line or shot that comes again.
     """
-    heads = acquisitions.heads
-    dwell = heads["sample_time_us"]
-    known = {DWELL_TIME: f"{np.median(dwell[data]):g}"} if dwell[data[0]] > 0 else {}
-    known |= {AVERAGES: str(repeats)} if repeats > 1 else {}
-    if not len(noise):
-        return None, known
-    channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
-    alike = noise[channels == wanted]
-    kept = (kept_samples(heads[at], samples)[coils] for at, samples in acquisitions.samples(alike.tolist()))
-    dwells = dwell[alike], dwell[data]
-    covariance, told = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
-    return covariance, known | told
+
+    acquisitions: Acquisitions
+    header: MrdHeader
+    purposes: Purposes
+    options: ReadOptions
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.purposes.series
+
+    def noise_of_data(
+        self, data: Places, coils: NDArray[np.intp], repeats: int
+    ) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
+        """Noise covariance of the data from the noise readouts, where there are any, and notes for the header.
+
+        Parameters
+        ----------
+        data : int array
+            Positions of the readouts of the image.
+        coils : int array, shape (coil,)
+            Channels that are read.
+        repeats : int
+            How many readouts the data are an average of, at least.
+        """
+        heads, noise, bandwidth = self.acquisitions.heads, self.purposes.noise, self.header.noise_bandwidth
+        dwell = heads["sample_time_us"]
+        known = {DWELL_TIME: f"{np.median(dwell[data]):g}"} if dwell[data[0]] > 0 else {}
+        known |= {AVERAGES: str(repeats)} if repeats > 1 else {}
+        if not len(noise):
+            return None, known
+        channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
+        alike = noise[channels == wanted]
+        kept = (kept_samples(heads[at], samples)[coils] for at, samples in self.acquisitions.samples(alike.tolist()))
+        dwells = dwell[alike], dwell[data]
+        found, notes = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
+        return found, known | notes

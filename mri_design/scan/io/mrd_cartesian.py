@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,17 @@ from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
+    MrdSource,
     Places,
     Purposes,
-    common_channels,
+    channels_and_slices,
     has_flag,
-    noise_of_data,
     numbers_of,
     sort_by_purpose,
 )
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, SlicedSource, duplicates_cure
+from mri_design.scan.io.source import COUNTERS, ENCODING, SlicedSource, duplicates_cure
 from mri_design.scan.sampling import (
     Sampling,
     index_runs,
@@ -57,41 +57,14 @@ _MANY = 4
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 Place = TypeVar("Place")
 
-
-class Readout(NamedTuple):
-    """One readout and its place.
-
-    Parameters
-    ----------
-    at : int
-        Position in the file's list of acquisitions.
-    slice, partition, line : int
-        Slice (counted over the slices that occur) and, of the grid, kz (0 in slices) and row ky.
-    first_sample, n_samples : int
-        Samples of the readout to keep: those between the discarded ones.
-    start : int
-        Column kx of the first kept sample.
-    reversed : bool
-        True where the readout ran from high to low kx.
-    turn : int
-        By how many samples a whole readout that is reversed has to be rotated after it was turned, so that its own
-        centre comes to lie where the others have theirs.
-    """
-
-    at: int
-    slice: int
-    partition: int
-    line: int
-    first_sample: int
-    n_samples: int
-    start: int
-    reversed: bool
-    turn: int
-
-
 _PLACE = ["slice", "partition", "line"]
-Readouts = NDArray[np.void]
-"""Structured array with the fields of `Readout`, one element a readout."""
+_READOUT = np.dtype([(name, "p") for name in ("at", *_PLACE, "first", "count", "start", "turn")] + [("reversed", "?")])
+"""One readout: its position in the file's list of acquisitions; its slice (counted over those that occur) and, on the
+grid, kz (0 in slices) and row ky; the ``first`` of its samples that is kept, and the ``count`` of these; column kx of
+the first of them; by how many samples a whole readout that is reversed has to be rotated after it was turned, so that
+its own centre comes to lie where the others have theirs; and whether it ran from high to low kx."""
+Readouts = np.recarray[Any, np.dtype[np.record]]
+"""Structured array, one element a readout."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +97,9 @@ class ReadoutPlan:
 
     def of_slice(self, number: int) -> ReadoutPlan:
         """The readouts of one slice, which becomes slice 0 of a grid of its own."""
-        alone = [part[part["slice"] == number] for part in (self.readouts, self.calibration)]
-        for part in alone:
-            part["slice"] = 0
-        return ReadoutPlan(alone[0], alone[1], (1, *self.shape[1:]), self.notes)
+        data, calibration = (part[part.slice == number] for part in (self.readouts, self.calibration))
+        data["slice"] = calibration["slice"] = 0
+        return ReadoutPlan(data, calibration, (1, *self.shape[1:]), self.notes)
 
 
 def plan_readouts(
@@ -164,18 +136,12 @@ def plan_readouts(
     # First, which channels and slices there are.
     notes: dict[str, str] = {}
     chosen, encoding = purposes.imaging, purposes.encoding
-    channels = common_channels(field, heads, chosen, limits)
-    numbers = heads["idx"]["slice"][chosen]
-    slices = np.unique(numbers)
-    if encoding.encoded.matrix[2] == 1:
-        require_one_partition(field, heads, chosen)
-    elif slices.size > 1:
-        at = int(np.argmax(numbers != numbers[0]))
-        got = f"slab {numbers[at]} beside slab {numbers[0]}, of a volume each"
+    channels, slices, ranks = channels_and_slices(field, heads, chosen, encoding, limits)
+    if encoding.volume and slices.size > 1:
+        at = int(np.argmax(ranks != ranks[0]))
+        got = f"slab {slices[ranks[at]]} beside slab {slices[ranks[0]]}, of a volume each"
         cure = "Export each slab to a file of its own; slices without a second phase encode have matrixSize.z 1."
         raise InputError(f"{field}[{chosen[at]}]: slice", got, "one volume", cure)
-    if slices.size > limits.max_slices:
-        raise InputError(f"{field}: slices", str(slices.size), f"at most {limits.max_slices}")
     if int(slices[-1]) != slices.size - 1:
         notes["slices"] = "present: " + ", ".join(map(str, slices.tolist()))
     # Second, where the centre of k-space is, along all axes.
@@ -188,20 +154,16 @@ def plan_readouts(
         )
     possible = _with_possible_centres(encoding, heads["idx"][chosen], notes)
     encodings = [possible if one is encoding else one for one in header.encodings]
-    nx, ny, nz = possible.encoded.matrix
     # Third, the place of every readout of the image, and of those for calibration that fit its grid.
-    readouts, faults = _placed(heads, chosen, encodings, possible, slices)
-    if faults.any():
-        _refuse_place(field, heads, readouts[faults.any(axis=0)][0], encodings, possible)
+    readouts = _placed(field, heads, chosen, encodings, possible, slices)
     own, places = heads["encoding_space_ref"][purposes.calibration], purposes.calibration
     like = np.array([_same_grid(one, possible) for one in encodings])
     fit = like[np.minimum(own, len(like) - 1)] & (own < len(like)) & (heads["active_channels"][places] == channels)
     fit &= np.isin(heads["idx"]["slice"][places], slices)
-    calibration, faults = _placed(heads, places[fit], encodings, possible, slices)
-    calibration = calibration[~faults.any(axis=0)]
+    calibration = _placed("", heads, places[fit], encodings, possible, slices)
     # Fourth, which of those for calibration are data as well.
     kind = kind_of(heads, int(chosen[0]))
-    alike = np.array([kind_of(heads, at) == kind for at in calibration["at"].tolist()], dtype=bool)
+    alike = np.array([kind_of(heads, at) == kind for at in calibration.at.tolist()], dtype=bool)
     data = calibration_data(
         possible.calibration_mode, set(readouts[_PLACE].tolist()), set(calibration[_PLACE][alike].tolist())
     )
@@ -209,24 +171,20 @@ def plan_readouts(
     for name, count, text in (
         ("calibration_lines", int(within.sum()), "readouts within the scan, used as data and for coil maps"),
         ("calibration_scan", int((~within).sum()), "readouts, used for coil maps only"),
-        (
-            "calibration_skipped",
-            len(places) - len(within),
-            "readouts that do not fit the image's grid or coils",
-        ),
+        ("calibration_skipped", len(places) - len(within), "readouts that do not fit the image's grid or coils"),
     ):
         if count:
             notes[name] = f"{count} {text}"
-    readouts = np.sort(np.concatenate([readouts, calibration[within]]), order="at")
+    readouts = np.sort(np.concatenate([readouts, calibration[within]]), order="at").view(np.recarray)
     # Finally, no line comes twice, unless that is allowed.
     _, first, inverse = np.unique(readouts[_PLACE], return_index=True, return_inverse=True)
     again = first[inverse] != np.arange(len(readouts))
     if again.any() and not repeats_allowed:
-        readout = Readout(*readouts[again][0])
-        partition = f" and partition {readout.partition}" if readout.partition else ""
-        got = f"row {readout.line}{partition} of slice {readout.slice}, as acquisition "
-        got += f"{readouts['at'][first[inverse]][again][0]}"
-        raise InputError(f"{field}[{readout.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
+        one, before = readouts[again][0], readouts.at[first[inverse]][again][0]
+        partition = f" and partition {one.partition}" if one.partition else ""
+        got = f"row {one.line}{partition} of slice {one.slice}, as acquisition {before}"
+        raise InputError(f"{field}[{one.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
+    nx, ny, nz = possible.encoded.matrix
     return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), notes)
 
 
@@ -252,71 +210,68 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
 
 
 def _placed(
-    heads: NDArray[Any], at: Places, encodings: Sequence[MrdEncoding], image: MrdEncoding, slices: NDArray[Any]
-) -> tuple[Readouts, NDArray[np.bool_]]:
+    field: str,
+    heads: NDArray[Any],
+    at: Places,
+    encodings: Sequence[MrdEncoding],
+    image: MrdEncoding,
+    slices: NDArray[Any],
+) -> Readouts:
     """The readouts at some places, each of an encoding of its own, on the image's grid.
 
-    Beside them, what leads each of them out of the grid, shape (4, readout): its line, its partition, its number of
-    samples, or its centre.
+    One that leads out of the grid, by its line, its partition, its number of samples or its centre, is refused, naming
+    ``field``; where that is empty it is left out.
     """
     nx = image.encoded.matrix[0]
-    readouts = np.zeros(len(at), [(name, bool if name == "reversed" else np.intp) for name in Readout._fields])
+    readouts = np.zeros(len(at), _READOUT).view(np.recarray)
     readouts["at"], own = at, heads["encoding_space_ref"][at]
     readouts["slice"] = np.searchsorted(slices, heads["idx"]["slice"][at])
-    faults = np.zeros((4, len(at)), dtype=bool)
-    for name, step in (("line", 1), ("partition", 2)):
-        rows = image.encoded.matrix[step]
-        centres = np.array([encoding.centre(step) for encoding in encodings])[own]
-        row = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp) - centres + rows // 2
-        encoded = np.array([step == 1 or encoding.encoded.matrix[2] > 1 for encoding in encodings])[own]
-        readouts[name] = np.where(encoded, row, 0)
-        faults[step - 1] = encoded & ((row < 0) | (row >= rows))
-    names = ("number_of_samples", "discard_pre", "discard_post", "center_sample")
-    numbers = {name: heads[name].astype(np.intp) for name in names}
-    all_kept = numbers["number_of_samples"] - numbers["discard_pre"] - numbers["discard_post"]
-    all_echoes, all_reversed = numbers["center_sample"] - numbers["discard_pre"], has_flag(heads["flags"], _REVERSED)
+    outside = []
+    for name, step in (("line", 1), ("partition", 2))[: 1 + image.volume]:
+        rows, centres = image.encoded.matrix[step], np.array([encoding.centre(step) for encoding in encodings])
+        row = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp) - centres[own] + rows // 2
+        readouts[name] = row
+        outside.append((row < 0) | (row >= rows))
+    stored, before, after, echoes = (
+        heads[name].astype(np.intp) for name in ("number_of_samples", "discard_pre", "discard_post", "center_sample")
+    )
+    all_kept, all_echoes, all_reversed = stored - before - after, echoes - before, has_flag(heads["flags"], _REVERSED)
     kept, echo, backwards = all_kept[at], all_echoes[at], all_reversed[at]
-    readouts["first_sample"], readouts["n_samples"] = numbers["discard_pre"][at], kept
-    readouts["reversed"], whole = backwards, kept == nx
-    from_start = np.where(backwards, kept - 1 - echo, echo)
+    whole, from_start = kept == nx, np.where(backwards, kept - 1 - echo, echo)
     # The sample at the centre of most whole readouts that run forwards; the middle where none of them has one.
     said = all_echoes[~all_reversed & (all_kept == nx) & (all_echoes > 0) & (all_echoes < nx)]
     usual = int(np.bincount(said).argmax()) if len(said) else nx // 2
     readouts["turn"] = np.where(backwards & whole & (echo > 0) & (echo < kept), usual - from_start, 0)
     # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
-    readouts["start"] = start = np.where(whole, 0, nx // 2 - from_start)
-    faults[2] = (kept < 1) | (kept > nx)
-    faults[3] = (start < 0) | (start > nx - kept)
-    return readouts, faults
-
-
-def _refuse_place(
-    field: str, heads: NDArray[Any], fault: np.void, encodings: Sequence[MrdEncoding], image: MrdEncoding
-) -> None:
-    """Refuse a readout that leads out of the grid."""
-    readout = Readout(*fault.tolist())
-    head, nx, kept = heads[readout.at], image.encoded.matrix[0], readout.n_samples
-    for row, step in ((readout.line, 1), (readout.partition, 2)):
+    start = np.where(whole, 0, nx // 2 - from_start)
+    readouts["first"], readouts["count"], readouts["start"], readouts["reversed"] = before[at], kept, start, backwards
+    outside += [(kept < 1) | (kept > nx), (start < 0) | (start > nx - kept)]
+    wrong = np.logical_or.reduce(outside)
+    if not field or not wrong.any():
+        return readouts[~wrong]
+    one = readouts[wrong][0]
+    head, field = heads[one.at], f"{field}[{one.at}]"
+    for row, step in ((one.line, 1), (one.partition, 2)):
         rows, centre = image.encoded.matrix[step], encodings[int(head["encoding_space_ref"])].centre(step)
         if not 0 <= row < rows:
             beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
             got = f"{row + centre - rows // 2} with the centre of k-space at {centre}{beyond}: row {row}"
             cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
-            raise InputError(f"{field}[{readout.at}]: kspace_encode_step_{step}", got, f"rows 0 to {rows - 1}", cure)
-    if not 1 <= kept <= nx:
+            raise InputError(f"{field}: kspace_encode_step_{step}", got, f"rows 0 to {rows - 1}", cure)
+    if not 1 <= one.count <= nx:
         got = f"{head['number_of_samples']}, of which {head['discard_pre']} and {head['discard_post']} are discarded"
-        raise InputError(f"{field}[{readout.at}]: number_of_samples", got, f"1 to {nx} samples, the encoded matrix")
-    beyond = "" if 0 <= int(head["center_sample"]) - readout.first_sample < kept else ", which lies beyond them"
-    got = f"{head['center_sample']} for {kept} samples{beyond}"
-    raise InputError(f"{field}[{readout.at}]: center_sample", got, f"a centre that keeps them within {nx} columns")
+        raise InputError(f"{field}: number_of_samples", got, f"1 to {nx} samples, the encoded matrix")
+    beyond = "" if 0 <= int(head["center_sample"]) - one.first < one.count else ", which lies beyond them"
+    got = f"{head['center_sample']} for {one['count']} samples{beyond}"
+    raise InputError(f"{field}: center_sample", got, f"a centre that keeps them within {nx} columns")
 
 
 def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:
     """Whether calibration of an encoding of its own lies on the image's grid."""
-    axes = 2 if image.encoded.matrix[2] == 1 else 3  # the thickness of slices may differ
+    axes = 3 if image.volume else 2  # the thickness of slices may differ
     lengths = zip(own.encoded.field_of_view[:axes], image.encoded.field_of_view[:axes], strict=True)
-    as_planar = (own.encoded.matrix[2] == 1) == (image.encoded.matrix[2] == 1)
-    return own is image or (as_planar and all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths))
+    alike = own.volume == image.volume and all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
+    return own is image or alike
 
 
 def calibration_data(mode: str, imaging: Collection[Place], calibration: Collection[Place]) -> set[Place]:
@@ -350,34 +305,9 @@ def kind_of(heads: NDArray[Any], at: int) -> tuple[int, ...]:
     return (*(int(heads[name][at]) for name in _ALIKE), *counters)
 
 
-def require_one_partition(field: str, heads: NDArray[Any], chosen: Places) -> None:
-    """Refuse a second phase encode where the header declares none.
-
-    Raises
-    ------
-    InputError
-        Naming the acquisition of another partition.
-    """
-    partition = heads["idx"]["kspace_encode_step_2"][chosen]
-    if (partition != partition[0]).any():
-        at = int(chosen[int(np.argmax(partition != partition[0]))])
-        raise InputError(f"{field}[{at}]: kspace_encode_step_2", "a second partition", "2-D encoding")
-
-
 @dataclass(frozen=True)
-class CartesianSource(SlicedSource):
+class CartesianSource(MrdSource, SlicedSource):
     """One series of lines on a grid: of raw data, whose headers are read before any samples.
-
-    Parameters
-    ----------
-    acquisitions : Acquisitions
-        Of the open file.
-    header : MrdHeader
-        The file's header.
-    purposes : Purposes
-        Which acquisitions are read, and as what.
-    options : ReadOptions
-        Bounds on the grid, and what to do with a line that comes again.
 
     Raises
     ------
@@ -385,81 +315,63 @@ class CartesianSource(SlicedSource):
         When it is read: as `plan_readouts`, for samples that do not fit their header, and as `KSpaceData`.
     """
 
-    acquisitions: Acquisitions
-    header: MrdHeader
-    purposes: Purposes
-    options: ReadOptions
     by_headers: ClassVar[bool] = True
 
     @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.purposes.series
+    def encoding(self) -> MrdEncoding:
+        """Of the image."""
+        return self.purposes.encoding
 
     @cached_property
     def plan(self) -> ReadoutPlan:
-        """Where every readout belongs."""
+        """Where every readout belongs.
+
+        Whole readouts that are reversed are rotated as the samples show: as their headers say; or not at all, because
+        many files give the middle as the centre of readouts that run backwards as well; or by a few other samples,
+        where the energies of the forward readouts beside them agree much better with that.
+        """
         once, limits = self.options.duplicates == "refuse", self.options.limits
         field, heads = self.acquisitions.field, self.acquisitions.heads
         plan = plan_readouts(field, heads, self.header, self.purposes, limits, repeats_allowed=not once)
         check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
-        return self._turned_by_samples(plan)
-
-    def _turned_by_samples(self, plan: ReadoutPlan) -> ReadoutPlan:
-        """The plan with whole readouts that are reversed rotated as the samples show.
-
-        That is as their headers say; or not at all, because many files give the middle as the centre of readouts that
-        run backwards as well; or by a few other samples, where the energies of the forward readouts beside them agree
-        much better with that.
-        """
-        whole = plan.readouts[plan.readouts["n_samples"] == plan.shape[-1]]
-        turned = whole[whole["reversed"]]
+        whole = plan.readouts[plan.readouts.count == plan.shape[-1]]
+        turned = whole[whole.reversed]
         if not turned.size:
             return plan
-        away = np.abs(turned["slice"] - plan.shape[0] // 2) + np.abs(turned["partition"] - plan.shape[2] // 2)
+        away = np.abs(turned.slice - plan.shape[0] // 2) + np.abs(turned["partition"] - plan.shape[2] // 2)
         plane = turned[int(np.argmin(away))]
-        here = whole[(whole["slice"] == plane["slice"]) & (whole["partition"] == plane["partition"])]
-        energies = {}
-        ones = {one.at: one for one in (Readout(*each) for each in here.tolist())}
-        for at, samples in self.acquisitions.samples(sorted(ones)):
-            kept = samples[:, ones[at].first_sample : ones[at].first_sample + ones[at].n_samples]
-            energies[at] = np.sum(np.abs(kept).astype(np.float64) ** 2, axis=0)
-        forwards, lags = [one for one in ones.values() if not one.reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
+        here = whole[(whole.slice == plane.slice) & (whole["partition"] == plane.partition)]
+        energies = [
+            (one, np.sum(np.abs(kept).astype(np.float64) ** 2, axis=0))
+            for one, kept in _with_samples(self.acquisitions, here)
+        ]
+        forwards, lags = [pair for pair in energies if not pair[0].reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
         said, agreement = 0.0, np.zeros(len(lags))
-        for one in (one for one in ones.values() if one.reversed):
-            back = energies[one.at][::-1]
-            for other in sorted(forwards, key=lambda other: abs(other.line - one.line))[:2]:
-                said += float(np.vdot(energies[other.at], np.roll(back, one.turn)))
-                agreement += [np.vdot(energies[other.at], np.roll(back, lag)) for lag in lags]
+        for one, energy in (pair for pair in energies if pair[0].reversed):
+            near = sorted(forwards, key=lambda pair, line=one.line: abs(pair[0].line - line))  # type: ignore[misc]
+            for _, other in near[:2]:
+                said += float(np.vdot(other, np.roll(energy[::-1], one.turn)))
+                agreement += [np.vdot(other, np.roll(energy[::-1], lag)) for lag in lags]
         plain, best = agreement[lags.index(0)], int(agreement.argmax())
-        if agreement[best] > _MUCH_BETTER * max(said, plain):
-            turn = lags[best]
-        elif plain > said:
-            turn = 0
-        else:
-            return plan
-        for part in (plan.readouts, plan.calibration):
-            part["turn"][part["reversed"] & (part["n_samples"] == plan.shape[-1])] = turn
+        much_better = agreement[best] > _MUCH_BETTER * max(said, plain)
+        if much_better or plain > said:
+            for part in (plan.readouts, plan.calibration):
+                part["turn"][part.reversed & (part.count == plan.shape[-1])] = lags[best] if much_better else 0
         return plan
-
-    @cached_property
-    def images(self) -> GridImages:
-        """How the grid becomes images' k-space."""
-        return GridImages(self.purposes.encoding)
 
     @property
     def geometry(self) -> tuple[SliceGeometry, ...] | None:
         """Size and place of every slice, or of every plane of a volume."""
-        return self.images.geometry(self.acquisitions.heads, self.plan, self.header)
+        return geometry_of(self.encoding, self.acquisitions.heads, self.plan.readouts, self.header)
 
     @property
     def one_by_one(self) -> bool:
         """Whether these are slices: every readout of a volume brings a sample to each plane."""
-        return not self.images.volume
+        return not self.encoding.volume
 
     def load(self) -> KSpaceData:
         """All slices, or planes."""
-        read = self._read(self.plan, self.images)
+        read = self._read(self.plan)
         if not read["kspace"].any():
             got = f"zeros in all {len(self.plan.readouts)} readouts"
             cure = "Labels without samples, as of a design that was exported, say what to measure: mri-design info "
@@ -473,14 +385,19 @@ class CartesianSource(SlicedSource):
 
     def samplings(self) -> tuple[Sampling, ...]:
         """Which samples were measured, by the headers alone."""
-        return self.images.samplings(self.plan)
+        plan, keep = self.plan, self.encoding.columns.stop - self.encoding.columns.start
+        if not self.encoding.volume:
+            return tuple(Sampling(held) for held in _held(plan.readouts, plan.shape, keep))
+        plane = np.zeros((plan.shape[3], plan.shape[2]), dtype=bool)
+        plane[plan.readouts.line, plan.readouts["partition"]] = True
+        return (Sampling(plane),) * keep
 
     def summary(self) -> ScanSummary:
         """The samples of one slice, or of a volume those of one plane, and the rest from headers."""
         samplings = self.samplings()
         index = middle_slice(samplings)
         read = self._part(index)
-        if self.images.volume:
+        if self.encoding.volume:
             read["header"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
         part = KSpaceData(**read) if read["kspace"].any() else None
         return ScanSummary(
@@ -502,51 +419,47 @@ class CartesianSource(SlicedSource):
         zeros fill the edges of k-space in all slices alike.
         """
         (held,) = part.samplings
-        if self.images.volume:
+        if self.encoding.volume:
             return (held,) * len(samplings)
-        empty = samplings[index].lines & ~held.lines
-        readouts = self.plan.readouts
-        suspect = empty[readouts["line"]] & (readouts["slice"] != index)
+        empty, readouts = samplings[index].lines & ~held.lines, self.plan.readouts
+        suspect = empty[readouts.line] & (readouts.slice != index)
         lines = np.zeros((len(samplings), len(empty)), dtype=bool)
-        lines[readouts["slice"][~suspect], readouts["line"][~suspect]] = True
-        at = {one.at: one for one in (Readout(*each) for each in readouts[suspect].tolist())}
+        lines[readouts.slice[~suspect], readouts.line[~suspect]] = True
         limit = ROUND_OFF * strongest_component(part.kspace)
-        for number, samples in self.acquisitions.samples(list(at)):
-            lines[at[number].slice, at[number].line] |= strongest_component(samples) > limit
+        for one, kept in _with_samples(self.acquisitions, readouts[suspect]):
+            lines[one.slice, one.line] |= strongest_component(kept) > limit
         looked = (Sampling(one.samples & there[:, np.newaxis]) for one, there in zip(samplings, lines, strict=True))
         return tuple(held if number == index else one for number, one in enumerate(looked))
 
     def _part(self, index: int) -> dict[str, Any]:
         """Fields of a `KSpaceData` of one slice or plane."""
-        if self.images.volume:
-            return self._read(self.plan, GridImages(self.purposes.encoding, self.images.columns.start + index))
-        return self._read(self.plan.of_slice(index), self.images)
+        if self.encoding.volume:
+            return self._read(self.plan, self.encoding.columns.start + index)
+        return self._read(self.plan.of_slice(index))
 
-    def _read(self, plan: ReadoutPlan, images: GridImages) -> dict[str, Any]:
-        """Fields of a `KSpaceData` of a part of the plan."""
+    def _read(self, plan: ReadoutPlan, column: int | None = None) -> dict[str, Any]:
+        """Fields of a `KSpaceData` of a part of the plan; of a volume all planes, or the one at a column."""
+        columns = self.encoding.columns if column is None else slice(column, column + 1)
         acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
         with within_single_precision(acquisitions.field) as sums:
-            stored = _filled(acquisitions, plan, plan.readouts, duplicates, images)
+            stored = _filled(acquisitions, plan, plan.readouts, duplicates, columns)
             coils, coil_notes = working_coils(stored)
-            kspace = images.kspace(only_coils(stored, coils), plan.readouts)
+            kspace = images_kspace(self.encoding, only_coils(stored, coils), plan.readouts, columns)
             sums.append(kspace)
             calibration = None
             if len(plan.calibration):
-                stored = _filled(acquisitions, plan, plan.calibration, "average", images)
-                calibration = images.kspace(only_coils(stored, coils), plan.calibration)
+                stored = _filled(acquisitions, plan, plan.calibration, "average", columns)
+                calibration = images_kspace(self.encoding, only_coils(stored, coils), plan.calibration, columns)
                 sums.append(calibration)
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
-            covariance, noise_notes = noise_of_data(
-                acquisitions, purposes.noise, plan.readouts["at"], coils,
-                bandwidth=self.header.noise_bandwidth, repeats=least if duplicates == "average" else 1,
-            )  # fmt: skip
+            repeats = least if duplicates == "average" else 1
+            covariance, noise_notes = self.noise_of_data(plan.readouts.at, coils, repeats)
             repeat = None
-            if covariance is None and not images.volume:
+            if covariance is None and not self.encoding.volume:
                 repeat = self._repeat(plan, kspace, coils, least)
                 sums += [] if repeat is None else [repeat]
-        notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **images.notes(plan, kspace)}
-        notes |= self.header.notes
+        notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **self._notes(plan, kspace)}
         if acquisitions.dimensions[purposes.imaging].any():
             notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
         if most > 1:
@@ -559,7 +472,7 @@ class CartesianSource(SlicedSource):
             "noise_covariance": covariance,
             "calibration": calibration,
             "repeat": repeat,
-            "geometry": images.geometry(acquisitions.heads, plan, self.header),
+            "geometry": geometry_of(self.encoding, acquisitions.heads, plan.readouts, self.header, columns),
             "source": self.header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
         }
 
@@ -585,14 +498,15 @@ class CartesianSource(SlicedSource):
         """
 
         def of_channels(plan: ReadoutPlan) -> NDArray[np.complex64]:
-            stored = _filled(self.acquisitions, plan, plan.readouts, self.options.duplicates, self.images)
-            return self.images.kspace(only_coils(stored, coils), plan.readouts)
+            columns = self.encoding.columns
+            stored = _filled(self.acquisitions, plan, plan.readouts, self.options.duplicates, columns)
+            return images_kspace(self.encoding, only_coils(stored, coils), plan.readouts, columns)
 
-        seen, ranks = Counter[tuple[int, ...]](), list[int]()
-        for place in plan.readouts[_PLACE].tolist():
+        seen, ranks, places = Counter[tuple[int, ...]](), list[int](), plan.readouts[_PLACE].tolist()
+        for place in places:
             ranks.append(seen[place])
             seen[place] += 1
-        rank, count = np.array(ranks), np.array([seen[place] for place in plan.readouts[_PLACE].tolist()])
+        rank, count = np.array(ranks), np.array([seen[place] for place in places])
         uncounted = {"last": rank < count - 1, "first": rank > 0}.get(self.options.duplicates, rank % 2 == 1)
         if uncounted.any():
             again = replace(plan, readouts=plan.readouts[uncounted])
@@ -605,166 +519,129 @@ class CartesianSource(SlicedSource):
         numbers = self.series.get("repetition", ())
         if len(numbers) < 2:
             return None
-        heads, field = self.acquisitions.heads, self.acquisitions.field
-        place = int(plan.readouts["at"][0])
-        first = heads[place]
-        at = numbers.index(int(first["idx"]["repetition"]))
-        chosen = {name: int(numbers_of(first, name)) for name in (*COUNTERS, ENCODING)} | {
-            "repetition": (*numbers[at + 1 :], numbers[at - 1])[0]
-        }
+        heads, at = self.acquisitions.heads, int(plan.readouts.at[0])
+        chosen = {name: int(numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
+        nth = numbers.index(chosen["repetition"])
+        chosen["repetition"] = (*numbers[nth + 1 :], numbers[nth - 1])[0]
         try:
-            purposes = sort_by_purpose(field, heads, self.header, chosen)
+            purposes = sort_by_purpose(self.acquisitions.field, heads, self.header, chosen)
             other = replace(self, purposes=replace(purposes, calibration=purposes.calibration[:0])).plan
         except InputError:  # a repetition with other sizes, or lines of its own that come again
             return None
         if other.shape != self.plan.shape:
             return None
         if plan.shape != other.shape:  # one slice of several
-            other = other.of_slice(int(self.plan.readouts["slice"][self.plan.readouts["at"] == place][0]))
+            other = other.of_slice(int(self.plan.readouts.slice[self.plan.readouts.at == at][0]))
         return of_channels(other)
 
-
-@dataclass(frozen=True)
-class GridImages:
-    """How the grid that was filled becomes images' k-space.
-
-    Parameters
-    ----------
-    encoding : MrdEncoding
-        Of the image.
-    only : int, optional
-        Of a volume, the one readout position (encoded column) that is made; all within the field of view by default.
-    """
-
-    encoding: MrdEncoding
-    only: int | None = None
-
-    @property
-    def volume(self) -> bool:
-        """Whether there are two phase encodes."""
-        return self.encoding.encoded.matrix[2] > 1
-
-    @property
-    def columns(self) -> slice:
-        """Readout positions within the field of view of the image; all where the header does not say otherwise."""
-        nx = self.encoding.encoded.matrix[0]
-        if self.only is not None:
-            return slice(self.only, self.only + 1)
-        encoded, wanted = self.encoding.encoded.field_of_view[0], self.encoding.reconstructed.field_of_view[0]
-        if math.isnan(encoded) or math.isnan(wanted) or wanted >= encoded:
-            return slice(0, nx)
-        keep = min(nx, max(4, round(nx * wanted / encoded)))
-        first = nx // 2 - keep // 2
-        return slice(first, first + keep)
-
-    def kspace(self, filled: NDArray[np.complex64], readouts: Readouts) -> NDArray[np.complex64]:
-        """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), of a volume as (x, coil, ky, kz); no oversampling."""
-        if self.volume:
-            planes = filled[0].transpose(3, 0, 2, 1)
-            return np.ascontiguousarray(planes if self.only is not None else readout_positions(planes)[self.columns])
-        return _cropped(filled[:, :, 0], readouts, self.columns)
-
-    def samplings(self, plan: ReadoutPlan) -> tuple[Sampling, ...]:
-        """Which samples were measured, by the headers alone, of every slice or every plane of a volume."""
-        keep = self.columns.stop - self.columns.start
-        if not self.volume:
-            return tuple(Sampling(held) for held in _held(plan.readouts, plan.shape, keep))
-        plane = np.zeros((plan.shape[3], plan.shape[2]), dtype=bool)
-        plane[plan.readouts["line"], plan.readouts["partition"]] = True
-        return (Sampling(plane),) * keep
-
-    def notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
+    def _notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
         """Where the file's counters have the centre, what was cut off the readouts, and what became of a volume."""
-        encoded, wanted = self.encoding.encoded, self.encoding.reconstructed
-        counters = [*enumerate(self.encoding.centres[: 1 + self.volume], 1)]
+        encoding, columns, volume = self.encoding, self.encoding.columns, self.encoding.volume
+        counters = [*enumerate(encoding.centres[: 1 + volume], 1)]
         said = ", ".join(f"kspace_encode_step_{n} = {centre}" for n, centre in counters if centre is not None)
         notes = {"centre_in_file": said} if said else {}
-        columns = GridImages(self.encoding).columns
-        if columns.stop - columns.start < encoded.matrix[0]:
+        (whole, *_), keep = encoding.encoded.matrix, columns.stop - columns.start
+        if keep < whole:
+            lengths = [f"{space.field_of_view[0]:g} mm" for space in (encoding.encoded, encoding.reconstructed)]
             notes["oversampling_removed"] = (
-                f"readouts of {encoded.matrix[0]} samples over {encoded.field_of_view[0]:g} mm were cut to the "
-                f"{columns.stop - columns.start} of {wanted.field_of_view[0]:g} mm"
+                f"readouts of {whole} samples over {lengths[0]} were cut to the {keep} of {lengths[1]}"
             )
-        if not self.volume:
-            return notes
-        held = np.zeros(plan.shape[-1], dtype=bool)
-        for start, count in np.unique(plan.readouts[["start", "n_samples"]]).tolist():
-            held[start : start + count] = True
-        notes["volume"] = volume_note(len(kspace), kspace.shape[2:])
-        if not held.all():
-            notes["partial_echo"] = (
-                f"columns {index_runs(~held)} of the readouts count as zeros: images are blurred along the readout"
-            )
-        return notes
+        if volume:
+            held = np.zeros(whole, dtype=bool)
+            for start, count in np.unique(plan.readouts[["start", "count"]]).tolist():
+                held[start : start + count] = True
+            notes["volume"] = volume_note(len(kspace), kspace.shape[2:])
+            if not held.all():
+                empty = f"columns {index_runs(~held)} of the readouts count as zeros"
+                notes["partial_echo"] = f"{empty}: images are blurred along the readout"
+        return notes | self.header.notes
 
-    def geometry(self, heads: NDArray[Any], plan: ReadoutPlan, header: MrdHeader) -> tuple[SliceGeometry, ...] | None:
-        """Size and place of every slice or plane, by the header's field of view and the slice's first readout.
 
-        Images are made by the inverse Fourier transform: from samples that go with exp(-2πi k·r) along the directions
-        of a readout they grow along these, and from samples that go with the conjugate along the opposite ones, through
-        the same pixel in the middle. That holds for all axes that are encoded, the slice's own only in a volume.
-        """
-        encoded = self.encoding.encoded
-        sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
-        stored = all(name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,) for name in _VECTORS)
-        vectors = _VECTORS if stored and not header.unknown_place else ()
-        against = ("phase_dir", "read_dir", "slice_dir")[: 3 if self.volume else 2] if header.fourier_sign == 1 else ()
-        _, first = np.unique(plan.readouts["slice"], return_index=True)
-        places = []
-        for at in plan.readouts["at"][first].tolist():
-            place = [0.0 - heads[name][at] if name in against else heads[name][at] for name in vectors]
-            if not self.volume:
-                places.append(SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place, header.unsettled))
-                continue
-            for column in range(self.columns.start, self.columns.stop):  # a plane (ky, kz) at each readout position
-                offset = (column - encoded.matrix[0] // 2) * sizes[0]
-                plane = [place[0] + offset * place[2], place[1], place[3], place[2]] if place else []
-                places.append(SliceGeometry.of_header((sizes[1], sizes[2]), sizes[0], plane, header.unsettled))
-        found = tuple(place for place in places if place is not None)
-        return found if len(found) == len(places) else None
+def geometry_of(
+    encoding: MrdEncoding, heads: NDArray[Any], readouts: Readouts, header: MrdHeader, columns: slice | None = None
+) -> tuple[SliceGeometry, ...] | None:
+    """Size and place of every slice or plane, by the header's field of view and the slice's first readout.
+
+    Images are made by the inverse Fourier transform: from samples that go with exp(-2πi k·r) along the directions
+    of a readout they grow along these, and from samples that go with the conjugate along the opposite ones, through
+    the same pixel in the middle. That holds for all axes that are encoded, the slice's own only in a volume.
+    """
+    encoded, columns = encoding.encoded, columns or encoding.columns
+    sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
+    stored = all(name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,) for name in _VECTORS)
+    vectors = _VECTORS if stored and not header.unknown_place else ()
+    against = ("phase_dir", "read_dir", "slice_dir")[: 2 + encoding.volume] if header.fourier_sign == 1 else ()
+    _, first = np.unique(readouts.slice, return_index=True)
+    places = []
+    for at in readouts.at[first].tolist():
+        place = [0.0 - heads[name][at] if name in against else heads[name][at] for name in vectors]
+        if not encoding.volume:
+            places.append(SliceGeometry.of_header((sizes[1], sizes[0]), sizes[2], place, header.unsettled))
+            continue
+        for column in range(columns.start, columns.stop):  # a plane (ky, kz) at each readout position
+            offset = (column - encoded.matrix[0] // 2) * sizes[0]
+            plane = [place[0] + offset * place[2], place[1], place[3], place[2]] if place else []
+            places.append(SliceGeometry.of_header((sizes[1], sizes[2]), sizes[0], plane, header.unsettled))
+    found = tuple(place for place in places if place is not None)
+    return found if len(found) == len(places) else None
+
+
+def _with_samples(acquisitions: Acquisitions, readouts: Readouts) -> Iterator[tuple[np.record, NDArray[np.complex64]]]:
+    """Readouts in the file's order, each with those of its samples (coil, sample) that are kept."""
+    by_place = dict(zip(readouts.at.tolist(), readouts, strict=True))
+    for at, samples in acquisitions.samples(list(by_place)):
+        one = by_place[at]
+        yield one, samples[:, one.first : one.first + one.count]
 
 
 def _filled(
-    acquisitions: Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str, images: GridImages
+    acquisitions: Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str, columns: slice
 ) -> NDArray[np.complex64]:
-    """K-space (slice, coil, kz, ky, kx); of the images' one readout position (slice, coil, kz, ky, 1)."""
+    """K-space (slice, coil, kz, ky, kx); of a volume of which one column is wanted (slice, coil, kz, ky, 1)."""
     nx, weights = plan.shape[-1], None
-    if images.only is not None:  # row of the centred orthonormal inverse Fourier transform
-        turns = (np.arange(nx) - nx // 2) * (images.only - nx // 2) / nx
+    if plan.shape[2] > 1 and columns.stop - columns.start == 1:  # row of the centred orthonormal inverse transform
+        turns = (np.arange(nx) - nx // 2) * (columns.start - nx // 2) / nx
         weights = np.asarray(np.exp(2j * np.pi * turns) / math.sqrt(nx), dtype=np.complex64)
     kspace = np.zeros(plan.shape if weights is None else (*plan.shape[:-1], 1), np.complex64)
     times = np.zeros((plan.shape[0], *plan.shape[2:4]), dtype=np.intp)
-    by_index = {one.at: one for one in (Readout(*each) for each in readouts.tolist())}
-    for at, samples in acquisitions.samples(list(by_index)):
-        one = by_index[at]
-        place = one.slice, one.partition, one.line
-        row = kspace[one.slice, :, one.partition, one.line]
+    for one, kept in _with_samples(acquisitions, readouts):
+        place, row = (one.slice, one.partition, one.line), kspace[one.slice, :, one.partition, one.line]
         times[place] += 1
         if times[place] > 1 and duplicates == "first":
             continue
         if duplicates == "last":
             row[:] = 0
-        columns = slice(one.start, one.start + one.n_samples)
-        new = samples[:, one.first_sample : one.first_sample + one.n_samples]
-        new = np.roll(new[:, ::-1], one.turn, -1) if one.reversed else new
+        new, along = upright(one, kept), slice(one.start, one.start + one.count)
         if weights is None:
-            row[:, columns] += new
+            row[:, along] += new
         else:
-            row[:, 0] += new @ weights[columns]
+            row[:, 0] += new @ weights[along]
     if duplicates == "average":
         kspace /= np.maximum(times, 1)[:, np.newaxis, ..., np.newaxis]
     return kspace
 
 
-def _cropped(kspace: NDArray[np.complex64], readouts: Readouts, columns: slice) -> NDArray[np.complex64]:
-    """Lines (slice, coil, ky, kx) of the image's part between ``columns``, cut out in the image domain.
+def upright(readout: np.record, kept: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    """The samples (coil, sample) of a readout from low to high kx."""
+    return np.roll(kept[:, ::-1], readout.turn, -1) if readout.reversed else kept
 
-    What a partial echo leaves out stays empty, however far the transform spreads its neighbours.
+
+def images_kspace(
+    encoding: MrdEncoding, filled: NDArray[np.complex64], readouts: Readouts, columns: slice
+) -> NDArray[np.complex64]:
+    """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), of a volume as (x, coil, ky, kz); without oversampling.
+
+    Lines are cut to ``columns`` in the image domain. What a partial echo leaves out stays empty, however far the
+    transform spreads its neighbours.
     """
-    nx, keep = kspace.shape[-1], columns.stop - columns.start
+    nx, keep = filled.shape[-1], columns.stop - columns.start
+    if encoding.volume:
+        planes = filled[0].transpose(3, 0, 2, 1)
+        return np.ascontiguousarray(planes if nx == 1 else readout_positions(planes)[columns])
+    kspace = filled[:, :, 0]
     if keep == nx:
         return kspace
-    held = _held(readouts, (*kspace.shape[:2], 1, *kspace.shape[2:]), keep)
+    held = _held(readouts, filled.shape, keep)
     cropped = np.empty((*kspace.shape[:-1], keep), np.complex64)
     for index in np.ndindex(kspace.shape[:2]):  # one coil of one slice at a time: the transform needs several copies
         lines = np.fft.ifft(np.fft.ifftshift(kspace[index], axes=-1), axis=-1, norm="ortho")
@@ -779,7 +656,7 @@ def _held(readouts: Readouts, shape: Sequence[int], keep: int) -> NDArray[np.boo
     n_slices, nx = shape[0], shape[-1]
     nearest = np.clip(np.rint((np.arange(keep) - keep // 2) * nx / keep).astype(int) + nx // 2, 0, nx - 1)
     held = np.zeros((n_slices, shape[-2], keep), dtype=bool)
-    for start, count in np.unique(readouts[["start", "n_samples"]]).tolist():
-        these = readouts[(readouts["start"] == start) & (readouts["n_samples"] == count)]
-        held[these["slice"], these["line"]] |= (nearest >= start) & (nearest < start + count)
+    for start, count in np.unique(readouts[["start", "count"]]).tolist():
+        these = readouts[(readouts.start == start) & (readouts.count == count)]
+        held[these.slice, these.line] |= (nearest >= start) & (nearest < start + count)
     return held

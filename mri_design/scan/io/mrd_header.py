@@ -102,6 +102,20 @@ class MrdEncoding:
     calibration_mode: str = ""
     slices: int = 1
 
+    @property
+    def volume(self) -> bool:
+        """Whether there are two phase encodes."""
+        return self.encoded.matrix[2] > 1
+
+    @property
+    def columns(self) -> slice:
+        """Readout positions within the field of view of the image; all where the header does not say otherwise."""
+        nx, encoded, wanted = self.encoded.matrix[0], self.encoded.field_of_view[0], self.reconstructed.field_of_view[0]
+        if math.isnan(encoded) or math.isnan(wanted) or wanted >= encoded:
+            return slice(0, nx)
+        keep = min(nx, max(4, round(nx * wanted / encoded)))
+        return slice(nx // 2 - keep // 2, nx // 2 - keep // 2 + keep)
+
     def centre(self, step: int) -> int:
         """The phase-encode counter 1 or 2 at the centre of k-space; the middle where the header gives none."""
         centre = self.centres[step - 1]

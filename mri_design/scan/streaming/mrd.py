@@ -21,7 +21,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.mrd_acquisitions import Purposes, by_flags, kept_samples, numbers_of
-from mri_design.scan.io.mrd_cartesian import GridImages, Readout, kind_of, plan_readouts
+from mri_design.scan.io.mrd_cartesian import geometry_of, images_kspace, kind_of, plan_readouts, upright
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, checked_counters
@@ -258,19 +258,15 @@ class MrdStream:
             return LeftOut("a readout of another contrast, phase, repetition, set or encoding than the first")
         if calibration and self._kind not in (None, kind_of(heads, 0)):
             return LeftOut("a calibration readout with other samples than those of the image")
-        (readout,), nx = [Readout(*one) for one in plan.readouts.tolist()], plan.shape[-1]
-        if readout.n_samples != nx:
+        readout, nx = plan.readouts[0], plan.shape[-1]
+        if readout.count != nx:
             return LeftOut(f"a partial echo in line {readout.line}: lines are measured whole")
-        kept = data[:, readout.first_sample : readout.first_sample + nx]
-        row = np.roll(kept[:, ::-1], readout.turn, -1) if readout.reversed else kept
-        row = np.ascontiguousarray(row)[np.newaxis, :, np.newaxis, np.newaxis]
-        images = GridImages(encoding)
-        places = images.geometry(heads, plan, header)
+        line, row = int(readout.line), upright(readout, data[:, readout.first : readout.first + nx])
+        places = geometry_of(encoding, heads, plan.readouts, header)
         plan.readouts["line"] = 0
-        cropped = images.kspace(row, plan.readouts)
+        cropped = images_kspace(encoding, row[np.newaxis, :, np.newaxis, np.newaxis], plan.readouts, encoding.columns)
         dwell = float(heads["sample_time_us"][0])
-        place = None if places is None else places[0]
-        return LineReadout(readout.line, cropped[0, :, 0], dwell, place, calibration)
+        return LineReadout(line, cropped[0, :, 0], dwell, None if places is None else places[0], calibration)
 
     def text(self, content: Mapping[str, object]) -> bytes:
         """A text message that holds ``content`` as JSON."""
@@ -292,8 +288,7 @@ class MrdStream:
 
 def _shape(encoding: MrdEncoding) -> tuple[int, int]:
     """Grid (ky, kx) of an encoding, without readout oversampling."""
-    columns = GridImages(encoding).columns
-    return encoding.encoded.matrix[1], columns.stop - columns.start
+    return encoding.encoded.matrix[1], encoding.columns.stop - encoding.columns.start
 
 
 class _Taken:
