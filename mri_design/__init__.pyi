@@ -129,9 +129,9 @@ from .scan.data import TrajectoryData as TrajectoryData
 from .scan.io.safe import ReadLimits as ReadLimits
 from .scan.io.source import ReadOptions as ReadOptions
 from .scan.io.source import register_reader as register_reader
-from .scan.simulation.phantoms import load_phantom as load_phantom
-from .scan.simulation.phantoms import load_phantom_shots as load_phantom_shots
 from .scan.simulation.random_head import random_head as random_head
+from .scan.simulation.scanner import load_phantom as load_phantom
+from .scan.simulation.scanner import load_phantom_shots as load_phantom_shots
 from .scan.simulation.scanner import simulate_scan as simulate_scan
 from .scan.trajectories import GradientLimits as GradientLimits
 from .scan.trajectories import from_bart as from_bart

@@ -26,7 +26,7 @@ from mri_design.operators.trajectory import (
     turned,
 )
 from mri_design.scan.simulation.fields import simulate_coil_maps
-from mri_design.scan.simulation.phantoms import load_phantom_shots
+from mri_design.scan.simulation.scanner import load_phantom_shots
 from mri_design.scan.trajectories import GradientLimits, conjugate_redundancy, nyquist_turns, spiral_readout
 
 RECIPE = load_recipe("local")

@@ -276,7 +276,7 @@ VOLUME_PART = 4
 def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
     if source.startswith(PHANTOM_PREFIX):
-        from mri_design.scan.simulation.phantoms import load_phantom, phantom_kind, phantom_names, phantom_path
+        from mri_design.scan.simulation.scanner import load_phantom, phantom_kind, phantom_names, phantom_path
 
         name = source.removeprefix(PHANTOM_PREFIX)
         if name not in phantom_names():

@@ -133,7 +133,7 @@ def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: 
     They are of the very object that `load_input` simulates with the same seed.
     """
     from mri_design.experiment.inputs import PHANTOM_PREFIX
-    from mri_design.scan.simulation.phantoms import load_phantom_shots, phantom_kind, phantom_names
+    from mri_design.scan.simulation.scanner import load_phantom_shots, phantom_kind, phantom_names
 
     name = source.removeprefix(PHANTOM_PREFIX)
     if name == source or name not in phantom_names() or phantom_kind(name) != "ellipses":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,7 +144,7 @@ class EllipsePhantom:
         return total
 
     def kspace(
-        self, shape: int | tuple[int, int], *, modulation: TrigonometricSeries | None = None
+        self, shape: int | tuple[int, int], modulations: Sequence[TrigonometricSeries] = (_CONSTANT,)
     ) -> NDArray[np.complex128]:
         """Samples of the spectrum on a Cartesian grid, scaled as the centred orthonormal FFT scales.
 
@@ -155,24 +155,12 @@ class EllipsePhantom:
         ----------
         shape : int or (int, int)
             Grid (ky, kx), DC at ``N // 2``.
-        modulation : TrigonometricSeries, optional
-            Multiplies the scene (phase, coil sensitivity); its waves shift the spectrum by half cycles.
+        modulations : sequence of TrigonometricSeries
+            Each multiplies the scene (phase, sensitivity of a coil); their waves shift the spectrum by half cycles.
 
         Returns
         -------
-        complex128 array, shape (ky, kx)
-
-        Raises
-        ------
-        InputError
-            On a wrong shape.
-        """
-        return self.kspace_of_products(shape, (modulation,))[0]
-
-    def kspace_of_products(
-        self, shape: int | tuple[int, int], modulations: tuple[TrigonometricSeries | None, ...]
-    ) -> list[NDArray[np.complex128]]:
-        """`kspace` for several modulations at once (the coils of one scan), sharing the Bessel functions.
+        complex128 array, shape (modulation, ky, kx)
 
         Raises
         ------
@@ -180,21 +168,15 @@ class EllipsePhantom:
             On a wrong shape.
         """
         sides = checked_shape(shape)
-        scale = np.sqrt(sides[0] * sides[1])
-        if not any(modulations):
-            ky, kx = (np.arange(n, dtype=np.float64) - n // 2 for n in sides)
-            plain = scale * self.spectrum(ky[:, None], kx)
-            return [plain.copy() for _ in modulations]
         # The spectrum at every half cycle, with as many beyond the grid as waves shift it by.
-        series = [one or _CONSTANT for one in modulations]
-        margins = [max(one.half_widths[axis] for one in series) for axis in (0, 1)]
+        margins = [max(one.half_widths[axis] for one in modulations) for axis in (0, 1)]
         ky, kx = (
             np.arange(-2 * (n // 2) - more, -2 * (n // 2) + more + 2 * (n - 1) + 1) / 2
             for n, more in zip(sides, margins, strict=True)
         )
-        fine = scale * self.spectrum(ky[:, None], kx)
+        fine = np.sqrt(sides[0] * sides[1]) * self.spectrum(ky[:, None], kx)
         made = []
-        for one in series:  # the sum over its waves of coefficient times shifted spectrum, at whole cycles
+        for one in modulations:  # the sum over its waves of coefficient times shifted spectrum, at whole cycles
             rows, columns = (
                 slice(more - half, side - more + half)
                 for more, half, side in zip(margins, one.half_widths, fine.shape, strict=True)
@@ -202,14 +184,17 @@ class EllipsePhantom:
             window, (n, m) = fine[rows, columns], one.coefficients.shape
             sums = convolved(window, one.coefficients)
             made.append(sums[n - 1 : len(window) : 2, m - 1 : window.shape[1] : 2])
-        return made
+        return np.stack(made)
 
     def samples(
-        self, trajectory: ArrayLike, shape: int | tuple[int, int], modulations: tuple[TrigonometricSeries | None, ...]
+        self,
+        trajectory: ArrayLike,
+        shape: int | tuple[int, int],
+        modulations: Sequence[TrigonometricSeries] = (_CONSTANT,),
     ) -> NDArray[np.complex128]:
         """Samples of the spectrum anywhere, scaled as those of `kspace`.
 
-        At the grid's own positions they are those of `kspace_of_products`: both read off the same Fourier integral, and
+        At the grid's own positions they are those of `kspace`: both read off the same Fourier integral, and
         neither folds anything. Between these positions no image on the grid explains them exactly: what lies beyond the
         grid's frequencies leaks in, most of all near its rim. A reconstruction from them commits no inverse crime.
 
@@ -219,8 +204,8 @@ class EllipsePhantom:
             Columns (ky, kx) in cycles per field of view.
         shape : int or (int, int)
             Grid (ky, kx) whose orthonormal FFT sets the scale; samples may lie beyond it.
-        modulations : tuple of TrigonometricSeries or None
-            What multiplies the scene, one for each coil; None is 1.
+        modulations : sequence of TrigonometricSeries
+            What multiplies the scene, one for each coil.
 
         Returns
         -------
@@ -235,7 +220,7 @@ class EllipsePhantom:
         k = checked_trajectory(trajectory)
         if k.ndim != 2:
             raise InputError("trajectory", f"shape {k.shape}", "(sample, 2)")
-        frequencies, coefficients = _joint_waves(tuple(m or _CONSTANT for m in modulations))
+        frequencies, coefficients = _joint_waves(modulations)
         few = max(1, _MOST_AT_ONCE // len(frequencies))
         strips = []
         for start in range(0, len(k), few):
@@ -283,7 +268,7 @@ def _jinc(
     return np.divide(2 * scipy.special.j1(z), z, out=np.ones_like(z), where=z > 1e-12)
 
 
-def _joint_waves(series: tuple[TrigonometricSeries, ...]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:
+def _joint_waves(series: Sequence[TrigonometricSeries]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:
     """Frequencies (wave, 2) in cycles per field of view that any of the series has, and all coefficients on them."""
     half_y, half_x = (max(s.half_widths[axis] for s in series) for axis in (0, 1))
     joint = np.zeros((len(series), 2 * half_y + 1, 2 * half_x + 1), np.complex128)

@@ -12,11 +12,11 @@ from mri_design.scan.simulation import (
     phantom_header,
     phantom_names,
     phantom_path,
-    phantoms,
     phantoms_folder,
     read_ellipse_table,
     read_ellipsoid_table,
     read_shipped,
+    scanner,
 )
 from tests.refusals import refused
 
@@ -56,7 +56,7 @@ def test_raw_scans_have_the_shape_and_the_empty_lines_of_their_headers(name, sha
 @pytest.mark.parametrize("layout", ["checkout", "wheel"])
 def test_folder_is_found_beside_and_inside_the_package(layout, tmp_path, monkeypatch):
     module = tmp_path / "mri_design" / "scan" / "simulation" / "phantoms.py"
-    monkeypatch.setattr(phantoms, "__file__", str(module))
+    monkeypatch.setattr(scanner, "__file__", str(module))
     with refused("phantoms"):
         phantoms_folder()
     target = tmp_path / "phantoms" if layout == "checkout" else tmp_path / "mri_design" / "phantoms"
@@ -68,7 +68,7 @@ def test_folder_is_found_beside_and_inside_the_package(layout, tmp_path, monkeyp
 def test_changed_files_are_refused(tmp_path, monkeypatch):
     target = tmp_path / "phantoms"
     shutil.copytree(phantoms_folder(), target)
-    monkeypatch.setattr(phantoms, "phantoms_folder", lambda: target)
+    monkeypatch.setattr(scanner, "phantoms_folder", lambda: target)
     read_shipped("brain")
     table = json.loads((target / "brain.json").read_text())
     table["ellipses"][0]["intensity"] = 0.1
