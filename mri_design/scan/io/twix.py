@@ -46,8 +46,8 @@ class Measurement:
     ----------
     field : str
         File and measurement, for messages.
-    start, end : int
-        Its bytes in the file.
+    end : int
+        Where it ends in the file.
     text : str
         Its header: the protocol as the scanner wrote it.
     data : int
@@ -57,31 +57,22 @@ class Measurement:
     """
 
     field: str
-    start: int
     end: int
     text: str
     data: int
     several_headers: bool
 
-
-@dataclass(frozen=True)
-class Readouts:
-    """The readouts of a measurement.
-
-    Parameters
-    ----------
-    places : int array, shape (readout,)
-        Where each begins in the file, its header included.
-    heads : structured array, shape (readout,)
-        Their headers, with the names that twixtools gives.
-    first, between : int
-        Bytes before the header of the first channel, and of the header of each channel.
-    """
-
-    places: NDArray[np.int64]
-    heads: NDArray[Any]
-    first: int
-    between: int
+    @property
+    def layouts(self) -> tuple[np.dtype[Any], int, int]:
+        """The header of a readout, and how many bytes of headers are before its channels, and before each of them."""
+        known = optional_package("twixtools.mdh_def", "twix")
+        if self.several_headers:
+            return np.dtype(known.VB17_header), 0, np.dtype(known.VB17_header).itemsize
+        return (
+            np.dtype(known.Scan_header),
+            np.dtype(known.Scan_header).itemsize,
+            np.dtype(known.Channel_header).itemsize,
+        )
 
 
 def is_twix(path: Path) -> bool:
@@ -130,37 +121,28 @@ def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list
     stream.seek(0)
     head = stream.read(8 + _MOST_MEASUREMENTS * _ENTRY.size)
     first, count = struct.unpack_from("<II", head)
-    if first >= _SMALLEST_VB_HEADER:
-        return [_measurement(f"{path}: measurement 1", stream, (0, size), limits, several_headers=True)]
-    found = []
-    for number in range(count):
-        field = f"{path}: measurement {number + 1}"
-        if 8 + (number + 1) * _ENTRY.size > len(head):
-            raise InputError(field, f"{size} bytes", "its place in the file", _COPY_AGAIN)
-        start, length = _ENTRY.unpack_from(head, 8 + number * _ENTRY.size)[2:4]
-        end = start + length if length or count > 1 else size
+    old, found = first >= _SMALLEST_VB_HEADER, list[Measurement]()
+    for number in range(1 if old else count):
+        field, start, end = f"{path}: measurement {number + 1}", 0, size
+        if not old:
+            if 8 + (number + 1) * _ENTRY.size > len(head):
+                raise InputError(field, f"{size} bytes", "its place in the file", _COPY_AGAIN)
+            start, length = _ENTRY.unpack_from(head, 8 + number * _ENTRY.size)[2:4]
+            end = start + length if length or count > 1 else size
         if end > size:
             raise InputError(field, f"{size} bytes of file", f"{end}, as declared", _COPY_AGAIN)
-        found.append(_measurement(field, stream, (start, end), limits, several_headers=False))
+        if end - start < 8:
+            raise InputError(field, f"{end - start} bytes", "a header and readouts", _COPY_AGAIN)
+        stream.seek(start)
+        length, _ = struct.unpack("<II", stream.read(8))
+        if not 8 < length <= limits.max_text_bytes:
+            raise InputError(f"{field}: header", f"{length} bytes declared", f"9 to {limits.max_text_bytes} bytes")
+        if start + length > end:
+            got = f"{length} bytes declared, {end - start} there"
+            raise InputError(f"{field}: header", got, "a whole header", _COPY_AGAIN)
+        text = stream.read(length - 8).decode("latin-1")
+        found.append(Measurement(field, end, text, start + length, several_headers=old))
     return found
-
-
-def _measurement(
-    field: str, stream: IO[bytes], span: tuple[int, int], limits: ReadLimits, *, several_headers: bool
-) -> Measurement:
-    start, end = span
-    if end - start < 8:
-        raise InputError(field, f"{end - start} bytes", "a header and readouts", _COPY_AGAIN)
-    stream.seek(start)
-    length, _ = struct.unpack("<II", stream.read(8))
-    if not 8 < length <= limits.max_text_bytes:
-        wanted = f"9 to {limits.max_text_bytes} bytes"
-        raise InputError(f"{field}: header", f"{length} bytes declared", wanted)
-    if start + length > end:
-        got = f"{length} bytes declared, {end - start} there"
-        raise InputError(f"{field}: header", got, "a whole header", _COPY_AGAIN)
-    text = stream.read(length - 8).decode("latin-1")
-    return Measurement(field, start, end, text, start + length, several_headers)
 
 
 def flag_of(name: str) -> int:
@@ -168,7 +150,9 @@ def flag_of(name: str) -> int:
     return int(optional_package("twixtools.mdh_def", "twix").mask_dict[name])
 
 
-def find_readouts(stream: IO[bytes], measurement: Measurement, limits: ReadLimits) -> Readouts:
+def find_readouts(
+    stream: IO[bytes], measurement: Measurement, limits: ReadLimits
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The readouts of a measurement, up to its end mark; records that hold no samples are passed over.
 
     Parameters
@@ -180,17 +164,21 @@ def find_readouts(stream: IO[bytes], measurement: Measurement, limits: ReadLimit
     limits : ReadLimits
         Bound on the number of readouts.
 
+    Returns
+    -------
+    places : int array, shape (readout,)
+        Where each begins in the file, its header included.
+    heads : structured array, shape (readout,)
+        Their headers, with the names that twixtools gives.
+
     Raises
     ------
     InputError
         Naming the readout where the file ends before the end mark, one holds nothing, or there are too many.
     """
-    layouts = optional_package("twixtools.mdh_def", "twix")
-    whole, short = np.dtype(layouts.VB17_header), np.dtype(layouts.Channel_header)
-    if not measurement.several_headers:
-        whole = np.dtype(layouts.Scan_header)
-    first, between = (0, whole.itemsize) if measurement.several_headers else (whole.itemsize, short.itemsize)
-    at_flags, at_samples = int(whole.fields["EvalInfoMask"][1]), int(whole.fields["SamplesInScan"][1])
+    whole, first, between = measurement.layouts
+    fields: Any = whole.fields
+    at_flags, at_samples = int(fields["EvalInfoMask"][1]), int(fields["SamplesInScan"][1])
     end_mark, no_samples = flag_of("ACQEND"), flag_of("SYNCDATA")
     places, heads, place = list[int](), list[bytes](), measurement.data
     while True:
@@ -218,7 +206,7 @@ def find_readouts(stream: IO[bytes], measurement: Measurement, limits: ReadLimit
         if len(heads) > limits.max_readouts:
             raise InputError(field, "more readouts", f"at most {limits.max_readouts}")
         place += length
-    return Readouts(np.array(places, np.int64), np.frombuffer(b"".join(heads), whole), first, between)
+    return np.array(places, np.int64), np.frombuffer(b"".join(heads), whole)
 
 
 _FLAGS = (
@@ -227,15 +215,8 @@ _FLAGS = (
     *(("RTFEEDBACK", 28), ("REFPHASESTABSCAN", 30), ("PHASESTABSCAN", 31)),
 )
 """Names of Siemens flags and the numbers of ISMRMRD flags that mean the same; flag n of ISMRMRD is bit n - 1."""
-_COUNTERS = {
-    "kspace_encode_step_1": "Lin",
-    "kspace_encode_step_2": "Par",
-    "slice": "Sli",
-    "contrast": "Eco",
-    "phase": "Phs",
-    "repetition": "Rep",
-    "set": "Set",
-}
+_COUNTERS = {"kspace_encode_step_1": "Lin", "kspace_encode_step_2": "Par", "slice": "Sli", "contrast": "Eco"}
+_COUNTERS |= {"phase": "Phs", "repetition": "Rep", "set": "Set"}
 _VECTOR = ("<f8", (3,))
 _HEAD = np.dtype(
     [
@@ -265,7 +246,7 @@ class TwixAcquisitions(Acquisitions):
     places : int array, shape (acquisition,)
         Where each readout begins.
     first, between : int
-        As `Readouts` has them.
+        Bytes of headers before its channels, and before each of them.
     """
 
     stream: IO[bytes]
@@ -284,7 +265,7 @@ class TwixAcquisitions(Acquisitions):
             yield at, words[:, self.between // 4 :].reshape(-1)
 
 
-def heads_of(readouts: Readouts, protocol: Protocol) -> NDArray[Any]:
+def heads_of(stored: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
     """The headers of readouts as those of acquisitions.
 
     Lines and partitions are counted so that the centre of k-space is where ``protocol.header`` says: a readout says
@@ -293,13 +274,12 @@ def heads_of(readouts: Readouts, protocol: Protocol) -> NDArray[Any]:
 
     Parameters
     ----------
-    readouts : Readouts
-        Of a measurement.
+    stored : structured array, shape (readout,)
+        Headers of the readouts of a measurement, as `find_readouts` gives them.
     protocol : Protocol
         Of the same.
     """
-    stored, encoding = readouts.heads, protocol.header.encodings[0]
-    heads = np.zeros(len(stored), _HEAD)
+    heads, encoding = np.zeros(len(stored), _HEAD), protocol.header.encodings[0]
     for name, number in _FLAGS:
         bits = (stored["EvalInfoMask"] >> np.uint64(flag_of(name))) & np.uint64(1)
         heads["flags"] |= bits << np.uint64(number - 1)
@@ -319,20 +299,15 @@ def heads_of(readouts: Readouts, protocol: Protocol) -> NDArray[Any]:
     heads["sample_time_us"] = np.where(noise, of_noise, protocol.dwell)
     place = stored["SliceData"]["SlicePos"]
     heads["position"] = np.stack([place["Sag"], place["Cor"], place["Tra"]], axis=-1)
-    directions = _directions(stored["SliceData"]["Quaternion"].astype(np.float64))
-    for name, vectors in zip(("phase_dir", "read_dir", "slice_dir"), directions, strict=True):
-        heads[name] = vectors
-    return heads
-
-
-def _directions(quaternions: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Directions of phase encoding, readout and slice of unit quaternions (readout, 4) whose real part comes first."""
-    w, x, y, z = quaternions.T
+    w, x, y, z = stored["SliceData"]["Quaternion"].astype(np.float64).T  # a unit quaternion, its real part first
     with np.errstate(over="ignore", invalid="ignore"):  # a place that makes no sense is left out later
-        phase = [1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)]
-        read = [2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)]
-        across = [2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)]
-    return tuple(np.stack(columns, axis=-1) for columns in (phase, read, across))
+        for name, columns in (
+            ("phase_dir", [1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)]),
+            ("read_dir", [2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)]),
+            ("slice_dir", [2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)]),
+        ):
+            heads[name] = np.stack(columns, axis=-1)
+    return heads
 
 
 @contextmanager
@@ -361,19 +336,17 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     with path.open("rb") as stream:
         *earlier, last = find_measurements(path, stream, options.limits)
         protocol = read_protocol(last.field, last.text, options.limits)
-        readouts = find_readouts(stream, last, options.limits)
-        heads, places = heads_of(readouts, protocol), readouts.places
+        places, stored = find_readouts(stream, last, options.limits)
+        heads, (_, first, between) = heads_of(stored, protocol), last.layouts
         channels = np.unique(heads["active_channels"])
         for adjustment in reversed(earlier):  # without noise readouts, those of the nearest measurement before
             if has_flag(heads["flags"], _NOISE).any():
                 break
-            others = find_readouts(stream, adjustment, options.limits)
-            theirs = heads_of(others, read_protocol(adjustment.field, adjustment.text, options.limits))
+            others, stored = find_readouts(stream, adjustment, options.limits)
+            theirs = heads_of(stored, read_protocol(adjustment.field, adjustment.text, options.limits))
             noise = has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
-            heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others.places[noise]])
-        acquisitions = TwixAcquisitions(
-            path, f"{path}: readouts", heads, stream, places, first=readouts.first, between=readouts.between
-        )
+            heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others[noise]])
+        acquisitions = TwixAcquisitions(path, f"{path}: readouts", heads, stream, places, first, between)
         if options.only_noise:
             yield NoiseSource(acquisitions, protocol.header.noise_bandwidth)
             return
@@ -471,9 +444,12 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     if not 1 <= columns <= limits.max_side:
         wanted = f"a factor from 1 to 16 with which {pixels} pixels take up to {limits.max_side} samples"
         raise InputError(f"{field}: flReadoutOSFactor", f"{over:g}", wanted)
-    along_x, along_y, along_z = (read.length(name) for name in ("dReadoutFOV", "dPhaseFOV", "dThickness"))
-    more_y = 1 + read.share("sKSpace.dPhaseOversampling")
-    more_z = 1 + read.share("sKSpace.dSliceOversampling") if volume else 1.0
+    along_x, along_y, along_z = (  # millimetres of the first slice or slab
+        read.real(f"sSliceArray.asSlice[0].{name}", math.nan, 1e-3, _LARGEST_LENGTH)
+        for name in ("dReadoutFOV", "dPhaseFOV", "dThickness")
+    )
+    more_y = 1 + read.real("sKSpace.dPhaseOversampling", 0.0, 0.0, 100.0)
+    more_z = 1 + read.real("sKSpace.dSliceOversampling", 0.0, 0.0, 100.0) if volume else 1.0
     encoding = MrdEncoding(
         encoded=EncodedSpace(
             (columns, lines, partitions), (along_x * columns / pixels, along_y * more_y, along_z * more_z)
@@ -549,15 +525,13 @@ class _Assignments:
             raise InputError(f"{self.field}: {name}", got, f"a whole number from {least} to {most}")
         return number
 
-    def length(self, name: str) -> float:
-        """Millimetres of the first slice or slab; NaN where the protocol does not say."""
-        word = self.word(f"sSliceArray.asSlice[0].{name}")
-        return self._real(name, word, 1e-3, _LARGEST_LENGTH) if word else math.nan
-
-    def share(self, name: str) -> float:
-        """A share of oversampling, 0 where the protocol does not say."""
-        word = self.word(name)
-        return self._real(name, word, 0.0, 100.0) if word else 0.0
+    def real(self, name: str, default: float, least: float, most: float, word: str | None = None) -> float:
+        """A number within bounds; ``default`` where the protocol does not say."""
+        word = self.word(name) if word is None else word
+        number = as_number(word) if word else default
+        if word and not least <= number <= most:
+            raise InputError(f"{self.field}: {name}", repr(word), f"a number from {least:g} to {most:g}")
+        return number
 
     def nested(self, name: str, default: float) -> float:
         """A parameter of the nested part."""
@@ -565,11 +539,4 @@ class _Assignments:
         precision = rf"(?:<Precision>\s{{0,9}}\d{{1,9}}{gap})?"
         pattern = rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})'
         found = re.search(pattern, self.text)
-        return default if found is None else self._real(name, found[1], 0.0, float(self.largest))
-
-    def _real(self, name: str, word: str, least: float, most: float) -> float:
-        number = as_number(word)
-        if not least <= number <= most:
-            wanted = f"a number from {least:g} to {most:g}"
-            raise InputError(f"{self.field}: {name}", repr(word), wanted)
-        return number
+        return self.real(name, default, 0.0, float(self.largest), "" if found is None else found[1])
