@@ -52,12 +52,7 @@ READERS: list[Reader] = [
 """The formats of this package, a line each, in the order in which a file is asked for their marks."""
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    isolated: bool = True,
-    **options: Unpack[Reading],
-) -> Content:
+def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Unpack[Reading]) -> Content:
     """Read a scan or a stack of images in any supported format, or one of `register_reader`.
 
     Parameters
@@ -85,12 +80,7 @@ def read(
         return _on_matrix(source.load(), Path(path), options.get("matrix"))
 
 
-def summary(
-    path: str | os.PathLike[str],
-    *,
-    isolated: bool = True,
-    **options: Unpack[Reading],
-) -> Summary:
+def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Unpack[Reading]) -> Summary:
     """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters

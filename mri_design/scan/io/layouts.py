@@ -410,10 +410,3 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
         if roles[position] == "kx":
             roles[roles.index("ky")], roles[position] = "kx", "ky"
     return KSpaceAxes(tuple(roles), tuple(names))
-
-
-def series_of(shape: tuple[int, ...], dims: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Numbers of the repetitions, contrasts and the like that an array of k-space has, by counter."""
-    if len(dims) != len(shape):
-        return {}
-    return {SERIES[name]: tuple(range(side)) for name, side in zip(dims, shape, strict=True) if name in SERIES}

@@ -24,13 +24,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file, damage_named
 from mri_design.scan.io.source import ReadOptions, Source, starting
-from mri_design.scan.io.stored_arrays import (
-    COMPANIONS,
-    TRAJECTORY_MEMBERS,
-    StackSource,
-    read_header_file,
-    source_of,
-)
+from mri_design.scan.io.stored_arrays import COMPANIONS, TRAJECTORY_MEMBERS, StackSource, read_header_file, source_of
 
 MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")

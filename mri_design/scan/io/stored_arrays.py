@@ -21,16 +21,9 @@ from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
-from mri_design.scan.io.layouts import BARE, REPEATS, KSpaceAxes, joined, kspace_axes, series_of, shown
+from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
-from mri_design.scan.io.source import (
-    COUNTERS,
-    Content,
-    ReadOptions,
-    SlicedSource,
-    Source,
-    require_counters,
-)
+from mri_design.scan.io.source import COUNTERS, Content, ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.sampling import (
     Sampling,
     measured_lines,
@@ -125,7 +118,40 @@ class ArrayHeader:
 
     def series(self, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
         """Numbers of the repetitions, contrasts and the like that an array of k-space of a shape has, by counter."""
-        return {} if self.images else series_of(shape, self.dims or ())
+        dims = self.dims or ()
+        if self.images or len(dims) != len(shape):
+            return {}
+        return {SERIES[name]: tuple(range(side)) for name, side in zip(dims, shape, strict=True) if name in SERIES}
+
+
+def _are(kind: type, value: object) -> bool:
+    return isinstance(value, list) and all(type(item) is kind for item in value)
+
+
+def _is_covariance(value: object) -> bool:
+    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == len(value) for row in value):
+        return False
+    pairs = [pair for row in value for pair in row]
+    return all(isinstance(p, list) and len(p) == 2 and all(type(x) in (int, float) for x in p) for p in pairs)
+
+
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("kind", "dtype", "key"), (lambda value: isinstance(value, str), "text")),
+    "dims": (lambda value: _are(str, value), "a list of axis names"),
+    "zero_filled_k1_columns": (lambda value: _are(int, value), "a list of whole numbers"),
+    "shape": (
+        lambda value: all(_are(int, v) for v in (value.values() if isinstance(value, dict) else [value])),
+        "a list of whole numbers, or such by name",
+    ),
+    "phase_encode_axis": (lambda value: type(value) in (int, str), "an axis number or a name in dims"),
+    "noise_variance": (lambda value: type(value) in (int, float) and 0 < value < 1e300, "a positive finite number"),
+    "noise_covariance": (_is_covariance, "rows of pairs (real, imaginary), coil by coil"),
+    "centre": (
+        lambda value: _are(int, value) and len(value) == 2 and min(value) >= 0,
+        "a line and a sample, as [40, 35]",
+    ),
+}
+"""Fields of a header file that change the reading: which values they may have."""
 
 
 def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
@@ -152,39 +178,22 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         said = _as_text(content)
     except RecursionError as error:
         raise InputError(str(header_path), "tables inside tables", "a JSON table") from error
-
-    def checked(name: str, good: Callable[[Any], bool], wanted: str, table: Mapping[str, Any] = content) -> Any:
-        """The value of a field, None where it has none of that name."""
-        value = table.get(name)
-        if value is not None and not good(value):
-            raise InputError(f"{header_path}: {name}", repr(value)[:60], wanted)
-        return value
-
-    def text(name: str) -> str:
-        return checked(name, lambda value: isinstance(value, str), "text") or ""
-
-    def listed(name: str, kind: type, table: Mapping[str, Any] = content) -> tuple[Any, ...] | None:
-        wanted = "a list of whole numbers" if kind is int else "a list of axis names"
-        value = checked(name, lambda v: isinstance(v, list) and all(type(item) is kind for item in v), wanted, table)
-        return None if value is None else tuple(value)
-
-    shapes = content.get("shape")
-    by_name = shapes if isinstance(shapes, dict) else {}
-    axis = checked("phase_encode_axis", lambda value: type(value) in (int, str), "an axis number or a name in dims")
-    variance = checked("noise_variance", _is_variance, "a positive finite number")
-    covariance = checked("noise_covariance", _is_covariance, "rows of pairs (real, imaginary), coil by coil")
-    centre = checked("centre", _is_place, "a line and a sample, as [40, 35]")
+    known = {name: value for name, value in content.items() if value is not None}
+    for name, (good, wanted) in _FIELDS.items():
+        if name in known and not good(known[name]):
+            raise InputError(f"{header_path}: {name}", repr(known[name])[:60], wanted)
+    shapes = known.get("shape", {})
+    covariance, centre = known.get("noise_covariance"), known.get("centre")
     return ArrayHeader(
-        dims=listed("dims", str),
-        zero_filled=listed("zero_filled_k1_columns", int) or (),
-        image_domain=text("kind").startswith("image domain"),
-        float_pairs="pairs (real, imag)" in text("dtype"),
-        phase_encode_axis=axis,
-        noise_variance=None if variance is None else float(variance),
+        dims=tuple(known["dims"]) if "dims" in known else None,
+        zero_filled=tuple(known.get("zero_filled_k1_columns", ())),
+        image_domain=known.get("kind", "").startswith("image domain"),
+        float_pairs="pairs (real, imag)" in known.get("dtype", ""),
+        phase_encode_axis=known.get("phase_encode_axis"),
+        noise_variance=float(known["noise_variance"]) if "noise_variance" in known else None,
         noise_covariance=None if covariance is None else np.array(covariance, dtype=float) @ [1, 1j],
-        shapes={name: listed(name, int, by_name) or () for name in by_name}
-        | ({} if by_name or not (sides := listed("shape", int)) else {"": sides}),
-        key=text("key") or None,
+        shapes={name: tuple(v) for name, v in (shapes if isinstance(shapes, dict) else {"": shapes}).items()},
+        key=known.get("key") or None,
         centre=None if centre is None else (centre[0], centre[1]),
         text={name: value for name, value in said.items() if name not in ("noise_covariance", "centre")},
     ).asked(options)
@@ -201,21 +210,6 @@ def _as_text(content: Mapping[str, Any]) -> dict[str, str]:
             # JSON may hold lone surrogates, which no file written later could encode.
             flat[name] = text.encode("utf-8", "replace").decode("utf-8")
     return flat
-
-
-def _is_place(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(type(at) is int and at >= 0 for at in value)
-
-
-def _is_variance(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
-
-
-def _is_covariance(value: object) -> bool:
-    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == len(value) for row in value):
-        return False
-    pairs = [pair for row in value for pair in row]
-    return all(isinstance(p, list) and len(p) == 2 and all(type(x) in (int, float) for x in p) for p in pairs)
 
 
 class Stored(Protocol):
@@ -298,25 +292,24 @@ class StackSource(ArraySource, SlicedSource):
         return self.arrays[self.key].shape[0]
 
     def slice(self, index: int) -> KSpaceData:
-        """One slice; the shapes in its header file are of whole arrays, and not looked at."""
+        """One slice."""
         arrays = {
             name: stored.whole() if name in _WITHOUT_SLICES else stored.part(index)
             for name, stored in self.arrays.items()
         }
-        scan = scan_of_arrays(self.path, self.key, arrays, replace(self.header, shapes={}), self.limits)
+        scan = scan_of_arrays(self.path, self.key, arrays, self.header, self.limits)
         assert isinstance(scan, KSpaceData)
         return scan
 
     def samplings(self) -> tuple[Sampling, ...]:
         """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
-        return tuple(self._sampling(self.arrays[self.key].part(number), number) for number in range(self.n_slices))
-
-    def _sampling(self, stored: NDArray[Any], number: int) -> Sampling:
-        (coils,) = self.axes.arrange("array", stored, chosen=self.header.counters)
-        coils = to_complex64(f"array, slice {number}", coils)
-        held = measured_samples(coils)
-        held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
-        return Sampling(held)
+        found = []
+        for number in range(self.n_slices):
+            (coils,) = self.axes.arrange("array", self.arrays[self.key].part(number), chosen=self.header.counters)
+            held = measured_samples(to_complex64(f"array, slice {number}", coils))
+            held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
+            found.append(Sampling(held))
+        return tuple(found)
 
 
 def source_of(path: Path, key: str, arrays: Mapping[str, Stored], header: ArrayHeader, limits: ReadLimits) -> Source:
@@ -332,7 +325,10 @@ def source_of(path: Path, key: str, arrays: Mapping[str, Stored], header: ArrayH
     InputError
         For shapes that contradict the header, axes that cannot be, and those that have to be named (`shown`).
     """
-    _check_shapes(key, {name: stored.shape for name, stored in arrays.items()}, header)
+    for name, declared in header.shapes.items():
+        stored = arrays.get(name or key)
+        if stored is not None and stored.shape != declared:
+            raise InputError(f"{name or key}: shape", f"{stored.shape}", f"{declared}, as its header says")
     whole, data = ArraySource(path, key, arrays, header, limits), arrays[key]
     stacks = [stored for name, stored in arrays.items() if name not in _WITHOUT_SLICES]
     count = data.shape[0] if len(data.shape) > 2 else 0
@@ -404,7 +400,6 @@ def scan_of_arrays(
     InputError
         For arrays that contradict the header or each other, or hold no such data.
     """
-    _check_shapes(key, {name: array.shape for name, array in arrays.items()}, header)
     if header.noise_covariance is not None:
         arrays = {"noise_covariance": header.noise_covariance, **arrays}
     if "trajectory" in arrays and key == "kspace":
@@ -426,13 +421,6 @@ def scan_of_arrays(
         require_counters(path, header.counters)
         return _images(path, key, stored, header, limits)
     return _kspace(path, key, stored, arrays, header, limits)
-
-
-def _check_shapes(key: str, shapes: Mapping[str, tuple[int, ...]], header: ArrayHeader) -> None:
-    for name, declared in header.shapes.items():
-        found = shapes.get(name or key, declared)
-        if found != declared:
-            raise InputError(f"{name or key}: shape", f"{found}", f"{declared}, as its header says")
 
 
 def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limits: ReadLimits) -> None:

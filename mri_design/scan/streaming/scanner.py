@@ -20,15 +20,7 @@ from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import DWELL_TIME
 from mri_design.scan.kspace_centre import Centre
 from mri_design.scan.streaming.channel import Channel, Connected, Connection, Event, Gone
-from mri_design.scan.streaming.mrd import (
-    STREAM_LIMITS,
-    Closed,
-    LeftOut,
-    LineReadout,
-    Message,
-    NoiseReadout,
-    ScanHeader,
-)
+from mri_design.scan.streaming.mrd import STREAM_LIMITS, Closed, LeftOut, LineReadout, Message, NoiseReadout, ScanHeader
 
 RepeatPolicy = Literal["first", "last"]
 """Which readout of a line that comes more than once is the line's."""
