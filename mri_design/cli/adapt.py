@@ -17,7 +17,7 @@ from mri_design.errors import InputError, UsageError
 from mri_design.experiment.recipe import Recipe
 
 if TYPE_CHECKING:
-    from mri_design.scan.streaming.channel import Connection
+    from mri_design.scan.streaming.scanner import Connection
 
 _SCANNER = "The scanner"
 
@@ -155,7 +155,7 @@ def _require_stream(source: Path) -> None:
 @contextmanager
 def _connections(source: str | None, host: str, port: int | None, quiet: bool) -> Iterator[Iterator[Connection]]:
     """Connections that bring readouts: the standard input, a file, or clients."""
-    from mri_design.scan.streaming.channel import clients, listening, one_stream
+    from mri_design.scan.streaming.scanner import clients, listening, one_stream
 
     if source == "-":
         # Neither sys.stdin nor closed here: closing waits for the thread that may still wait for a line.

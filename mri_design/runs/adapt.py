@@ -43,9 +43,16 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
 from mri_design.scan.sampling import gapless_run
-from mri_design.scan.streaming.channel import Channel, Connection
 from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded
-from mri_design.scan.streaming.scanner import Arrivals, Exchange, Patience, RepeatPolicy, Scanner
+from mri_design.scan.streaming.scanner import (
+    Arrivals,
+    Channel,
+    Connection,
+    Exchange,
+    Patience,
+    RepeatPolicy,
+    Scanner,
+)
 
 JOURNAL = "readouts.mrd"
 """File of everything that arrives."""

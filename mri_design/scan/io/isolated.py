@@ -67,20 +67,17 @@ class IsolatedSource(Source):
     options: ReadOptions
     seconds: float | None = None
 
-    def load(self) -> KSpaceData | TrajectoryData:
+    def load(self) -> Any:
         """All samples."""
-        scan: KSpaceData | TrajectoryData = self._answered("load")
-        return scan
+        return self._answered("load")
 
-    def summary(self) -> ScanSummary | TrajectoryData:
+    def summary(self) -> Any:
         """The samplings, and the samples of one slice."""
-        summary: ScanSummary | TrajectoryData = self._answered("summary")
-        return summary
+        return self._answered("summary")
 
-    def noise(self) -> NoiseReadouts:
+    def noise(self) -> Any:
         """The noise readouts."""
-        noise: NoiseReadouts = self._answered("noise")
-        return noise
+        return self._answered("noise")
 
     def _answered(self, question: str) -> Any:
         with self._asked(question) as child:
@@ -97,10 +94,9 @@ class IsolatedSource(Source):
         """The slices, which one child sends one by one; it has the time of `load` for each, to compute for all."""
         with self._asked("slices") as child:
 
-            def slice_of(number: int) -> KSpaceData | TrajectoryData:
+            def slice_of(number: int) -> Any:
                 child.ask(number)
-                scan: KSpaceData | TrajectoryData = child.answer()
-                return scan
+                return child.answer()
 
             count, series = child.answer(), child.answer()
             yield SliceReader(count, slice_of, series={name: tuple(numbers) for name, numbers in series.items()})
