@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,8 @@ def test_reversed_readouts_discards_and_partial_echoes(scan: np.ndarray, mrd: ty
     stored = np.pad(lines[:, 2, 5:], ((0, 0), (2, 1)), constant_values=99)
     partial.add(stored, kspace_encode_step_1=2, discard_pre=2, discard_post=1, center_sample=2 + 8 - 5)
     backwards = stored[:, ::-1]
-    partial.add(
-        backwards,
-        kspace_encode_step_1=3,
-        discard_pre=1,
-        discard_post=2,
-        center_sample=1 + 15 - 8,
-        flag=library.ACQ_IS_REVERSE,
-    )
+    turned = {"center_sample": 1 + 15 - 8, "flag": library.ACQ_IS_REVERSE}
+    partial.add(backwards, kspace_encode_step_1=3, discard_pre=1, discard_post=2, **turned)
     got = partial.read()
     expected = np.where(np.arange(16) < 5, 0, lines[:, 2])
     np.testing.assert_array_equal(got.kspace[0, :, 2], expected)
@@ -123,12 +118,8 @@ def test_a_centre_beyond_the_matrix_or_the_samples_is_named(scan: np.ndarray, mr
 def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray, mrd: type) -> None:
     raw = mrd()
     raw.add(np.full((5, 7), 99), flag=NOISE)  # other sizes: never looked at
-    for flag in (
-        library.ACQ_IS_NAVIGATION_DATA,
-        library.ACQ_IS_PHASECORR_DATA,
-        CALIBRATION,
-        library.ACQ_IS_DUMMYSCAN_DATA,
-    ):
+    others = library.ACQ_IS_NAVIGATION_DATA, library.ACQ_IS_PHASECORR_DATA, CALIBRATION, library.ACQ_IS_DUMMYSCAN_DATA
+    for flag in others:
         raw.add(np.full((3, 16), 99), kspace_encode_step_1=6, flag=flag)
     raw.add_scan(scan[:1])
     for readout in raw.readouts[-6:]:
@@ -196,44 +187,33 @@ def change(where: int | None = 7, **fields: Any) -> Callable[[Any], None]:
 SIGN = (
     "<userParameters><userParameterLong><name>fourierSign</name><value>{}</value></userParameterLong></userParameters>"
 )
-VENDOR = (
-    "<acquisitionSystemInformation><systemVendor>{}</systemVendor><receiverChannels>3</receiverChannels>"
-    "</acquisitionSystemInformation>"
-)
-SYSTEM = (
-    "<acquisitionSystemInformation><relativeReceiverNoiseBandwidth>{}</relativeReceiverNoiseBandwidth>"
-    "</acquisitionSystemInformation>"
-)
+SYSTEM = "<acquisitionSystemInformation><{0}>{1}</{0}></acquisitionSystemInformation>"
+VENDOR, BANDWIDTH = (partial(SYSTEM.format, name) for name in ("systemVendor", "relativeReceiverNoiseBandwidth"))
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHeader>&b;</ismrmrdHeader>'
 
 
 @pytest.mark.parametrize(
     ("spoil", "field"),
     [
-        (change(kspace_encode_step_1=12), "data[7]: kspace_encode_step_1"),
-        (change(kspace_encode_step_1=65535), "data[7]: kspace_encode_step_1"),
-        (change(kspace_encode_step_1=6), "data[7]: kspace_encode_step_1"),
+        *((change(kspace_encode_step_1=line), "data[7]: kspace_encode_step_1") for line in (12, 65535, 6)),
         (change(kspace_encode_step_2=1), "data[7]: kspace_encode_step_2"),
         (change(discard_pre=10, discard_post=6), "data[7]: number_of_samples"),
         (change(discard_pre=65535), "data[7]: number_of_samples"),
         (change(discard_pre=6, center_sample=15), "data[7]: center_sample"),
-        (lambda raw: raw.readouts[7].resize(0, 3), "data[7]: number_of_samples"),
-        (lambda raw: raw.readouts[7].resize(12, 3), "data[7]: number_of_samples"),
+        *((lambda raw, n=n: raw.readouts[7].resize(n, 3), "data[7]: number_of_samples") for n in (0, 12)),
         (lambda raw: raw.readouts[7].resize(16, 4), "data[7]: active_channels"),
         (change(None, nx=15), "data[0]: number_of_samples"),
         *((change(None, nx=nx), "encodedSpace.matrixSize.x") for nx in (0, -16, "1e3", 10**9)),
         (change(None, ny=4), "data[4]: kspace_encode_step_1"),
+        (change(None, nx=32768, ny=32768, centre=0), "encodedSpace.matrixSize"),  # before it is allocated
         (change(None, nz=4), "data[12]: slice"),
         (change(None, nz=0), "encodedSpace.matrixSize.z"),
-        (change(None, fov="nan"), "encodedSpace.fieldOfView_mm.x"),
-        (change(None, fov=-1), "encodedSpace.fieldOfView_mm.x"),
+        *((change(None, fov=fov), "encodedSpace.fieldOfView_mm.x") for fov in ("nan", -1)),
         (change(None, rfov="wide"), "reconSpace.fieldOfView_mm.x"),
         (change(None, trajectory="spiral"), "trajectory_dimensions"),
         (change(None, trajectory="EPI"), "trajectory"),
         (change(None, more=SIGN.format(2)), "dataset/xml: fourierSign"),
-        (change(None, system=SYSTEM.format(0)), "dataset/xml: relativeReceiverNoiseBandwidth"),
-        (change(None, system=SYSTEM.format(2)), "dataset/xml: relativeReceiverNoiseBandwidth"),
-        (change(None, system=SYSTEM.format("nan")), "dataset/xml: relativeReceiverNoiseBandwidth"),
+        *((change(None, system=BANDWIDTH(b)), "dataset/xml: relativeReceiverNoiseBandwidth") for b in (0, 2, "nan")),
         *(
             (change(None, header=text), "dataset/xml")
             for text in ("", "<ismrmrdHeader>", "not xml \x01", "<a/>", ENTITIES)
@@ -257,9 +237,7 @@ def test_what_does_not_fit_is_refused_by_acquisition(
 
 @pytest.mark.parametrize(("name", "value"), [("number_of_samples", 60_000), ("active_channels", 1000)])
 def test_headers_that_lie_about_the_samples_behind_them(scan: np.ndarray, mrd: type, name: str, value: int) -> None:
-    raw = mrd(nx=60_000 if name == "number_of_samples" else 16)
-    raw.add(scan[0, :, 0])
-    path = raw.write()
+    path = mrd(nx=60_000 if name == "number_of_samples" else 16).add_scan(scan[:1, :, :1]).write()
     with h5py.File(path, "a") as file:
         rows = file["dataset/data"][:]
         rows["head"][name] = value
@@ -268,35 +246,24 @@ def test_headers_that_lie_about_the_samples_behind_them(scan: np.ndarray, mrd: t
         read_here(path, limits=ReadLimits(max_side=2**16))
 
 
-def test_the_grid_is_refused_before_it_is_allocated(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd(nx=32768, ny=32768, centre=0)
-    for line in range(12):
-        raw.add(scan[0, :, line], kspace_encode_step_1=line)
-    with refused("encodedSpace.matrixSize"):
-        raw.read()
-
-
 @pytest.mark.parametrize(
-    ("missing", "field"),
+    ("part", "content", "field"),
     [
-        ("xml", "dataset/xml"),
-        ("data", "dataset/data"),
-        ("dataset", "raw.h5"),
-        ("fields", "dataset/data"),
-        ("type", "dataset/data"),
-        ("text", "dataset/xml"),
+        ("dataset/xml", None, "dataset/xml"),
+        ("dataset/data", None, "dataset/data"),
+        ("dataset", None, "raw.h5"),
+        *(("dataset/data", h5py.vlen_dtype(np.dtype(kind)), "dataset/data") for kind in ("f4", "f8")),
+        ("dataset/xml", np.arange(3), "dataset/xml"),
     ],
 )
-def test_missing_and_foreign_parts(scan: np.ndarray, mrd: type, missing: str, field: str) -> None:
+def test_missing_and_foreign_parts(scan: np.ndarray, mrd: type, part: str, content: Any, field: str) -> None:
     path = mrd().add_scan(scan).write()
     with h5py.File(path, "a") as file:
-        part = {"dataset": "dataset", "xml": "dataset/xml", "text": "dataset/xml"}.get(missing, "dataset/data")
         del file[part]
-        if missing == "text":
-            file["dataset/xml"] = np.arange(3)
-        elif missing in ("fields", "type"):
-            samples = h5py.vlen_dtype(np.dtype("f4" if missing == "fields" else "f8"))
-            file["dataset"].create_dataset("data", (3,), [("head", [("flags", "u8")]), ("data", samples)])
+        if isinstance(content, np.dtype):
+            file["dataset"].create_dataset("data", (3,), [("head", [("flags", "u8")]), ("data", content)])
+        elif content is not None:
+            file[part] = content
     with refused(field):
         read_here(path)
 
@@ -336,9 +303,7 @@ def test_sizes_places_and_directions_are_read_in_a_process_of_its_own(scan: np.n
 def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
     scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool | None
 ) -> None:
-    raw = mrd(system=VENDOR.format(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign)).add_scan(
-        scan
-    )
+    raw = mrd(system=VENDOR(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign)).add_scan(scan)
     phase, read_out, across = _turned(raw)
     got = raw.read()
     if turned is None:  # whose sign is not settled
@@ -358,12 +323,9 @@ def test_files_without_directions_give_the_sizes_alone(scan: np.ndarray, mrd: ty
     for zero in ("0", "0.000000"):  # not known
         assert mrd(fovz=zero).add_scan(scan).read().geometry[0].thickness is None
         assert mrd(fov=zero).add_scan(scan).read().geometry is None
-    raw.header = (
-        '<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD"><encoding>'
-        "<encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></encodedSpace>"
-        "<reconSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize></reconSpace>"
-        "</encoding></ismrmrdHeader>"
-    )
+    space = "<matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>"
+    raw.header = f"<ismrmrdHeader xmlns='http://www.ismrm.org/ISMRMRD'><encoding><encodedSpace>{space}</encodedSpace>"
+    raw.header += f"<reconSpace>{space}</reconSpace></encoding></ismrmrdHeader>"
     assert raw.read().geometry is None
 
 
@@ -391,14 +353,10 @@ def test_calibration_that_was_scanned_once_serves_every_contrast(scan: np.ndarra
     assert got.header["calibration_scan"].startswith("8 readouts")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [({"echo": 1}, "counters"), *(({"contrast": number}, "contrast") for number in (-1, True, 1.5))],
-)
-def test_other_counters_and_numbers_are_refused(scan: np.ndarray, mrd: type, wrong: dict, field: str) -> None:
-    path = mrd().add_scan(scan).write()
-    with refused(field):
-        read(path, counters=wrong)
+@pytest.mark.parametrize(("name", "number"), [("echo", 1), ("contrast", -1), ("contrast", True), ("contrast", 1.5)])
+def test_other_counters_and_numbers_are_refused(name: str, number: Any) -> None:
+    with refused("counters" if name == "echo" else name):
+        ReadOptions(counters={name: number})
 
 
 NY, NZ, NX, COILS = 8, 6, 12, 2
@@ -413,9 +371,7 @@ def volume() -> np.ndarray:
 
 
 def test_a_volume_becomes_a_plane_for_every_readout_position(volume: np.ndarray, mrd: type) -> None:
-    raw = mrd(**VOLUME)
-    raw.add_volume(volume)
-    got = raw.read()
+    got = mrd(**VOLUME).add_volume(volume).read()
     np.testing.assert_allclose(got.kspace, readout_positions(volume.transpose(3, 0, 1, 2)), atol=1e-6)
     assert got.volume and got.geometry is not None and len(got.geometry) == NX
     assert got.geometry[0].pixel == (200 / NY, 60 / NZ) and got.geometry[0].thickness == 200 / NX
@@ -446,14 +402,8 @@ def test_partitions_are_placed_by_the_centre_of_their_counter(volume: np.ndarray
 
 @pytest.mark.parametrize(("vendor", "along"), [("SIEMENS", -1), ("", 1)])
 def test_positions_outside_the_field_of_view_are_cut(volume: np.ndarray, mrd: type, vendor: str, along: int) -> None:
-    system = f"<acquisitionSystemInformation><systemVendor>{vendor}</systemVendor></acquisitionSystemInformation>"
-    sign = "<userParameterLong><name>fourierSign</name><value>-1</value></userParameterLong>"
-    raw = mrd(
-        **VOLUME | {"rx": 6},
-        fov=400,
-        system=system if vendor else "",
-        more="" if vendor else f"<userParameters>{sign}</userParameters>",
-    )
+    named = {"system": VENDOR(vendor)} if vendor else {"more": SIGN.format(-1)}
+    raw = mrd(**VOLUME | {"rx": 6}, fov=400, **named)
     raw.add_volume(volume)
     for readout in raw.readouts:
         readout.position[:] = (0, 0, 7)
@@ -466,9 +416,7 @@ def test_positions_outside_the_field_of_view_are_cut(volume: np.ndarray, mrd: ty
 
 
 def test_a_partial_echo_of_a_volume_is_said(volume: np.ndarray, mrd: type) -> None:
-    raw = mrd(**VOLUME)
-    raw.add_volume(volume[..., 4:], center_sample=2)
-    got = raw.read()
+    got = mrd(**VOLUME).add_volume(volume[..., 4:], center_sample=2).read()
     expected = volume.copy()
     expected[..., :4] = 0
     np.testing.assert_allclose(got.kspace, readout_positions(expected.transpose(3, 0, 1, 2)), atol=1e-6)
@@ -501,8 +449,7 @@ def test_averages_noise_and_calibration_of_volumes(volume: np.ndarray, mrd: type
 def test_what_lies_outside_the_volume_is_refused(
     volume: np.ndarray, mrd: type, fields: dict[str, int], place: str
 ) -> None:
-    raw = mrd(**VOLUME)
-    raw.add_volume(volume)
+    raw = mrd(**VOLUME).add_volume(volume)
     raw.add(volume[:, 0, 0], **fields)
     with refused(f"dataset/data[{NY * NZ}]: {place}"):
         raw.read()
@@ -594,13 +541,10 @@ def accelerated(scan: np.ndarray, mrd: type) -> Callable[..., object]:
 
     def build(both: bool = True, **fields: object) -> object:
         raw = mrd(**fields)
-        for index in range(2):
-            for line in range(12):
-                if line % 2 == 0:
-                    flags = {"flag": BOTH} if both and 4 <= line <= 8 else {}
-                    raw.add(scan[index, :, line], slice=index, kspace_encode_step_1=line, **flags)
-                elif 4 <= line <= 8:
-                    raw.add(scan[index, :, line], slice=index, kspace_encode_step_1=line, flag=CALIBRATION)
+        for index, line in np.ndindex(2, 12):
+            flags = {"flag": CALIBRATION if line % 2 else BOTH} if 4 <= line <= 8 and (line % 2 or both) else {}
+            if line % 2 == 0 or flags:
+                raw.add(scan[index, :, line], slice=index, kspace_encode_step_1=line, **flags)
         return raw
 
     return build
@@ -698,17 +642,12 @@ def noisy(
 
 @pytest.mark.parametrize(
     ("dwells", "bandwidth", "averages", "factor"),
-    [
-        ((0, 0), None, 1, 1.0),
-        ((2.5, 10), 0.8, 1, 0.25 / 0.8),
-        ((5, 5), None, 2, 0.5),
-    ],
+    [((0, 0), None, 1, 1.0), ((2.5, 10), 0.8, 1, 0.25 / 0.8), ((5, 5), None, 2, 0.5)],
 )
 def test_noise_readouts_give_the_noise_of_the_data(
     scan: np.ndarray, mrd: type, dwells: tuple[float, float], bandwidth: float | None, averages: int, factor: float
 ) -> None:
-    system = f"<relativeReceiverNoiseBandwidth>{bandwidth}</relativeReceiverNoiseBandwidth>" if bandwidth else ""
-    raw = mrd(system=f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>")
+    raw = mrd(system=BANDWIDTH(bandwidth) if bandwidth else "")
     truth = noisy(raw, 0.1, 40, dwell=dwells[0])
     for average in range(averages):
         raw.add_scan(scan, average=average)
@@ -722,13 +661,7 @@ def test_noise_readouts_give_the_noise_of_the_data(
 
 @pytest.mark.parametrize(
     ("times", "policy", "average"),
-    [
-        ((3,), "average", 3),
-        ((3,), "last", 1),
-        ((2, 3), "average", 2),
-        ((3,), "first", 1),
-        ((1,), "refuse", 1),
-    ],
+    [((3,), "average", 3), ((3,), "last", 1), ((2, 3), "average", 2), ((3,), "first", 1), ((1,), "refuse", 1)],
 )
 def test_lines_that_came_again_and_further_repetitions_show_the_noise(
     mrd: type, times: tuple[int, ...], policy: str, average: int

@@ -49,8 +49,7 @@ def archived(folder: Path, header: Any = None, save: Any = np.savez, **arrays: A
         ({"dims": ALONG}, (0, 1, 3, 2), "ky-columns"),
         ({"dims": ["slice", "coil", "ky", "kx"]}, (0, 1, 2, 3), "ky-rows"),
         ({"dims": ["coil", "kx", "slice", "ky"]}, (1, 3, 0, 2), "ky-columns"),
-        ({"phase_encode_axis": -1}, (0, 1, 3, 2), "ky-columns"),
-        ({"phase_encode_axis": 3}, (0, 1, 3, 2), "ky-columns"),
+        *(({"phase_encode_axis": axis}, (0, 1, 3, 2), "ky-columns") for axis in (-1, 3)),
         ({"phase_encode_axis": "k0", "dims": ["slice", "coil", "k1", "k0"]}, (0, 1, 3, 2), "ky-columns"),
     ],
 )
@@ -78,24 +77,22 @@ def test_lines_without_samples_are_known_to_be_not_measured(tmp_path: Path, scan
 @pytest.mark.parametrize(
     ("header", "field"),
     [
-        ('{"dims": ', "scan.json"),
-        ("[1, 2]", "scan.json"),
-        ("[" * 100_000, "scan.json"),
+        *((text, "scan.json") for text in ('{"dims": ', "[1, 2]", "[" * 100_000)),
         ({"dims": "k0"}, "scan.json: dims"),
-        ({"dims": ["slice", "coil", "k0", "k0"]}, "dims"),
-        ({"dims": ["slice", "coil", "k0", "kz"]}, "dims"),
-        ({"dims": ["k0", "k1"]}, "dims"),
-        ({"dims": ["slice", "ky", "kz", "kx"]}, "dims"),  # a volume has no slices, repetitions, or choice of axes
-        ({"dims": ["rep", "k1", "k2", "k0"]}, "dims"),
+        *(
+            ({"dims": dims}, "dims")  # a volume has no slices, repetitions, or choice of axes
+            for dims in (
+                *(["slice", "coil", "k0", "k0"], ["slice", "coil", "k0", "kz"], ["k0", "k1"]),
+                *(["slice", "ky", "kz", "kx"], ["rep", "k1", "k2", "k0"]),
+            )
+        ),
         ({"phase_encode_axis": 0}, "phase_encode_axis"),
         ({"phase_encode_axis": 1.5}, "scan.json: phase_encode_axis"),
         ({"phase_encode_axis": "kx", "dims": ["slice", "coil", "ky", "kx"]}, "phase_encode_axis"),
         ({"zero_filled_k1_columns": [3]}, "measured lines"),  # it holds samples
         ({"zero_filled_k1_columns": [12]}, "zero_filled_k1_columns"),
         ({"zero_filled_k1_columns": [1.5]}, "scan.json: zero_filled_k1_columns"),
-        ({"noise_variance": 0}, "scan.json: noise_variance"),
-        ('{"noise_variance": NaN}', "scan.json: noise_variance"),
-        ({"noise_variance": True}, "scan.json: noise_variance"),
+        *((f'{{"noise_variance": {value}}}', "scan.json: noise_variance") for value in ("0", "NaN", "true")),
         ({"noise_covariance": [[1, 2], [3, 4]]}, "scan.json: noise_covariance"),
         ({"shape": [2, 3, 12, 17]}, "array: shape"),
         ({"kind": 3}, "scan.json: kind"),
@@ -139,11 +136,9 @@ def test_images_by_their_header(tmp_path: Path, several: str) -> None:
     [
         ({"measured": np.ones(11, bool)}, "measured"),
         ({"measured": np.zeros(12, bool)}, "measured lines"),
-        ({"coil_maps": np.ones((2, 3, 12, 15), np.complex64)}, "coil_maps"),
-        ({"coil_maps": np.ones((12, 16), np.complex64)}, "coil_maps"),
+        *(({"coil_maps": np.ones(shape, np.complex64)}, "coil_maps") for shape in ((2, 3, 12, 15), (12, 16))),
         ({"reference": np.full((2, 12, 16), np.nan, np.complex64)}, "reference"),
-        ({"noise_variance": np.zeros(1)}, "noise_variance"),
-        ({"noise_variance": np.ones(2)}, "noise_variance"),
+        *(({"noise_variance": value}, "noise_variance") for value in (np.zeros(1), np.ones(2))),
         ({"noise_covariance": np.ones(3)}, "noise_covariance"),
     ],
 )
@@ -165,11 +160,8 @@ def one_not_finite(value: complex, dtype: type) -> np.ndarray:
     ("array", "field"),
     [
         (0 * GOOD, "kspace"),
-        (np.full((8, 8), 1e300 + 0j), "array"),
-        (GOOD.ravel(), "dims"),
-        (GOOD[None, None, None], "dims"),
-        (GOOD.real > 0, "array"),
-        (np.ones((2, 2, 8, 8)), "array"),
+        *((array, "array") for array in (np.full((8, 8), 1e300 + 0j), GOOD.real > 0, np.ones((2, 2, 8, 8)))),
+        *((array, "dims") for array in (GOOD.ravel(), GOOD[None, None, None])),
         *((one_not_finite(value, np.complex64), "array") for value in (np.nan, np.inf, -np.inf, 1j * np.nan)),
         (one_not_finite(np.nan, np.complex128), "array"),
     ],
@@ -279,14 +271,9 @@ def test_every_readout_position_of_a_volume_is_a_plane(tmp_path: Path, dims: lis
     kspace = transformed(volume, (1, 2, 3)).astype(np.complex64)
     missing = np.ones((6, 8), dtype=bool)
     kspace[:, :, 2, 3] = missing[2, 3] = 0
-    path = archived(
-        tmp_path,
-        {"dims": dims, "noise_variance": 0.25},
-        kspace=kspace.transpose(axes),
-        coil_maps=maps.transpose(axes).astype(np.complex64),
-        reference=volume[0].transpose([{1: 0, 2: 1, 3: 2}[axis] for axis in axes if axis]).astype(np.complex64),
-    )
-    got = read(path)
+    reference = volume[0].transpose([axis - 1 for axis in axes if axis]).astype(np.complex64)
+    stored = {"kspace": kspace.transpose(axes), "coil_maps": maps.transpose(axes).astype(np.complex64)}
+    got = read(archived(tmp_path, {"dims": dims, "noise_variance": 0.25}, **stored, reference=reference))
     assert got.kspace.shape == (5, 2, 6, 8) and got.volume and got.noise_variance == 0.25
     planes = transformed(volume, (2, 3)).swapaxes(0, 1) * missing
     np.testing.assert_allclose(got.kspace, planes, atol=1e-5)
@@ -340,32 +327,35 @@ def hostile_files() -> dict[str, tuple[bytes, str]]:
     link = zipfile.ZipInfo("kspace.npy")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     return {
-        "empty.npy": (b"", ""),
-        "magic.npy": (b"\x93NUMPY", ""),
+        **{f"{name}.npy": (content, "") for name, content in (("empty", b""), ("magic", b"\x93NUMPY"))},
         "no_length.npy": (b"\x93NUMPY\x01\x00\x10", ": header"),
         "version.npy": (npy(header("(8, 8)"), version=(9, 7)), ": version"),
         "header_4GiB.npy": (npy(header("(8, 8)"), version=(2, 0), length=2**32 - 1), ": header"),
-        "header_64KiB.npy": (npy("(" * 60_000), ": header"),
-        "header_nested.npy": (npy("[" * 9_000), ": header"),
-        "header_code.npy": (npy("__import__('os').abort()"), ": header"),
-        "header_keys.npy": (npy("{'descr': '<c8', 'shape': (8, 8)}"), ": header"),
-        "truncated.npy": (good[:-9], ": shape"),
-        "header_only.npy": (good[:128], ": shape"),
+        **{
+            f"header_{number}.npy": (npy(text, bytes(512)), ": header")
+            for number, text in enumerate(
+                (
+                    *("(" * 60_000, "[" * 9_000, "__import__('os').abort()", "{'descr': '<c8', 'shape': (8, 8)}"),
+                    *(header("(" + "9" * 6000 + ", 2)"), header("(8.0, 8)"), header("(8, 8)", order="'yes'")),
+                )
+            )
+        },
         "junk_tail.npy": (good + b"tail", ""),
-        "huge.npy": (npy(header("(1000000, 1000000)")), ": shape"),
-        "overflow.npy": (npy(header(f"({2**62}, 4, 4)")), ": shape"),
-        "overflow_zero.npy": (npy(header(f"({2**62}, {2**62}, 0)")), ": shape"),
-        "digits.npy": (npy(header("(" + "9" * 6000 + ", 2)")), ": header"),
-        "negative.npy": (npy(header("(-8, -8)"), bytes(512)), ": shape"),
-        "float_shape.npy": (npy(header("(8.0, 8)"), bytes(512)), ": header"),
-        "flag_shape.npy": (npy(header("(True, 64)"), bytes(512)), ": shape"),
-        "axes.npy": (npy(header("(" + "1, " * 70 + ")"), bytes(8)), ": shape"),
+        **{f"cut_{end}.npy": (good[:end], ": shape") for end in (-9, 128)},
+        **{
+            f"shape_{number}.npy": (npy(header(shape), bytes(512)), ": shape")
+            for number, shape in enumerate(
+                (
+                    *("(1000000, 1000000)", f"({2**62}, 4, 4)", f"({2**62}, {2**62}, 0)", "(-8, -8)", "(True, 64)"),
+                    "(" + "1, " * 70 + ")",
+                )
+            )
+        },
         "object.npy": (npy(header("(1,)", "'|O'"), pickled), ": dtype"),
-        "structured.npy": (npy(header("(8, 8)", "[('a', '<f4'), ('b', '<f4')]"), bytes(512)), ": dtype"),
-        "text.npy": (npy(header("(8, 8)", "'<U1'"), bytes(256)), ": dtype"),
-        "long_double.npy": (npy(header("(4, 4)", "'<f16'"), bytes(256)), ": dtype"),
-        "long_complex.npy": (npy(header("(4, 4)", "'<c32'"), bytes(512)), ": dtype"),
-        "order.npy": (npy(header("(8, 8)", order="'yes'"), bytes(512)), ": header"),
+        **{
+            f"dtype_{number}.npy": (npy(header("(4, 4)", dtype), bytes(512)), ": dtype")
+            for number, dtype in enumerate(("[('a', '<f4'), ('b', '<f4')]", "'<U1'", "'<f16'", "'<c32'"))
+        },
         "empty.npz": (npz([]), ": members"),
         "truncated.npz": (archive[:-30], ""),
         "zip_tail.npz": (archive[:100], ""),
@@ -374,10 +364,10 @@ def hostile_files() -> dict[str, tuple[bytes, str]]:
         "encrypted.npz": (changed(archive, (6, b"\1"), (-8, b"\1")), ": member 'kspace.npy'"),
         "many.npz": (npz([(f"a{n}.npy", b"") for n in range(2000)]), ""),
         "twice.npz": (npz([("kspace.npy", good), ("kspace.npy", good)]), ": member 'kspace.npy'"),
-        "traversal.npz": (npz([("../kspace.npy", good)]), ": member '../kspace.npy'"),
-        "absolute.npz": (npz([("/etc/kspace.npy", good)]), ": member '/etc/kspace.npy'"),
-        "backslash.npz": (npz([("..\\kspace.npy", good), ("kspace.npy", good)]), ": member '..\\\\kspace.npy'"),
-        "hidden_path.npz": (npz([("kspace.npy", good), ("../../evil.npy", good)]), ": member '../../evil.npy'"),
+        **{
+            f"path_{number}.npz": (npz([(name, good), ("kspace.npy", good)]), f": member {name!r}")
+            for number, name in enumerate(("../kspace.npy", "/etc/kspace.npy", "..\\kspace.npy", "../../evil.npy"))
+        },
         "symlink.npz": (npz([(link, b"/etc/passwd")]), ": member 'kspace.npy'"),
         "foreign.npz": (npz([("kspace.npy", good), ("run.sh", b"true")]), ": member 'run.sh'"),
         "object.npz": (npz([("kspace.npy", npy(header("(1,)", "'|O'"), pickled))]), ": kspace: dtype"),
