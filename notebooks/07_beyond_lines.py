@@ -115,11 +115,11 @@ figure
 results = {}
 for title, shots in sets.items():
     made = md.load_phantom_shots("brain", shots, shape=MATRIX, rng=np.random.default_rng(0))
-    data = md.TrajectoryData(made.kspace[None], made.trajectory, (MATRIX, MATRIX), noise_variance=made.noise_variance)
+    data = md.TrajectoryData(made.kspace, made.trajectory, (MATRIX, MATRIX), noise_variance=made.noise_variance)
     along = md.prepare_samples(data, recipe).slice_model(0, recipe)
     found = md.reconstruct(along, None, "mean", recipe, np.random.default_rng(0))
-    results[title] = along, found, made.reference
-    score = md.measure(found.image, made.reference).relative_l2
+    results[title] = along, found, made.reference[0]
+    score = md.measure(found.image, made.reference[0]).relative_l2
     print(f"{title:24s} error {score:.4f}", found.convergence.status.value)
 
 # %%

@@ -49,7 +49,7 @@ def toy_spirals() -> TrajectoryData:
     arm = spiral_curve(24, nyquist_turns(24, 12), points=160)
     arms = turned(arm, interleaf_angles(12, "full-turn"))
     made = load_phantom_shots("brain", arms, shape=24, n_coils=2, rng=np.random.default_rng(0))
-    return TrajectoryData(made.kspace[None], made.trajectory, (24, 24), n_readouts=12, name="toy")
+    return TrajectoryData(made.kspace, made.trajectory, (24, 24), n_readouts=12, name="toy")
 
 
 def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Row]:

@@ -25,8 +25,8 @@ from mri_design.operators.trajectory import (
     radial_spokes,
     turned,
 )
-from mri_design.scan.simulation.fields import simulate_coil_maps
 from mri_design.scan.simulation.scanner import load_phantom_shots
+from mri_design.scan.simulation.scenes import simulate_coil_maps
 from mri_design.scan.trajectories import GradientLimits, conjugate_redundancy, nyquist_turns, spiral_readout
 
 RECIPE = load_recipe("local")
@@ -101,7 +101,7 @@ def ellipses(matrix: int) -> Scene:
 
     def scan(k: Array) -> tuple[Array, Array]:
         made = load_phantom_shots("brain", k, shape=matrix, noise=0.0, rng=np.random.default_rng(0))
-        return made.kspace.astype(np.complex128), made.reference
+        return made.kspace[0].astype(np.complex128), made.reference[0]
 
     return Scene("ellipses", scan(np.array([[2.0, 0.0]]))[1], lambda k: scan(k)[0])
 

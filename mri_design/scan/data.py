@@ -43,18 +43,9 @@ WITHOUT_COVARIANCE = (
 )
 _SLICE = "slice_taken"
 _ENTRIES = (
-    "coils_dropped",
-    "readouts_skipped",
-    "readouts_of_fewer_channels",
-    "calibration_skipped",
-    "coordinates_skipped",
-    "members_not_read",
-    "identifiers_left_out",
-    "axes",
-    "field_of_view_in_file",
-    "impossible_sizes",
-    "centre_beyond_grid",
-    "lines_of_noise",
+    *("coils_dropped", "readouts_skipped", "readouts_of_fewer_channels", "calibration_skipped", "axes"),
+    *("coordinates_skipped", "members_not_read", "identifiers_left_out", "field_of_view_in_file", "impossible_sizes"),
+    *("centre_beyond_grid", "lines_of_noise"),
 )
 """Other entries that readers write where they leave something out, or take it otherwise than it seems to be meant."""
 

@@ -109,13 +109,9 @@ class SliceGeometry:
         float64 array, shape (4, 4)
         """
         _, phase, read, normal = self.vectors
-        affine = np.eye(4)
-        affine[:3, 0], affine[:3, 1], affine[:3, 2] = (
-            self.pixel[1] * read,
-            self.pixel[0] * phase,
-            (self.thickness or 1.0) * normal,
-        )
-        affine[:3, 3] = self.first_pixel(shape)
+        affine, thickness = np.eye(4), self.thickness or 1.0
+        columns = (self.pixel[1] * read, self.pixel[0] * phase, thickness * normal, self.first_pixel(shape))
+        affine[:3] = np.stack(columns, axis=1)
         affine[:2] *= -1
         return affine + 0.0  # no negative zeros
 

@@ -1,16 +1,5 @@
 """Phantoms, random heads and a simulated scanner."""
 
-from .ellipses import EllipsePhantom as EllipsePhantom
-from .ellipses import EllipsoidPhantom as EllipsoidPhantom
-from .fields import TrigonometricSeries as TrigonometricSeries
-from .fields import checked_shape as checked_shape
-from .fields import coil_series as coil_series
-from .fields import phase_series as phase_series
-from .fields import pixel_positions as pixel_positions
-from .fields import root_sum_of_squares as root_sum_of_squares
-from .fields import rough_phase as rough_phase
-from .fields import simulate_coil_maps as simulate_coil_maps
-from .fields import smooth_phase as smooth_phase
 from .scanner import EllipsePhase as EllipsePhase
 from .scanner import fit_to_matrix as fit_to_matrix
 from .scanner import fitted_geometry as fitted_geometry
@@ -26,3 +15,14 @@ from .scanner import read_ellipsoid_table as read_ellipsoid_table
 from .scanner import read_shipped as read_shipped
 from .scanner import simulate_ellipse_scan as simulate_ellipse_scan
 from .scanner import simulate_scan as simulate_scan
+from .scenes import EllipsePhantom as EllipsePhantom
+from .scenes import EllipsoidPhantom as EllipsoidPhantom
+from .scenes import TrigonometricSeries as TrigonometricSeries
+from .scenes import checked_shape as checked_shape
+from .scenes import coil_series as coil_series
+from .scenes import phase_series as phase_series
+from .scenes import pixel_positions as pixel_positions
+from .scenes import root_sum_of_squares as root_sum_of_squares
+from .scenes import rough_phase as rough_phase
+from .scenes import simulate_coil_maps as simulate_coil_maps
+from .scenes import smooth_phase as smooth_phase

@@ -16,7 +16,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import require_choice, require_random
-from mri_design.scan.simulation.fields import checked_shape, pixel_positions, rough_phase, smooth_phase
+from mri_design.scan.simulation.scenes import checked_shape, pixel_positions, rough_phase, smooth_phase
 
 Values = NDArray[np.float64]
 HeadPhase = Literal["any", "flat", "smooth", "rough"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -25,13 +25,14 @@ from mri_design.errors import (
 )
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.trajectory import checked_trajectory
-from mri_design.scan.data import ImageStack, KSpaceData
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import ReadLimits, read_json_table
 from mri_design.scan.sampling import volume_note
-from mri_design.scan.simulation.ellipses import EllipsePhantom, EllipsoidPhantom
-from mri_design.scan.simulation.fields import (
+from mri_design.scan.simulation.scenes import (
     MOST_COILS,
+    EllipsePhantom,
+    EllipsoidPhantom,
     TrigonometricSeries,
     checked_shape,
     coil_series,
@@ -357,37 +358,6 @@ def noisy_scan(
     )
 
 
-@dataclass(frozen=True)
-class SimulatedShots:
-    """Samples along a trajectory, and everything that is known about them.
-
-    Parameters
-    ----------
-    kspace : complex64 array, shape (coil, sample)
-        Scaled as the orthonormal FFT of the grid: sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) of each coil image u.
-    trajectory : float64 array, shape (sample, 2)
-        Columns (ky, kx) in cycles per field of view.
-    reference : complex64 array, shape (ky, kx)
-        True image on the grid.
-    coil_maps : complex64 array, shape (coil, ky, kx), optional
-        Unit root-sum-of-squares; None for one coil, which sees the image itself.
-    noise_variance : float, optional
-        Per real component of a sample; None for noise-free data.
-    name : str
-        Short name for tables and figures.
-    header : mapping of str to str
-        Provenance and settings.
-    """
-
-    kspace: NDArray[np.complex64]
-    trajectory: NDArray[np.float64]
-    reference: NDArray[np.complex64]
-    coil_maps: NDArray[np.complex64] | None = None
-    noise_variance: float | None = None
-    name: str = "shots"
-    header: Mapping[str, str] = field(default_factory=dict)
-
-
 _TABLES = ReadLimits(max_text_bytes=1 << 20)
 _MOST_ELLIPSES = 1000
 
@@ -657,7 +627,7 @@ def load_phantom_shots(
     phase: EllipsePhase = "smooth",
     n_coils: int = 1,
     rng: np.random.Generator,
-) -> SimulatedShots:
+) -> TrajectoryData:
     """Simulate a scan of a shipped ellipse scene along any trajectory, phase and coils included, in closed form.
 
     Reference and maps mean what they mean in `simulate_ellipse_scan`, and of one state of the generator both are scans
@@ -672,6 +642,12 @@ def load_phantom_shots(
     shape, noise, phase, n_coils, rng
         As for `simulate_ellipse_scan`; the grid sets the scale of the samples.
 
+    Returns
+    -------
+    TrajectoryData
+        One slice, whose readouts are those of the trajectory, with its reference and noise variance and, of several
+        coils, with their maps.
+
     Raises
     ------
     InputError
@@ -682,14 +658,17 @@ def load_phantom_shots(
         fitting = ", ".join(other for other, entry in _ENTRIES.items() if entry[2] == "ellipses")
         raise InputError("phantom", f"{name} ({phantom_kind(name)})", f"one of {fitting}")
     grid = checked_shape(shape)
-    k = checked_trajectory(trajectory, grid).reshape(-1, 2)
+    shots = checked_trajectory(trajectory, grid)
+    k, n_readouts = shots.reshape(-1, 2), int(np.prod(shots.shape[:-2]))
     modulations, level, reference, maps = drawn_object(scene, grid, phase=phase, n_coils=n_coils, rng=rng)
     simulated = {"simulated": "from ellipses, samples in closed form", "phase": phase, "samples": str(len(k))}
-    return SimulatedShots(
-        kspace=with_noise(scene.samples(k, grid, modulations) / level, noise, rng),
-        trajectory=k,
-        reference=reference.astype(np.complex64),
-        coil_maps=maps,
+    return TrajectoryData(
+        with_noise(scene.samples(k, grid, modulations) / level, noise, rng)[None],
+        k,
+        grid,
+        n_readouts=n_readouts,
+        reference=reference.astype(np.complex64)[None],
+        coil_maps=None if maps is None else maps[None],
         noise_variance=noise * noise if noise > 0 else None,
         name=scene.name,
         header={**text_of_header(phantom_header(name)), **simulated, **settings_text(noise, n_coils, grid)},

@@ -72,7 +72,7 @@ def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
     ("direction", "still"), [((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 1), (1, -1)), ((1, -1), (1, 1))]
 )
 def test_each_wave_of_the_phase_varies_along_its_own_direction_only(direction, still, monkeypatch):
-    monkeypatch.setattr("mri_design.scan.simulation.fields._DIRECTIONS", (direction,))
+    monkeypatch.setattr("mri_design.scan.simulation.scenes._DIRECTIONS", (direction,))
     series = phase_series(np.random.default_rng(0))
 
     def along(step):
