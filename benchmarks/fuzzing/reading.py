@@ -27,8 +27,7 @@ from mri_design.experiment.stored_designs import Checkpoint, load_state, load_tr
 from mri_design.runs.info import describe_input
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.io.companions import read_mask, with_maps
-from mri_design.scan.io.formats import read, summary
+from mri_design.scan.io.formats import read, read_mask, summary, with_maps
 from mri_design.scan.simulation.scanner import read_ellipse_table
 from mri_design.scan.streaming.mrd import LeftOut, Message, MrdStream
 from mri_design.sequences.scanner import load_scanner

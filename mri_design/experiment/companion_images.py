@@ -25,8 +25,7 @@ from mri_design.model.companion import Companion, Volume
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
-from mri_design.scan.io.companions import read_images
-from mri_design.scan.io.formats import read
+from mri_design.scan.io.formats import read, read_images
 from mri_design.scan.sampling import require_dynamic_range
 
 MOST_REGIONS, _LARGEST = 64, 1e6

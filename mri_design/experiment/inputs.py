@@ -18,8 +18,7 @@ from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.scan.calibration import measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
-from mri_design.scan.io.companions import mask_of_measured, with_maps
-from mri_design.scan.io.formats import read, read_noise, summary
+from mri_design.scan.io.formats import mask_of_measured, read, read_noise, summary, with_maps
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits

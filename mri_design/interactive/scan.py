@@ -62,7 +62,7 @@ from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_sca
 from mri_design.runs.recon.slices import what_is_used
 from mri_design.runs.run import Ending, Run
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
-from mri_design.scan.io.companions import mask_of_measured
+from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import CENTRE, with_its_centre

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, option
 from mri_design.operators.base import Array
-from mri_design.scan.io.companions import read_images
+from mri_design.scan.io.formats import read_images
 
 _TURNS: Mapping[str, Callable[[Array], Array]] = {
     "flipped along ky": lambda pixels: pixels[::-1],

@@ -32,7 +32,7 @@ from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.scan.calibration import LOST
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.io.atomic import write_json
-from mri_design.scan.io.companions import mask_of_measured, read_mask
+from mri_design.scan.io.formats import mask_of_measured, read_mask
 from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status

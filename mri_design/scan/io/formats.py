@@ -1,23 +1,32 @@
-"""One `read` for every format: the file's content decides, but for BART's pairs, whose samples are bare numbers."""
+"""One `read` for every format: the file's content decides, but for BART's pairs, whose samples are bare numbers.
+
+Beside scans their noise, coil maps, masks of the lines or samples to take, and images to compare with are read.
+"""
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option, require_instance
-from mri_design.scan.data import TrajectoryData
+from mri_design.operators.conventions import Chosen, chosen_flags
+from mri_design.scan.data import ImageStack, Scan, TrajectoryData, others_unread
 from mri_design.scan.io import bart, dicom, hdf5, ismrmrd, nifti, numpy_files, pfile, twix
+from mri_design.scan.io.bart import AXES, read_pair
 from mri_design.scan.io.isolated import IsolatedSource
 from mri_design.scan.io.mrd_acquisitions import noise_of_samples
 from mri_design.scan.io.numpy_files import read_stored
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, read_small
 from mri_design.scan.io.source import (
     REGISTERED,
     CentredSource,
@@ -30,6 +39,8 @@ from mri_design.scan.io.source import (
     Summary,
     require_counters,
 )
+from mri_design.scan.sampling import to_complex64, to_float32
+from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 
 Held = TypeVar("Held")
 BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, series=True, matrix=True, arrays=True)
@@ -120,7 +131,7 @@ def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits =
     require_instance((str, os.PathLike), wanted="the path of a file", path=path)
     path = Path(path)
     if BART.recognises(path):
-        stored = np.moveaxis(bart.read_pair(path, limits), 3, 0)
+        stored = np.moveaxis(read_pair(path, limits), 3, 0)
     elif not (check_file(path) and numpy_files.is_numpy(path)):
         with opened(path, ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
             found = source.noise()
@@ -276,3 +287,293 @@ def _refuse_other_files(path: Path) -> None:
     if got:
         cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
         raise InputError(str(path), got, _known(), cure)
+
+
+_MAPS = ("coil_maps", "maps", "sensitivities")
+_IMAGES = ("reference", "image", "recon")
+_UNIT = 1e-3
+AnyScan = TypeVar("AnyScan", bound=Scan)
+
+
+def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits = DEFAULT_LIMITS) -> AnyScan:
+    """Replace the coil maps of a scan by those of a file, or of an array.
+
+    Parameters
+    ----------
+    data : KSpaceData or TrajectoryData
+        Several coils; maps that it brings along are replaced.
+    given : Path or array
+        A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
+        column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
+        file. Or BART's pair of files: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or
+        of planes (x, ky, kz, coil); of several sets of maps the first. An array has the axes of the scan in memory,
+        ((slice,) coil, ky, kx). Maps are scaled to a root-sum-of-squares of 1 at every pixel; others stay 0.
+    limits : ReadLimits
+        Bounds of untrusted files.
+
+    Raises
+    ------
+    InputError
+        For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
+    """
+    field, name, turned, axes = "coil_maps", "an array", False, ""
+    if not isinstance(given, Path):
+        stored = given
+    elif bart.is_bart(given):
+        pair = read_pair(given, limits)
+        count, stored = pair.shape[AXES.index("maps")], _maps_of_bart(pair)
+        field = name = given.name
+        name += f", the first of {count} sets" if count > 1 else ""
+        axes = ", rows and columns of the scan's file"
+    else:
+        field = name = given.name
+        stored = read_stored(given, limits, "coil maps as .npy, .npz, or BART's .cfl with its .hdr", _MAPS)
+        turned = data.orientation == "ky-columns"
+        if turned and stored.ndim >= 2:
+            stored = stored.swapaxes(-1, -2)
+        axes = f", {'columns and rows' if turned else 'rows and columns'} of the scan's file"
+    maps = to_complex64(field, stored.astype(np.complex128) if stored.dtype.kind == "f" else stored)
+    wanted = (data.n_slices, data.n_coils, *data.readouts.grid)
+    if maps.shape not in (wanted, wanted[1:]):
+        own = maps.swapaxes(-1, -2) if turned and maps.ndim > 1 else maps
+        cure = _reordering(own, (wanted[1], *(wanted[:1:-1] if turned else wanted[2:])))
+        got, shapes = f"coil maps of shape {maps.shape}", f"{wanted[1:]} or {wanted}: (slice,) coil, ky, kx{axes}"
+        raise InputError(field, got, shapes, cure)
+    maps = np.broadcast_to(maps, wanted)
+    strength = np.linalg.norm(maps.astype(np.complex128), axis=1, keepdims=True)
+    if not strength.any():
+        raise InputError(field, "zeros only", "coil maps")
+    held = strength[strength > 0]
+    if not np.allclose(held, 1, atol=_UNIT):
+        name += f", scaled from a root-sum-of-squares of {held.min():.3g} to {held.max():.3g}"
+    unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
+    return replace(data, coil_maps=unit, header={**data.header, "coil_maps_file": name})
+
+
+def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
+    """Maps (coil, ky, kx) or (slice, coil, ky, kx); of planes (x, coil, ky, kz). Of several sets the first is taken."""
+    pair = pair.take([0], axis=AXES.index("maps"))
+    if pair.shape[AXES.index("phs2")] > 1:
+        return planes_from_bart(pair)
+    slices = np.moveaxis(pair, AXES.index("slice"), 0)
+    return np.stack([maps_from_bart(one) for one in slices]) if len(slices) > 1 else maps_from_bart(pair)
+
+
+def _reordering(maps: NDArray[Any], wanted: tuple[int, ...]) -> str:
+    """How maps as they are stored become those of the scan, (coil, row, column) of its file."""
+    if maps.ndim == 4 and maps.shape[1:] == wanted:
+        return "Of several sets give the first one: in Python maps[0]."
+    for order in permutations(range(3)) if maps.ndim == 3 else ():
+        if tuple(maps.shape[axis] for axis in order) == wanted:
+            return f"Their axes are in another order: save numpy.transpose(maps, {order})."
+    return "Compute the maps on the scan's own matrix."
+
+
+def read_mask(
+    path: Path,
+    measured: NDArray[np.bool_],
+    samples: NDArray[np.bool_] | None = None,
+    *,
+    plane: bool = False,
+    limits: ReadLimits = DEFAULT_LIMITS,
+) -> NDArray[np.bool_]:
+    """A mask of lines, bool (ky,), or of samples, bool (ky, kx): true where measured.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.npy`` file of flags, zeros and ones, or numbers of lines, or (ky, kz) of the samples of a plane; BART's
+        pair of files of zeros and ones, as ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or
+        of a plane (1, ky, kz); or a table, as ``mri-design export --to csv`` writes it, or of numbers alone (.txt).
+    measured : bool array, shape (ky,)
+        Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
+    samples : bool array, shape (ky, kx), optional
+        Samples that do. Without them masks of samples are refused.
+    plane : bool
+        Whether they are those of a plane (ky, kz), and not of readouts along the second axis.
+    limits : ReadLimits
+        Bounds of untrusted files.
+
+    Raises
+    ------
+    InputError
+        For a damaged file, other values or another shape, no line or sample, or one without data.
+    """
+    held: Any
+    if bart.is_bart(path):
+        held = _mask_of_bart(path, limits)
+    elif path.suffix in (".csv", ".txt"):
+        held = _table(path, len(measured), None if samples is None else samples.shape, limits)
+    else:
+        held = read_stored(path, limits, "a mask as .npy, or BART's .cfl with its .hdr")
+    if samples is not None and held.ndim == 2 and held.shape[1] == 2 and held.dtype.kind in "iu":
+        held = _samples_at(path.name, held, samples.shape)
+    unit = "readout" if samples is None else "line"
+    return mask_of_measured(held, measured, samples, field=path.name, unit=unit, plane=plane)
+
+
+def mask_of_measured(
+    chosen: Chosen,
+    measured: NDArray[np.bool_],
+    samples: NDArray[np.bool_] | None = None,
+    *,
+    field: str = "lines",
+    unit: str = "line",
+    plane: bool = False,
+) -> NDArray[np.bool_]:
+    """The mask of lines, or of samples, that an array holds as flags, zeros and ones, or numbers of lines.
+
+    Masks whose axes are exchanged are turned where the scan shows it, by its sides or by the samples that it has. But
+    of a ``plane``, one whose readouts are all measured is one of lines.
+
+    Raises
+    ------
+    InputError
+        As `read_mask`, and for masks whose readouts lie along the other axis where both axes are alike.
+    """
+    shapes = [] if samples is None else [samples.shape, samples.shape[::-1]]
+    try:
+        flags = chosen_flags(chosen, measured.shape, *shapes, field=field, unit=unit)
+    except InputError as error:
+        if samples is None or samples.shape[0] == samples.shape[1] or np.size(chosen) != samples.shape[1]:
+            raise
+        cure = f"It has the length of the readouts: is the phase encoding along the other axis? {error.cure}"
+        raise InputError(error.field, error.got, error.wanted, cure.strip()) from error
+    if flags.ndim == 2 and samples is not None:
+        flags = _upright(flags, samples, field, plane)
+    in_plane = flags.ndim == 2
+    what, there = ("sample", samples) if samples is not None and in_plane else (unit, measured)
+    missing = np.flatnonzero(flags & ~there)
+    if missing.size:
+        got = f"{missing.size} samples that hold" if in_plane else f"{unit}s {missing.tolist()}, which hold"
+        raise InputError(field, f"{got} no data", f"{what}s that were measured")
+    if not flags.any():
+        raise InputError(field, f"no {what}", "at least one")
+    return flags
+
+
+def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, plane: bool) -> NDArray[np.bool_]:
+    """A mask of samples with the axes of the scan, (ky,) where it takes whole readouts and they are no plane's."""
+    turned = flags.shape != samples.shape
+    if samples.shape[0] == samples.shape[1]:
+        turned = bool((flags & ~samples).any()) and not (flags.T & ~samples).any()
+    flags = flags.T if turned else flags
+    if plane or flags.all():
+        return flags
+    if (flags == flags[:, :1]).all():
+        return flags[:, 0]
+    columns = np.flatnonzero(flags[0])
+    gaps = columns.size > 1 and columns[-1] - columns[0] >= columns.size
+    if (flags == flags[:1]).all() and gaps and not turned:
+        got = f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them"
+        wanted = "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout"
+        cure = f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('design.encoding', 'plane')}."
+        raise InputError(field, got, wanted, cure)
+    return flags
+
+
+_COUNTED = ("line", "sample", "spoke", "arm", "shot")
+"""Columns of tables that have the numbers of what is measured."""
+
+
+def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLimits) -> NDArray[Any]:
+    """Numbers of a table with names of columns, or of one number a row; flags where they are samples of a plane.
+
+    Raises
+    ------
+    InputError
+        For a table of something else, or of another grid than that of ``count`` lines or ``shape``.
+    """
+    text = read_small(path, limits.max_text_bytes, path.name)
+    try:
+        rows = [row for row in csv.reader(text.decode("utf-8-sig").splitlines()) if row]
+        names = [name.strip() for name in rows[0]] if rows else []
+        unit = next((name for name in _COUNTED if name in names), "")
+        names, rows = (names, rows[1:]) if unit else ([""], rows)
+        if not unit and any(len(row) > 1 for row in rows):
+            raise ValueError(f"columns {', '.join(rows[0])[:80]}")
+        columns = [n for n, name in enumerate(names) if name in (unit, "ky")]
+        table = {names[n]: np.array([float(row[n]) for row in rows]) for n in columns}
+        if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
+            raise ValueError("numbers that are not whole")
+    except (ValueError, IndexError, csv.Error) as error:
+        wanted = f"a table with a column {', '.join(_COUNTED[:-1])} or {_COUNTED[-1]}, or one whole number a row"
+        cure = "mri-design export --to csv writes one."
+        raise InputError(path.name, f"no such table ({error})", wanted, cure) from error
+    numbers = table[unit].astype(np.int64)
+    if unit == "sample" and shape is None:
+        raise InputError(path.name, "samples of a plane", "readouts, as the scan has")
+    width = shape[1] if unit == "sample" and shape is not None else 1
+    if "ky" in table and (numbers // width - table["ky"] != count // 2).any():
+        raise InputError(path.name, f"{unit}s of another grid", f"those of a scan of {count} lines, DC at N // 2")
+    if unit != "sample" or shape is None:
+        return numbers
+    return _samples_at(path.name, np.stack(np.divmod(numbers, width), axis=1), shape)
+
+
+def _samples_at(field: str, at: NDArray[np.integer[Any]], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Flags (ky, kz) of samples by their rows and columns."""
+    if (at < 0).any() or (at >= shape).any():
+        raise InputError(field, f"samples up to {at.max(axis=0).tolist()}", f"rows and columns of {shape}")
+    flags = np.zeros(shape, dtype=bool)
+    flags[tuple(at.T)] = True
+    return flags
+
+
+def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
+    """A pattern as flags: (ky,) where all samples of a line share one, else (ky, kx), or (ky, kz) of a plane."""
+    pair = read_pair(path, limits)
+    read, rows, partitions = pair.shape[:3]
+    others = [f"{n} along {name}" for name, n in zip(AXES[3:], pair.shape[3:], strict=True) if n > 1]
+    if others:
+        raise InputError(path.name, ", ".join(others), "one mask for all coils and slices: (kx, ky, kz)")
+    if not np.isin(pair, (0, 1)).all():
+        cure = "`bart pattern` makes one of k-space."
+        raise InputError(path.name, "other samples than zeros and ones", "a mask", cure)
+    flags = pair.reshape(read, rows, partitions) != 0
+    whole_readouts = bool((flags == flags[:1]).all())
+    if partitions > 1 and not whole_readouts:
+        raise InputError(path.name, "readouts that are measured in part", "a mask of whole readouts")
+    if partitions > 1:
+        return flags[0]
+    return flags[0, :, 0] if whole_readouts else flags[:, :, 0].T
+
+
+def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
+    """Images to compare reconstructions with, real or complex.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.npy`` array, or a ``.npz`` archive with a member ``reference``, ``image`` or ``recon``: (ky, kx) or (slice,
+        ky, kx), as the package writes its own images; BART's pair of files (x, y), with the phase encode along y and
+        slices along the 14th axis; or a file of images of any other format, such as NIfTI and DICOM, whose rows are ky.
+    limits : ReadLimits
+        Bounds of untrusted files.
+
+    Raises
+    ------
+    InputError
+        For a damaged file, one without images, pixels that are not finite, or zeros only.
+    """
+    if bart.is_bart(path):
+        pair = _maps_of_bart(read_pair(path, limits))
+        if pair.shape[-3] != 1:
+            raise InputError(path.name, f"images of {pair.shape[-3]} coils", "one image, its coils combined")
+        images = pair[..., 0, :, :]
+    elif check_file(path) and numpy_files.is_numpy(path):
+        images = read_stored(path, limits, "images", _IMAGES)
+    else:
+        held = read(path, limits=limits)
+        if not isinstance(held, ImageStack):
+            cure = "Reconstruct it first, and give the recon.npy of that run."
+            raise InputError(path.name, "samples of k-space", "an image", cure)
+        if unread := others_unread(held.header):
+            got = "; ".join(f"{name} {text}" for name, text in unread.items())
+            raise InputError(path.name, got, "one volume", "Write the one to compare with into a file of its own.")
+        return held
+    images = images.reshape(1, *images.shape) if images.ndim == 2 else images
+    images = images.astype(np.uint8) if images.dtype.kind == "b" else images
+    convert = to_complex64 if images.dtype.kind == "c" else to_float32
+    with errors_named(path):
+        return ImageStack(convert("pixels", images), path.stem)
