@@ -1,6 +1,6 @@
 """Refusals that tests expect: by type and field, whatever their words are."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -18,3 +18,9 @@ def refused(
     found = caught.value.field
     assert found == field or found.endswith(tuple(mark + field for mark in (": ", "/", "."))), caught.value
     assert cure in caught.value.cure, caught.value
+
+
+def refuses(field: str, call: Callable[..., object], /, *given: object, **named: object) -> None:
+    """Calling something with these arguments raises an error about ``field``."""
+    with refused(field):
+        call(*given, **named)

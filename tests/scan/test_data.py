@@ -11,7 +11,7 @@ from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from mri_design.scan import Sampling, ScanSummary, left_out, left_out_text, middle_slice
 from mri_design.scan.io import read
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 
 RNG = np.random.default_rng(0)
 SAMPLES = (RNG.standard_normal((3, 2, 8, 5)) + 1j * RNG.standard_normal((3, 2, 8, 5))).astype(np.complex64)
@@ -60,8 +60,7 @@ def test_a_slice_keeps_everything_that_belongs_to_it(data: KSpaceData, index: in
     np.testing.assert_array_equal(one.reference[0], data.kspace[index, 0])
     assert one.name == f"scan[{index % 3}]"
     for missing in (3, -4):
-        with refused("slice"):
-            data.select_slice(missing)
+        refuses("slice", data.select_slice, missing)
 
 
 def not_finite(bad: float) -> np.ndarray:
@@ -78,11 +77,9 @@ def not_finite(bad: float) -> np.ndarray:
         ({"kspace": np.ones((1, 1, 1, 1), np.complex64)}, "kspace"),
         ({"kspace": np.ones((1, 1, 8, 5), np.float32)}, "kspace"),
         *(({"kspace": not_finite(bad)}, "kspace") for bad in (np.nan, np.inf, -np.inf)),
-        ({"measured": np.ones(7, dtype=bool)}, "measured"),
-        ({"measured": np.full(8, 0.5)}, "measured"),
+        *((case, "measured") for case in ({"measured": np.ones(7, dtype=bool)}, {"measured": np.full(8, 0.5)})),
         ({"measured": np.zeros(8, dtype=bool)}, "kspace"),
-        ({"noise_variance": 0.0}, "noise_variance"),
-        ({"noise_variance": -1.0}, "noise_variance"),
+        *((case, "noise_variance") for case in ({"noise_variance": 0.0}, {"noise_variance": -1.0})),
         ({"noise_variance": float("nan")}, "noise_variance"),
         ({"coil_maps": np.ones((3, 1, 8, 5), np.complex64)}, "coil_maps"),
         ({"reference": np.ones((3, 5, 8), np.complex64)}, "reference"),
@@ -99,8 +96,7 @@ def test_what_cannot_be_used_is_named(data: KSpaceData, changes: dict[str, Any],
     "images", [np.zeros((2, 4, 4), np.float32), np.ones((4, 4), np.float32), np.full((1, 4, 4), np.nan, np.float32)]
 )
 def test_image_stacks_are_held_to_the_same(images: np.ndarray) -> None:
-    with refused("images"):
-        ImageStack(images)
+    refuses("images", ImageStack, images)
 
 
 def test_what_readers_left_out_is_known_and_nothing_else() -> None:
@@ -141,5 +137,4 @@ def test_a_summary_has_the_middle_slice_and_the_samples_of_all() -> None:
         ((FULL, FULL), {"index": 2}, "summary"),
         ((FULL,), {"part": part}, "part"),
     ):
-        with refused(field):
-            ScanSummary(samplings, 1, **more)
+        refuses(field, ScanSummary, samplings, 1, **more)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design.scan import SliceGeometry, SourceImage, around
-from tests.refusals import refused
+from tests.refusals import refuses
 
 AXIAL = ((10.0, 20.0, 30.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -56,13 +56,11 @@ def test_manifests_hold_all_of_it(place: SliceGeometry) -> None:
     ],
 )
 def test_damaged_settings_are_refused(stored: object) -> None:
-    with refused("manifest"):
-        SliceGeometry.from_settings("manifest", stored)
+    refuses("manifest", SliceGeometry.from_settings, "manifest", stored)
 
 
 def test_headers_give_as_much_as_makes_sense() -> None:
-    with refused("slice directions"):
-        SliceGeometry((1.0, 1.0), 1.0, AXIAL[0], AXIAL[1], AXIAL[1], AXIAL[3])
+    refuses("slice directions", SliceGeometry, (1.0, 1.0), 1.0, AXIAL[0], AXIAL[1], AXIAL[1], AXIAL[3])
     assert SliceGeometry.of_header((math.nan, 1.0), 1.0, AXIAL) is None
     assert SliceGeometry.of_header((1.0, 2.0), 3.0, [(0.0, 0.0, 0.0)] * 4) == SliceGeometry((1.0, 2.0), 3.0)
     assert SliceGeometry.of_header((1.0, 2.0), 3.0, AXIAL) == SliceGeometry((1.0, 2.0), 3.0, *AXIAL)
@@ -132,8 +130,7 @@ def test_what_is_not_as_dicom_has_it_is_left_out_by_name(name: str, text: str) -
     source, wrong = SourceImage.of_elements({**NEEDED, "PatientID": "77", name: text})
     assert wrong == (name,) and source is not None
     assert source.identifiers == {**NEEDED, "PatientID": "77"}
-    with refused(name):
-        SourceImage({**NEEDED, name: text})
+    refuses(name, SourceImage, {**NEEDED, name: text})
     raw, left_out = SourceImage.of_raw_data({**RAW, name: text})
     assert raw is not None and left_out == (name,)
     assert raw.identifiers == {key: value for key, value in RAW.items() if key != name}
@@ -165,5 +162,4 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
     ],
 )
 def test_other_identifiers_are_refused(stored: object) -> None:
-    with refused("manifest"):
-        SourceImage.from_settings("manifest", stored)
+    refuses("manifest", SourceImage.from_settings, "manifest", stored)

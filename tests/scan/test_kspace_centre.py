@@ -19,7 +19,7 @@ from mri_design.operators import to_image, to_kspace
 from mri_design.scan import CENTRE, GIVEN_CENTRE, find_centre, with_its_centre
 from mri_design.scan.io import opened
 from mri_design.scan.kspace_centre import LINES_OF_NOISE
-from tests.refusals import refused
+from tests.refusals import refuses
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.reading import read_here, summary_here
 
@@ -182,11 +182,9 @@ def test_a_given_centre_is_taken_and_doubted_where_the_samples_show_another(tmp_
     assert doubts[0] is None and doubts[1] is not None
     np.save(tmp_path / "image.npy", np.abs(image()))
     for name, place in (("scan.npy", (64, 0)), ("scan.npy", (0, 64)), ("image.npy", (32, 32))):
-        with refused("centre"):
-            read_here(tmp_path / name, centre=place)
+        refuses("centre", read_here, tmp_path / name, centre=place)
     path.with_suffix(".json").write_text(json.dumps({"centre": 10}))
-    with refused("centre"):
-        read_here(path)
+    refuses("centre", read_here, path)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mri_design.scan import (
     require_dynamic_range,
     require_whole_lines,
 )
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 
 N = (48, 40)
 Mask = Callable[[np.ndarray], None]
@@ -115,11 +115,9 @@ def test_slices_have_patterns_of_their_own() -> None:
 
 def test_lines_with_holes_are_refused_where_they_are_needed_whole() -> None:
     require_whole_lines("scan", Sampling(mask_with(lambda m: m.__setitem__(7, False))))
-    with refused("scan"):
-        require_whole_lines("scan", Sampling(mask_with(scattered)))
+    refuses("scan", require_whole_lines, "scan", Sampling(mask_with(scattered)))
     for samples in (np.ones(4, dtype=bool), np.ones((4, 4))):
-        with refused("samples"):
-            Sampling(samples)
+        refuses("samples", Sampling, samples)
 
 
 def test_a_missing_sample_is_not_rounded_away() -> None:
@@ -151,21 +149,18 @@ def range_of_calculations() -> np.ndarray:
 
 @pytest.mark.parametrize("kspace", [flipped_bit(), range_of_calculations(), memory((1, 1, 64, 64))])
 def test_samples_beyond_all_others_are_refused(kspace: np.ndarray) -> None:
-    with refused("kspace"):
-        require_dynamic_range(kspace)
+    refuses("kspace", require_dynamic_range, kspace)
 
 
 def test_memory_that_was_never_written_is_refused_and_described() -> None:
     data = KSpaceData(memory((1, 2, 64, 64)), np.ones(64, dtype=bool))
-    with refused("kspace"):
-        prepare(data, Recipe())
+    refuses("kspace", prepare, data, Recipe())
     about = describe_scan(ScanSummary.of(data), Recipe())
     assert ScanSummary.of(data).refused and "samples" in about
     assert not {"measured lines", "fully sampled", "centre", "noise", "calibration", "coil maps"} & set(about)
     points = np.random.default_rng(0).uniform(-16, 16, (4096, 2))
     along = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), n_readouts=32)
-    with refused("kspace"):
-        prepare_samples(along, Recipe())
+    refuses("kspace", prepare_samples, along, Recipe())
     about = describe_samples(along, Recipe())
     assert "samples" in about and not {"dense", "calibration"} & set(about)
 
@@ -212,9 +207,7 @@ def test_whatever_a_receiver_measures_passes() -> None:
             lambda k: (k % 3 == 0) & (k > 11) | (abs(k - 32) < 3),
             "every 3rd line from 12 to 63 and 5 at the centre (30-34)",
         ),
-        (lambda k: abs(k - 32) < 6, ""),
-        (lambda k: (k % 3 == 0) & (k != 15), ""),
-        (lambda k: k < 0, ""),
+        *((case, "") for case in (lambda k: abs(k - 32) < 6, lambda k: (k % 3 == 0) & (k != 15), lambda k: k < 0)),
         (lambda k: k >= 0, ""),
     ],
 )  # fmt: skip

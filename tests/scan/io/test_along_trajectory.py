@@ -11,7 +11,7 @@ import pytest
 
 from mri_design import TrajectoryData
 from mri_design.scan.io import read, with_maps
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-0.5, 0.5, (3, 5, 2)) * (16, 12)
@@ -170,7 +170,5 @@ def test_slices_and_readouts_are_chosen() -> None:
     np.testing.assert_array_equal(two.kspace, SAMPLES[:, :, [0, 2]].reshape(2, 4, 10))
     np.testing.assert_array_equal(two.density, density.reshape(3, 5)[[0, 2]].ravel())
     assert two.n_readouts == 2
-    with refused("slice"):
-        scan.select_slice(2)
-    with refused("readouts"):
-        scan.select_readouts(np.zeros(3, dtype=bool))
+    refuses("slice", scan.select_slice, 2)
+    refuses("readouts", scan.select_readouts, np.zeros(3, dtype=bool))

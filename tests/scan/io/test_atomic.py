@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mri_design.scan.io import atomic
-from tests.refusals import refused
+from tests.refusals import refuses
 
 _LIMITED = """
 import resource, sys
@@ -78,8 +78,7 @@ def test_an_impossible_place_is_an_error_with_the_path(tmp_path: Path, place: st
 def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "outside")
-    with refused("link"):
-        atomic.write_bytes(tmp_path / "link", b"new")
+    refuses("link", atomic.write_bytes, tmp_path / "link", b"new")
     assert (tmp_path / "outside").read_bytes() == b"old"
 
 
@@ -108,10 +107,8 @@ def test_arrays_come_back_as_numpy_itself_reads_them(tmp_path: Path, array: np.n
 
 
 def test_objects_and_foreign_names_are_refused_and_leave_nothing(tmp_path: Path) -> None:
-    with refused("a.npy"):
-        atomic.write_npy(tmp_path / "a.npy", np.array([object()]))
-    with refused("a.npz: member name"):
-        atomic.write_npz(tmp_path / "a.npz", {"../evil": np.ones(2)})
+    refuses("a.npy", atomic.write_npy, tmp_path / "a.npy", np.array([object()]))
+    refuses("a.npz: member name", atomic.write_npz, tmp_path / "a.npz", {"../evil": np.ones(2)})
     assert os.listdir(tmp_path) == []
 
 
@@ -120,8 +117,7 @@ def test_json_is_strict_and_takes_numpy_numbers(tmp_path: Path) -> None:
     atomic.write_json(path, {"lines": np.arange(3), "score": np.float32(0.5), "name": "σ²"})
     assert json.loads(path.read_text(encoding="utf-8")) == {"lines": [0, 1, 2], "score": 0.5, "name": "σ²"}
     for bad in (float("nan"), object(), {1, 2}):
-        with refused("record.json"):
-            atomic.write_json(path, {"bad": bad})
+        refuses("record.json", atomic.write_json, path, {"bad": bad})
     assert json.loads(path.read_text(encoding="utf-8"))["score"] == 0.5
 
 

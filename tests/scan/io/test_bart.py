@@ -13,7 +13,7 @@ from mri_design import ImageStack, KSpaceData, ReadLimits, TrajectoryData, radia
 from mri_design.operators import to_kspace
 from mri_design.scan.io import ReadOptions, opened, read, read_pair, summary, with_maps
 from mri_design.scan.simulation import load_phantom
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told
 
 RNG = np.random.default_rng(3)
@@ -64,8 +64,7 @@ def test_a_mask_is_a_design_and_no_data(tmp_path: Path, shape: tuple[int, ...]) 
     mask[0, 0] = 1
     path = write_pair(tmp_path / "mask", mask)
     for reading in (read, summary):
-        with refused("samples"):
-            reading(path)
+        refuses("samples", reading, path)
     assert isinstance(read(write_pair(tmp_path / "image", mask, {"kind": "image domain"})), ImageStack)
 
 
@@ -139,8 +138,7 @@ def test_a_pair_that_is_none_is_refused(tmp_path: Path, header: str | None, byte
     if header is None or bytes_kept is not None:
         (tmp_path / "ksp.cfl").write_bytes(samples[:bytes_kept])
     for reading in (read, summary):
-        with refused(field):
-            reading(tmp_path / "ksp.cfl")
+        refuses(field, reading, tmp_path / "ksp.cfl")
 
 
 def falling(shape: tuple[int, ...]) -> np.ndarray:
@@ -173,8 +171,7 @@ def test_axes_that_are_not_read_are_named(
 def test_bounds_hold_before_samples_are_read(tmp_path: Path) -> None:
     path = write_pair(tmp_path / "ksp", complex_numbers(6, 8))
     for limits, field in ((ReadLimits(max_side=7), "kspace: ky"), (ReadLimits(max_bytes=300), "ksp.hdr")):
-        with refused(field):
-            read(path, limits=limits)
+        refuses(field, read, path, limits=limits)
 
 
 @pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART")
@@ -223,8 +220,7 @@ def test_echoes_and_frames_are_read_where_their_axes_are_named(tmp_path: Path, s
     path, dims = write_pair(tmp_path / "echoes", echoes), ("kx", "ky", "coil", "echo")
     with refused("axis 5 (te)", "bart slice 5"):
         read(path)
-    with refused("contrast"):
-        read(path, dims=dims, counters={"contrast": 2})
+    refuses("contrast", read, path, dims=dims, counters={"contrast": 2})
     with opened(path, ReadOptions(dims=dims)) as source:
         assert source.series == {"contrast": (0, 1)}
     second = read(path, dims=dims, counters={"contrast": 1})

@@ -17,7 +17,7 @@ from mri_design import InputError, ReadLimits
 from mri_design.scan import only_coils, working_coils
 from mri_design.scan.io import read
 from mri_design.scan.simulation import load_phantom
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told, read_here, summary_here
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
@@ -270,5 +270,4 @@ def test_cuts_and_bit_flips_never_crash_and_never_change_the_file(
 
 def test_the_memory_budget_is_a_setting(fastmri_file: Path, scan: np.ndarray) -> None:
     read_here(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes))
-    with refused("kspace: shape"):
-        read_here(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes - 1))
+    refuses("kspace: shape", read_here, fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes - 1))

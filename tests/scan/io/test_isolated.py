@@ -13,7 +13,7 @@ import pytest
 from mri_design import ReadLimits
 from mri_design.scan.io import IsolatedSource, ReadOptions, isolated, read
 from tests.command_line import called
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 
 
 def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:
@@ -43,8 +43,7 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
     assert IsolatedSource(path, ReadOptions(duplicates="last", counters=chosen)).series["contrast"] == (1, 2)
     averaged = read(path, duplicates="average", counters=chosen)
     np.testing.assert_allclose(averaged.kspace, scan[:1], rtol=1e-6)
-    with refused("dataset/data: shape"):
-        read(path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
+    refuses("dataset/data: shape", read, path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
 
 
 @pytest.mark.slow
@@ -97,8 +96,7 @@ def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch
     reply = '{"arrays": 1, "told": {"array": 0}}'
     half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(isolated, "_CHILD", half)
-    with refused("volume.h5"):
-        IsolatedSource(fastmri_file, ReadOptions()).load()
+    refuses("volume.h5", IsolatedSource(fastmri_file, ReadOptions()).load)
 
 
 def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(

@@ -14,7 +14,7 @@ import pytest
 from mri_design import ImageStack, KSpaceData
 from mri_design.scan.io import read
 from mri_design.scan.simulation import load_phantom
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 from tests.scan.io.reading import read_here
 
 TURNED = [(2, 3, 1, 0), (3, 2, 1, 0), (2, 3, 0, 1), (1, 0, 2, 3)]
@@ -81,31 +81,20 @@ def test_slices_and_coils_in_any_place_are_told_apart(
     assert_kspace(scan, slices.swapaxes(-1, -2) if order[:2] == (3, 2) else slices)
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        lambda k: pairs(k),
-        lambda k: pairs(k, 0),
-        lambda k: pairs(k, 1),
-        lambda k: pairs(k[0]),
-        lambda k: pairs(k, 1).reshape(-1, 48, 40),
-        lambda k: np.concatenate([k.real, k.imag]),
-        lambda k: np.moveaxis(pairs(k, 1).reshape(-1, 48, 40), 0, -1),
-        lambda k: np.moveaxis(pairs(np.fft.ifftshift(k, axes=(-2, -1)), 1).reshape(-1, 48, 40), 0, -1),
-        lambda k: (1e4 * pairs(k)).astype(np.int32),
-    ],
-    ids=[
-        "last",
-        "first",
-        "second",
-        "one coil",
-        "in turn",
-        "in halves",
-        "in turn and last",
-        "at the corner",
-        "integers",
-    ],
-)
+JOINED = {
+    "last": lambda k: pairs(k),
+    "first": lambda k: pairs(k, 0),
+    "second": lambda k: pairs(k, 1),
+    "one coil": lambda k: pairs(k[0]),
+    "in turn": lambda k: pairs(k, 1).reshape(-1, 48, 40),
+    "in halves": lambda k: np.concatenate([k.real, k.imag]),
+    "in turn and last": lambda k: np.moveaxis(pairs(k, 1).reshape(-1, 48, 40), 0, -1),
+    "at the corner": lambda k: np.moveaxis(pairs(np.fft.ifftshift(k, axes=(-2, -1)), 1).reshape(-1, 48, 40), 0, -1),
+    "integers": lambda k: (1e4 * pairs(k)).astype(np.int32),
+}
+
+
+@pytest.mark.parametrize("stored", JOINED.values(), ids=JOINED)
 def test_real_and_imaginary_parts_are_joined(tmp_path: Path, coils: np.ndarray, stored: Any) -> None:
     array = stored(coils)
     scan = of(tmp_path, array)
@@ -142,8 +131,7 @@ def test_what_the_samples_do_not_show_has_to_be_named(tmp_path: Path, coils: np.
     echoes = coils[:1] * np.array([1, 0.7, 0.5])[:, None, None] + 0.002 * rng.standard_normal((3, 48, 40))
     parts = pairs(coils[0]).reshape(48, 80)
     for array in (one_coil, volume, volume[:, None], rng.standard_normal((4, 32, 32, 2)), pairs(volume, 0), echoes):
-        with refused("dims"):
-            of(tmp_path, array)
+        refuses("dims", of, tmp_path, array)
     with refused("dims", "parts[..., 0::2] + 1j * parts[..., 1::2]"):
         of(tmp_path, parts)
     for dims in (("slice", "ky", "kx"), ("coil", "ky", "kx")):
@@ -162,8 +150,7 @@ def test_noise_and_given_maps_show_nothing(tmp_path: Path, scan: np.ndarray, sli
 
 @pytest.mark.parametrize("dims", ["ky,kx", "coil,ky,ky", "coil,ky,what", "coil,slice,rep", "coil,ky,real/imag"])
 def test_names_that_do_not_fit_are_refused(tmp_path: Path, coils: np.ndarray, dims: str) -> None:
-    with refused("dims"):
-        of(tmp_path, coils, dims=dims.split(","))
+    refuses("dims", of, tmp_path, coils, dims=dims.split(","))
 
 
 @pytest.mark.parametrize(("axis", "counter"), [("rep", "repetition"), ("frame", "repetition"), ("echo", "contrast")])
@@ -174,8 +161,7 @@ def test_one_of_several_frames_or_echoes_is_read(tmp_path: Path, scan: np.ndarra
     np.testing.assert_array_equal(third.kspace, 3 * scan)
     assert counter in third.header and (third.repeat is not None) == (axis == "rep")
     for counters in ({counter: 3}, {"set": 1}):
-        with refused(next(iter(counters))):
-            of(tmp_path, stack, dims=dims, counters=counters)
+        refuses(next(iter(counters)), of, tmp_path, stack, dims=dims, counters=counters)
 
 
 def hdf5(path: Path, array: np.ndarray, name: str = "kspace", matlab: bool = False, **more: Any) -> Path:
@@ -220,5 +206,4 @@ def test_hdf5_without_fastmris_marks_is_read_by_its_samples(
 
 
 def test_files_that_name_their_axes_take_no_others(mrd: Callable[[], Any], scan: np.ndarray) -> None:
-    with refused("dims"):
-        mrd().add_scan(scan).read(dims=("coil", "ky", "kx"))
+    refuses("dims", mrd().add_scan(scan).read, dims=("coil", "ky", "kx"))

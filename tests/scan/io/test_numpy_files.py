@@ -20,7 +20,7 @@ import pytest
 
 from mri_design import ImageStack, InputError, ReadLimits
 from mri_design.scan.io import DEFAULT_LIMITS, read, summary
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told
 
 GOOD = np.ones((8, 8), np.complex64)
@@ -102,8 +102,7 @@ def test_lines_without_samples_are_known_to_be_not_measured(tmp_path: Path, scan
 def test_bad_headers_are_refused_by_field(
     tmp_path: Path, scan: np.ndarray, header: Any, field: str, reading: Callable[..., Any]
 ) -> None:
-    with refused(field):
-        reading(saved(tmp_path, scan, header))
+    refuses(field, reading, saved(tmp_path, scan, header))
 
 
 @pytest.mark.parametrize("shape", [(9, 7), (3, 9, 7)])
@@ -127,8 +126,7 @@ def test_images_by_their_header(tmp_path: Path, several: str) -> None:
     got = read(path)
     np.testing.assert_array_equal(got.images, pixels)
     assert_told(summary(path), got)
-    with refused("array"):
-        read(saved(tmp_path, pixels[0], {"dims": [several, "row"]}))
+    refuses("array", read, saved(tmp_path, pixels[0], {"dims": [several, "row"]}))
 
 
 @pytest.mark.parametrize(
@@ -146,8 +144,7 @@ def test_companions_that_disagree_are_refused(
     tmp_path: Path, scan: np.ndarray, members: dict[str, np.ndarray], field: str
 ) -> None:
     path = archived(tmp_path, kspace=scan, **members)
-    with refused(f"{path}: {field}"):
-        read(path)
+    refuses(f"{path}: {field}", read, path)
 
 
 def one_not_finite(value: complex, dtype: type) -> np.ndarray:
@@ -168,8 +165,7 @@ def one_not_finite(value: complex, dtype: type) -> np.ndarray:
 )
 def test_arrays_that_are_neither_are_refused(tmp_path: Path, array: np.ndarray, field: str) -> None:
     path = saved(tmp_path, array)
-    with refused(f"{path}: {field}"):
-        read(path)
+    refuses(f"{path}: {field}", read, path)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (3, 5, 9), (2, 3, 7, 4)])
@@ -402,12 +398,10 @@ def test_what_is_wrong_with_slices_is_found_when_all_are_read_and_by_a_summary(
     content = path.read_bytes()
     at = content.index(scan[-1].tobytes()) + 5
     path.write_bytes(changed(content, (at, bytes([content[at] ^ 1]))))  # only the checksum can tell
-    with refused(str(path)):
-        reading(path)
+    refuses(str(path), reading, path)
     path = saved(tmp_path, scan)
     path.write_bytes(path.read_bytes()[:-8])
-    with refused("shape"):
-        reading(path)
+    refuses("shape", reading, path)
     scan[1, 0, 0, 0] = np.nan
     with pytest.raises(InputError):
         reading(saved(tmp_path, scan))
@@ -419,8 +413,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "sprung",))
 
     np.save(tmp_path / "trap.npy", np.array([Trap()], dtype=object), allow_pickle=True)
-    with refused("dtype"):
-        read(tmp_path / "trap.npy")
+    refuses("dtype", read, tmp_path / "trap.npy")
     assert not (tmp_path / "sprung").exists()
 
 
@@ -437,8 +430,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
 def test_bounds_are_settings(tmp_path: Path, scan: np.ndarray, stored: str, bound: dict[str, int], field: str) -> None:
     path = saved(tmp_path, scan) if stored == "npy" else archived(tmp_path, kspace=scan)
     read(path, limits=ReadLimits(max_bytes=scan.nbytes, max_slices=2, max_coils=3, max_side=16))
-    with refused(field):
-        read(path, limits=ReadLimits(**bound))
+    refuses(field, read, path, limits=ReadLimits(**bound))
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True])

@@ -10,7 +10,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.scan.io import pfile, read, summary
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 
 SHARED = Path(__file__).parents[4] / "shared/data"
 START = 512
@@ -116,8 +116,7 @@ def test_what_is_measured_in_another_way_is_refused_by_name(
     tmp_path: Path, changes: dict[str, int], field: str
 ) -> None:
     path = write(tmp_path / "P1.7", numbers(), **changes)
-    with refused(f"rdb_hdr_{field}"):
-        read(path)
+    refuses(f"rdb_hdr_{field}", read, path)
 
 
 def test_no_declared_size_is_trusted(tmp_path: Path) -> None:
@@ -129,11 +128,9 @@ def test_no_declared_size_is_trusted(tmp_path: Path) -> None:
             read(path)
     for start in (0, -8, 2**31 - 1):
         path.write_bytes(whole[:4] + struct.pack("<i", start) + whole[8:])
-        with refused("samples"):
-            read(path)
+        refuses("samples", read, path)
     path = write(tmp_path / "P2.7", numbers(), nslices=1000, dab_stop_rcv=1000)
-    with refused("samples"):
-        read(path)
+    refuses("samples", read, path)
     assert not pfile.is_pfile(Path(__file__))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mri_design import TrajectoryData
 from mri_design.scan.io import read
-from tests.refusals import refused
+from tests.refusals import refused, refuses
 from tests.scan.io.reading import read_here
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
@@ -162,10 +162,7 @@ def interpolated(raw: Any) -> None:
         (lambda raw: raw.readouts[7].traj.__setitem__((3, 1), np.nan), "data[7]: traj"),
         (every(lambda one: one.traj.__setitem__(slice(None), one.traj[:, ::-1].copy()), 2), "data[1]: traj"),
         (lambda raw: raw.readouts.pop(), "data[1]: traj"),
-        (scaled(2), "data: traj"),
-        (scaled(2 / N), "data: traj"),
-        (scaled(2 * np.pi / N), "data: traj"),
-        (every(with_weights), "data: traj"),
+        *((case, "data: traj") for case in (scaled(2), scaled(2 / N), scaled(2 * np.pi / N), every(with_weights))),
         (interpolated, "data: traj"),
     ],
 )
@@ -175,8 +172,7 @@ def test_what_is_no_such_trajectory_is_refused(
     raw = builder(mrd)
     add_spokes(raw, samples)
     spoil(raw)
-    with refused(field):
-        raw.read()
+    refuses(field, raw.read)
 
 
 def test_coordinates_of_a_cartesian_scan_are_not_used(scan: np.ndarray, mrd: type) -> None:

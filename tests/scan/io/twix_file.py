@@ -8,16 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-_BITS = {
-    "end": 0,
-    "feedback": 1,
-    "sync": 5,
-    "correction": 21,
-    "calibration": 22,
-    "both": 23,
-    "reverse": 24,
-    "noise": 25,
-}
+_BITS = dict(end=0, feedback=1, sync=5, correction=21, calibration=22, both=23, reverse=24, noise=25)
 _TEXT = """### ASCCONV BEGIN ###
 tProtocolName = ""{name}""
 sRXSPEC.alDwellTime[0] = {dwell}

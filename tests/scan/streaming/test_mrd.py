@@ -33,7 +33,7 @@ from mri_design.scan.streaming import (
 )
 from mri_design.scan.streaming.mrd import ACQUISITION_HEADER
 from tests.mrd_clients import CLIENTS, bytes_of
-from tests.refusals import refused
+from tests.refusals import refuses
 from tests.simulated_scanner import counter_of, header_text, readout
 from tests.slow_cases import slow_cases
 
@@ -143,8 +143,7 @@ def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(sai
     second.idx.contrast = 1
     taken = read(said("header", first, second), MrdStream(counters={"contrast": 1}))[1:]
     assert taken[0] == LeftOut() and isinstance(taken[1], LineReadout) and taken[1].line == 6
-    with refused("contrast"):
-        MrdStream(counters={"contrast": -1})
+    refuses("contrast", MrdStream, counters={"contrast": -1})
 
 
 @pytest.mark.parametrize("index", [3, -2])
@@ -161,8 +160,7 @@ def test_the_slice_that_is_taken_of_several_is_in_the_header(kspace: np.ndarray,
     assert isinstance(header, ScanHeader) and header.place == (3, 5)
     data = arrived([header, *readouts]).data("readouts")
     assert part_of_scan(data.header) == "slice 3 of 5, numbered from 0"
-    with refused("slice"):
-        read(written.getvalue(), MrdStream(-6))
+    refuses("slice", read, written.getvalue(), MrdStream(-6))
 
 
 @pytest.mark.parametrize("first", ["image", "calibration"])
@@ -227,8 +225,7 @@ def test_a_stream_that_ends_within_a_message_is_cut_short(said: Said, line: Line
 def test_what_is_no_message_or_too_long_is_refused(said: Said, content: bytes, field: str) -> None:
     if content == b"another header":
         content = said("header") + said("header").replace(b"<x>16</x>", b"<x>18</x>")
-    with refused(field):
-        read(content + bytes(100))
+    refuses(field, read, content + bytes(100))
 
 
 def test_a_readout_that_declares_gigabytes_is_refused_before_it_is_read() -> None:
@@ -241,8 +238,7 @@ def test_a_readout_that_declares_gigabytes_is_refused_before_it_is_read() -> Non
             return super().read(size)
 
     content = struct.pack("<H", 1008) + head.tobytes()
-    with refused("readout of 65535 samples in 60000 channels"):
-        MrdStream().read(Stream(content + bytes(500)))
+    refuses("readout of 65535 samples in 60000 channels", MrdStream().read, Stream(content + bytes(500)))
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
@@ -320,6 +316,5 @@ def test_a_stream_without_end_does_not_fill_the_disk(tmp_path: Path, monkeypatch
     journal = Journal(tmp_path / "readouts")
     journal.add(b"a")
     journal.add(b"b")
-    with refused("stream"):
-        journal.add(b"c")
+    refuses("stream", journal.add, b"c")
     journal.close()

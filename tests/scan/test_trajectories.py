@@ -1,0 +1,464 @@
+"""Spokes and spirals, waveforms that gradients can play, point spread, and the conventions of other packages.
+
+Translations are held against sums written out and, where they are installed, against the other packages themselves:
+factors of 2 (and pi), half a sample, a swapped column or another sign change every sample that is compared.
+"""
+
+import itertools
+import shutil
+import subprocess
+import warnings
+
+import numpy as np
+import pytest
+
+from mri_design import (
+    GradientLimits,
+    equispaced_angles,
+    from_bart,
+    from_mri_nufft,
+    from_sigpy,
+    golden_angles,
+    interleaf_angles,
+    maps_from_bart,
+    maps_to_bart,
+    nyquist_turns,
+    planes_from_bart,
+    planes_to_bart,
+    point_spread,
+    radial_spokes,
+    samples_from_bart,
+    samples_to_bart,
+    spiral_readout,
+    to_bart,
+    to_mri_nufft,
+    to_sigpy,
+    turned,
+)
+from mri_design.scan import (
+    SideLobe,
+    conjugate_redundancy,
+    fastest_readout,
+    largest_side_lobe,
+    require_playable,
+    spiral_curve,
+    spread_of_mask,
+)
+from mri_design.scan.trajectories import MRI_NUFFT_SAMPLES, PROTON
+from tests.refusals import refused, refuses
+
+
+@pytest.mark.parametrize("matrix", [16, 17])
+def test_the_first_spoke_is_the_grids_own_line(matrix):
+    spokes = radial_spokes(matrix, equispaced_angles(4))
+    assert spokes.shape == (4, matrix, 2)
+    np.testing.assert_array_equal(spokes[0], np.stack([np.zeros(matrix), np.arange(matrix) - matrix // 2], axis=1))
+    np.testing.assert_allclose(spokes[2][:, 0], np.arange(matrix) - matrix // 2, atol=1e-14)
+
+
+def test_bad_input():
+    refuses("matrix", radial_spokes, 2, [0.0])
+    refuses("oversampling", radial_spokes, 16, [0.0], oversampling=0)
+    refuses("centre_out", radial_spokes, 16, [0.0], centre_out=1)
+
+
+@pytest.mark.parametrize(
+    ("tiny", "degrees"),
+    [(1, 111.2461), (2, 68.7539), (3, 49.7508), (4, 38.9776), (5, 32.0397), (6, 27.1984), (7, 23.6281)],
+)
+def test_tiny_golden_angles_are_those_of_the_paper(tiny, degrees):
+    assert np.rad2deg(golden_angles(2, tiny=tiny)[1]) == pytest.approx(degrees, abs=1e-4)
+    assert np.rad2deg(golden_angles(2, tiny=tiny, turn=2 * np.pi)[1]) == pytest.approx(2 * degrees, abs=2e-4)
+
+
+@pytest.mark.parametrize("tiny", [1, 2, 7])
+def test_any_run_of_a_fibonacci_number_of_golden_angles_leaves_two_or_three_gaps(tiny):
+    """The three-distance theorem, which is what makes any run nearly even."""
+    for count in (34, 55):
+        run = np.sort(golden_angles(count + 5, tiny=tiny)[5:] % np.pi)
+        gaps = np.diff(np.append(run, run[0] + np.pi))
+        kinds = np.unique(np.round(gaps, 9))
+        assert len(kinds) <= 3
+        assert gaps.max() < 2.7 * np.pi / count
+
+
+@pytest.mark.parametrize(
+    ("spread", "count", "step"), [("half-turn", 6, 30), ("full-turn", 6, 60), ("one-missing", 6, 360 / 7)]
+)
+def test_spreads(spread, count, step):
+    np.testing.assert_allclose(np.rad2deg(interleaf_angles(count, spread)), step * np.arange(count))
+
+
+def test_turning_goes_from_kx_to_ky():
+    shot = np.array([[0.0, 3.0], [1.0, 0.0]])
+    there = turned(shot, [0.0, np.pi / 2])
+    np.testing.assert_allclose(there[0], shot)
+    np.testing.assert_allclose(there[1], [[3.0, 0.0], [0.0, -1.0]], atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(turned(shot, [0.3]), axis=-1), [[3.0, 1.0]])
+
+
+def test_bad_angles():
+    refuses("count", equispaced_angles, 0)
+    refuses("turn", equispaced_angles, 3, turn=0.0)
+    refuses("tiny", golden_angles, 3, tiny=0)
+    refuses("spread", interleaf_angles, 3, "quarter-turn")
+    refuses("shot", turned, np.zeros((2, 3, 2)), [0.0])
+    refuses("angles", turned, np.ones((3, 2)), [np.nan])
+
+
+LIMITS = GradientLimits(amplitude=0.03, slew=120.0)
+FIELD = 0.24
+
+
+def crossings(curve):
+    """Radii at which a spiral crosses the positive kx axis."""
+    angle = np.unwrap(np.arctan2(curve[:, 0], curve[:, 1]))
+    whole = np.arange(1, int(angle[-1] / (2 * np.pi) + 1e-9) + 1) * 2 * np.pi
+    return np.interp(whole, angle, np.linalg.norm(curve, axis=1))
+
+
+def test_turns_of_archimedes_are_equally_far_apart_and_fill_the_plane():
+    turns = nyquist_turns(64, 4)
+    assert turns == pytest.approx(8.0)
+    radii = crossings(spiral_curve(64, turns, points=40_000))
+    np.testing.assert_allclose(np.diff(radii), 4.0, rtol=1e-3)  # four interleaves: one cycle each
+
+
+@pytest.mark.parametrize("density", [1.5, 2.5])
+def test_variable_density_has_nyquist_gaps_at_the_rim_and_narrower_ones_inside(density):
+    turns = nyquist_turns(64, 4, density=density)
+    t = np.array([1 - 1 / turns, 1.0])
+    assert np.diff(32 * t**density)[0] == pytest.approx(4.0)
+    gaps = np.diff(crossings(spiral_curve(64, turns, density=density, points=40_000)))
+    assert (np.diff(gaps) > 0).all() and gaps[0] < 0.9 * gaps[-1]
+
+
+@pytest.mark.parametrize("density", [1.0, 1.5])
+def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(density):
+    turns = nyquist_turns(64, 8, density=density)
+    made = spiral_readout(64, turns, LIMITS, field_of_view=FIELD, density=density)
+    amplitude = np.linalg.norm(made.gradients, axis=1)
+    slew = np.linalg.norm(np.diff(made.gradients, axis=0, prepend=0), axis=1) / LIMITS.raster
+    assert amplitude.max() <= LIMITS.amplitude and slew.max() <= LIMITS.slew
+    busy = (amplitude > 0.98 * LIMITS.amplitude) | (slew > 0.95 * LIMITS.slew)
+    assert busy.mean() > 0.95  # no faster way is left
+
+
+@pytest.mark.parametrize("slew", [5.0, 50.0, 200.0])
+@pytest.mark.thorough
+def test_readouts_of_every_size_keep_the_limits_of_every_system_and_lose_no_time(slew):
+    """In weak systems a raster time's step is shorter than the points of the usual curve are apart."""
+    shapes = [(matrix, shots, density) for matrix in (64, 256) for shots in (12, 32) for density in (1.0, 1.5)]
+    for amplitude, (matrix, shots, density) in itertools.product((0.01, 0.08), shapes):
+        limits = GradientLimits(amplitude=amplitude, slew=slew)
+        turns = nyquist_turns(matrix, shots, density=density)
+        made = spiral_readout(matrix, turns, limits, field_of_view=FIELD, density=density)
+        speed = np.linalg.norm(made.gradients, axis=1) / amplitude
+        change = np.linalg.norm(np.diff(made.gradients, axis=0, prepend=0), axis=1) / (limits.raster * slew)
+        assert speed.max() <= 1 + 1e-9 and change.max() <= 1 + 1e-9, (amplitude, matrix, shots, density)
+        assert np.mean((speed > 0.98) | (change > 0.95)) > 0.95, (amplitude, matrix, shots, density)
+
+
+@pytest.mark.parametrize("density", [1.0, 1.5])
+def test_readouts_within_the_limits_at_once_have_1024_points_for_each_turn(density):
+    """Recorded designs stay what they are."""
+    limits, turns = GradientLimits(amplitude=0.04, slew=150.0), nyquist_turns(256, 48, density=density)
+    curve = spiral_curve(256, turns, density=density, points=int(np.ceil(1024 * turns)))
+    made = spiral_readout(256, turns, limits, field_of_view=FIELD, density=density)
+    np.testing.assert_array_equal(made.samples, fastest_readout(curve, limits, field_of_view=FIELD).samples)
+
+
+def test_the_samples_are_those_of_the_waveform_and_stay_on_the_spiral():
+    turns = nyquist_turns(64, 8)
+    made = spiral_readout(64, turns, LIMITS, field_of_view=FIELD)
+    played = np.cumsum(made.gradients, axis=0) * PROTON * LIMITS.raster * FIELD
+    per_step = round(made.raster / made.dwell)
+    ends = np.arange(0, len(made.samples) * 100 + 1) / (
+        100 * per_step
+    )  # of hundredths of a dwell time, in raster times
+    corners = np.concatenate([[0.0], np.arange(len(made.gradients)) + 0.5])
+    waveform = np.stack([np.interp(ends, corners, [0.0, *column]) for column in made.gradients.T], axis=1)
+    walked = np.cumsum((waveform[1:] + waveform[:-1]) / 2, axis=0) * PROTON * made.dwell / 100 * FIELD
+    whole = (len(made.gradients) - 1) * per_step  # the last step goes on as it began
+    np.testing.assert_allclose(made.samples[:whole], walked[49::100][:whole], atol=1e-6)
+    largest_step = np.linalg.norm(np.diff(made.samples, axis=0), axis=1).max()
+    assert largest_step <= 1.0
+    curve = spiral_curve(64, turns, points=40_000)
+    angle = np.unwrap(np.arctan2(curve[1:, 0], curve[1:, 1]))
+    at = np.unwrap(np.arctan2(played[:, 0], played[:, 1]))
+    radius = np.linalg.norm(played, axis=1)
+    assert np.abs(radius - np.interp(at, angle, np.linalg.norm(curve[1:], axis=1))).max() < 1e-3
+    assert radius[-1] == pytest.approx(32, abs=largest_step * per_step)
+
+
+def test_a_straight_readout_takes_the_time_of_the_trapezium():
+    """From rest with slew S to amplitude G, then on: k = gamma (G t - G^2 / (2 S))."""
+    line = np.stack([np.zeros(2001), np.linspace(0, 100, 2001)], axis=1)
+    made = fastest_readout(line, LIMITS, field_of_view=FIELD)
+    G, S = 0.99 * LIMITS.amplitude, 0.99 * LIMITS.slew
+    expected = 100 / (FIELD * PROTON * G) + G / (2 * S)
+    assert made.duration == pytest.approx(expected, abs=1.1 * LIMITS.raster)
+
+
+def test_bad_spirals():
+    refuses("interleaves", nyquist_turns, 16, 9)
+    refuses("density", spiral_curve, 16, 2.0, density=0.0, points=10)
+    refuses("turns", spiral_readout, 16, -1.0, LIMITS, field_of_view=FIELD)
+    refuses("field_of_view", spiral_readout, 16, 2.0, LIMITS, field_of_view=0.0)
+
+
+HARDWARE = GradientLimits(amplitude=0.04, slew=150.0)
+
+
+def test_a_waveform_within_the_limits_passes_and_each_limit_is_refused_by_name():
+    ramp = np.linspace(0.0015, 0.0395, 27)[:, None] * np.array([[0.6, 0.8]])
+    require_playable(ramp, HARDWARE)
+    refuses("gradient amplitude", require_playable, np.concatenate([ramp, [[0.6 * 0.0405, 0.8 * 0.0405]]]), HARDWARE)
+    with refused("gradient slew rate"):
+        require_playable(ramp + 0.0005 * np.array([[0.6, 0.8]]), HARDWARE)  # it would begin with a jump
+    refuses("gradient slew rate", require_playable, np.array([[0.0015], [0.0], [-0.002]]), HARDWARE)
+
+
+def test_a_corner_cannot_be_played_at_speed():
+    """The fastest readout slows down for it: what it makes keeps the limits, or is refused."""
+    out = np.linspace(0, 20, 400)
+    corner = np.concatenate([np.stack([out, 0 * out], 1), np.stack([20 + 0 * out, out], 1)[1:]])
+    made = fastest_readout(corner, HARDWARE, field_of_view=0.25)
+    speed = np.linalg.norm(made.gradients, axis=1)
+    at_corner = np.argmin(np.linalg.norm(np.cumsum(made.gradients, axis=0) - made.gradients.sum(0) * [1, 0], axis=1))
+    assert speed[at_corner] < 0.2 * speed.max()
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"amplitude": 40.0, "slew": 150.0}, "amplitude"),
+        ({"amplitude": 0.04, "slew": 150_000.0}, "slew"),
+        ({"amplitude": 0.04, "slew": 150.0, "raster": 10.0}, "raster"),
+        ({"amplitude": 0.0, "slew": 150.0}, "amplitude"),
+        ({"amplitude": 0.04, "slew": float("nan")}, "slew"),
+    ],
+)
+def test_limits_in_other_units_are_refused(settings, field):
+    refuses(field, GradientLimits, **settings)
+
+
+def test_bad_limits():
+    line = np.stack([np.zeros(50), np.linspace(0, 10, 50)], axis=1)
+    refuses("curve", fastest_readout, np.zeros((5, 2)), HARDWARE, field_of_view=0.2)
+    refuses("dwell", fastest_readout, line, HARDWARE, field_of_view=0.2, dwell=3e-6)
+    refuses("dwell", fastest_readout, line, HARDWARE, field_of_view=0.2, dwell=2e-5)
+    refuses("limits", fastest_readout, line, 0.04, field_of_view=0.2)
+    refuses("raster", fastest_readout, line, HARDWARE, field_of_view=1e-7)
+    refuses("field_of_view", fastest_readout, line, HARDWARE, field_of_view=24)
+    assert fastest_readout(line, HARDWARE, field_of_view=0.2, dwell=2.5e-6).dwell == pytest.approx(2.5e-6)
+
+
+def grid(rows, columns):
+    ky, kx = np.meshgrid(np.arange(rows) - rows // 2, np.arange(columns) - columns // 2, indexing="ij")
+    return np.stack([ky, kx], axis=-1).astype(float)
+
+
+@pytest.mark.parametrize("shape", [(8, 12), (9, 7)])
+def test_the_whole_grid_images_a_point_as_a_point(shape):
+    expected = np.zeros(shape)
+    expected[shape[0] // 2, shape[1] // 2] = 1
+    np.testing.assert_allclose(point_spread(grid(*shape), shape), expected, atol=1e-13)
+
+
+def test_the_sum_written_out():
+    rng = np.random.default_rng(3)
+    k, w = rng.uniform(-4, 4, (3, 5, 2)), rng.random((3, 5))
+    made = point_spread(k, (8, 10), weights=w)
+    y, x = (2 - 4) / 8, (7 - 5) / 10
+    expected = np.sum(w * np.exp(2j * np.pi * (k[..., 0] * y + k[..., 1] * x))) / w.sum()
+    np.testing.assert_allclose(made[2, 7], expected, rtol=1e-12)
+    assert made[4, 5] == pytest.approx(1)
+
+
+def test_a_sum_over_more_samples_than_are_held_at_once_is_that_of_its_parts():
+    rng = np.random.default_rng(4)
+    k, w = rng.uniform(-4, 4, (9000, 2)), rng.random(9000)
+    parts = [
+        point_spread(k[some], (8, 8), weights=w[some]) * w[some].sum() for some in (slice(4000), slice(4000, None))
+    ]
+    np.testing.assert_allclose(point_spread(k, (8, 8), weights=w), sum(parts) / w.sum(), atol=1e-12)
+
+
+def test_bad_spreads():
+    refuses("weights", point_spread, grid(8, 8), (8, 8), weights=np.ones(3))
+    refuses("weights", point_spread, grid(8, 8), (8, 8), weights=np.zeros((8, 8)))
+    refuses("trajectory", point_spread, grid(8, 8), (6, 6))
+
+
+ARM = spiral_curve(64, nyquist_turns(64, 24), points=400)
+
+
+def redundancy(count, spread):
+    return conjugate_redundancy(turned(ARM, interleaf_angles(count, spread)))
+
+
+def test_an_even_number_of_spirals_over_the_full_turn_measures_everything_twice():
+    assert redundancy(6, "full-turn") > 0.99
+    for count, spread in ((6, "half-turn"), (6, "one-missing"), (5, "full-turn"), (7, "full-turn")):
+        assert redundancy(count, spread) < 0.4, (count, spread)
+
+
+@pytest.mark.parametrize("shape", [(12,), (15,), (8, 9), (7, 6)])
+def test_the_spread_of_a_mask_is_the_sum_over_its_samples(shape: tuple[int, ...]) -> None:
+    mask = np.random.default_rng(1).random(shape) < 0.4
+    grid = (*shape, 1) if len(shape) == 1 else shape
+    k = np.argwhere(mask.reshape(grid)) - np.array(grid) // 2
+    np.testing.assert_allclose(spread_of_mask(mask).reshape(grid), point_spread(k, grid), atol=1e-12)
+
+
+def test_side_lobes_are_maxima_beside_the_point_whatever_its_width() -> None:
+    comb = np.arange(32) % 4 == 0
+    assert largest_side_lobe(spread_of_mask(comb)) == SideLobe(pytest.approx(1), (-16,))
+    assert largest_side_lobe(spread_of_mask(np.ones(32, dtype=bool))).height == 0
+    low_pass = abs(np.arange(64) - 32) <= 4  # nine lines: sin(9 x) / (9 sin x), whose first lobe lies at 9 x = 4.4934
+    found = largest_side_lobe(spread_of_mask(low_pass))
+    x = np.pi * np.arange(1, 32) / 64
+    kernel = abs(np.sin(9 * x) / (9 * np.sin(x)))
+    assert found.height == pytest.approx(kernel[8:14].max()) and abs(found.place[0]) == 9 + kernel[8:14].argmax()
+    assert found.decibels == pytest.approx(20 * np.log10(found.height))
+    plane = np.outer(low_pass, np.ones(16, dtype=bool))
+    assert largest_side_lobe(spread_of_mask(plane)) == SideLobe(pytest.approx(found.height), (found.place[0], 0))
+
+
+SHAPE = (24, 32)
+SHOTS = radial_spokes(24, golden_angles(5), oversampling=2) * np.array([1.0, 32 / 24]) * 0.8
+
+
+@pytest.fixture(scope="module")
+def image():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal(SHAPE) + 1j * rng.standard_normal(SHAPE)
+
+
+@pytest.fixture(scope="module")
+def expected(image):
+    """Samples of the image by the sum that the convention states."""
+    y, x = (np.arange(24) - 12) / 24, (np.arange(32) - 16) / 32
+    waves_y = np.exp(-2j * np.pi * SHOTS[..., :1] * y)
+    waves_x = np.exp(-2j * np.pi * SHOTS[..., 1:] * x)
+    return np.einsum("tsy,yx,tsx->ts", waves_y, image, waves_x) / np.sqrt(24 * 32)
+
+
+def error(found, expected):
+    return np.linalg.norm(np.ravel(found) - np.ravel(expected)) / np.linalg.norm(expected)
+
+
+def write_cfl(path, array):
+    path.with_suffix(".hdr").write_text("# Dimensions\n" + " ".join(map(str, array.shape)) + "\n")
+    array.astype(np.complex64).ravel(order="F").tofile(path.with_suffix(".cfl"))
+
+
+def read_cfl(path):
+    lengths = [int(n) for n in path.with_suffix(".hdr").read_text().splitlines()[1].split()]
+    return np.fromfile(path.with_suffix(".cfl"), np.complex64).reshape(lengths, order="F")
+
+
+def bart(*command):
+    subprocess.run([shutil.which("bart"), *map(str, command)], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="BART is not installed")
+
+
+@needs_bart
+def test_bart_takes_the_same_samples(tmp_path, image, expected):
+    write_cfl(tmp_path / "trajectory", to_bart(SHOTS))
+    write_cfl(tmp_path / "image", maps_to_bart(image[None]))
+    bart("nufft", tmp_path / "trajectory", tmp_path / "image", tmp_path / "samples")
+    found = samples_from_bart(read_cfl(tmp_path / "samples"))[0]
+    assert found.shape == expected.shape
+    assert error(found, expected) < 3e-3  # its own gridding
+    for wrong in (to_bart(SHOTS[..., ::-1]), -to_bart(SHOTS), to_bart(SHOTS + 0.5)):
+        write_cfl(tmp_path / "trajectory", wrong)
+        bart("nufft", tmp_path / "trajectory", tmp_path / "image", tmp_path / "samples")
+        assert error(samples_from_bart(read_cfl(tmp_path / "samples")), expected) > 0.5
+
+
+@needs_bart
+@pytest.mark.parametrize(("options", "offset"), [((), 0.5), (("-c",), 0.0)])
+def test_spokes_of_bart_keep_their_half_sample(tmp_path, options, offset):
+    bart("traj", "-x", 16, "-y", 3, "-r", *options, tmp_path / "trajectory")
+    found = from_bart(read_cfl(tmp_path / "trajectory"))
+    assert found.shape == (3, 16, 2)
+    along = np.linalg.norm(found[1] - found[1, :1], axis=-1) - np.linalg.norm(found[1, 0])
+    np.testing.assert_allclose(along, np.arange(16) - 8 + offset, atol=1e-5)
+
+
+def test_bart_layout_there_and_back():
+    there = to_bart(SHOTS)
+    assert there.shape == (3, 48, 5) and there.dtype == np.complex64
+    np.testing.assert_allclose(there[0, :, 2].real, SHOTS[2, :, 1], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(there[1, :, 2].real, SHOTS[2, :, 0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(from_bart(there[..., None, None]), SHOTS, atol=1e-5)
+    assert from_bart(to_bart(SHOTS[0])).shape == (1, 48, 2)
+    refuses("trajectory", from_bart, there + 1)
+    refuses("trajectory", from_bart, there * 1j)
+    for wrong in (SHOTS, np.zeros((3, 2, 2, 2))):
+        refuses("trajectory", from_bart, wrong)
+    refuses("trajectory", to_bart, there)
+
+
+def test_samples_and_maps_of_bart_there_and_back():
+    rng = np.random.default_rng(1)
+    samples, maps = rng.standard_normal((4, 5, 48)), rng.standard_normal((4, 24, 32))
+    assert samples_to_bart(samples).shape == (1, 48, 5, 4) and maps_to_bart(maps).shape == (32, 24, 1, 4)
+    np.testing.assert_allclose(samples_from_bart(samples_to_bart(samples)), samples, rtol=1e-6)
+    np.testing.assert_allclose(samples_from_bart(samples_to_bart(samples[:, 0]))[:, 0], samples[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(maps_from_bart(maps_to_bart(maps)), maps, rtol=1e-6)
+    np.testing.assert_allclose(maps_from_bart(maps[0].T)[0], maps[0])
+    refuses("maps", maps_from_bart, np.zeros((8, 8, 3, 4)))
+    refuses("maps", maps_to_bart, maps[0])
+    for wrong in (np.zeros((2, 8, 3, 4)), np.zeros((1, 8, 3, 4, 2))):
+        refuses("kspace", samples_from_bart, wrong)
+    refuses("kspace", samples_to_bart, samples[0, 0])
+
+
+def test_planes_of_bart_there_and_back():
+    planes = np.random.default_rng(2).standard_normal((3, 4, 6, 5))  # x, coil, ky, kz
+    there = planes_to_bart(planes)
+    assert there.shape == (3, 6, 5, 4) and planes_to_bart(planes[1]).shape == (1, 6, 5, 4)
+    assert there[2, 1, 3, 0] == np.complex64(planes[2, 0, 1, 3])
+    np.testing.assert_allclose(planes_from_bart(there[..., None]), planes, rtol=1e-6)
+    for wrong in (planes[0, 0], planes[None]):
+        refuses("planes", planes_to_bart, wrong)
+    refuses("planes", planes_from_bart, np.zeros((3, 6, 5, 4, 2)))
+
+
+@pytest.mark.slow
+def test_sigpy_takes_the_same_samples(image, expected):
+    import sigpy
+
+    found = sigpy.nufft(image, to_sigpy(SHOTS, SHAPE), oversamp=2, width=6)
+    assert error(found, expected) < 1e-4
+    for wrong in (SHOTS[..., ::-1] * np.array([1.0, 0.7]), -SHOTS, SHOTS + 0.5, SHOTS / 2):
+        assert error(sigpy.nufft(image, wrong, oversamp=2, width=6), expected) > 0.5
+    np.testing.assert_array_equal(from_sigpy(to_sigpy(SHOTS, SHAPE), SHAPE), SHOTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("radians", [False, True])
+def test_mri_nufft_takes_half_of_the_same_samples(image, expected, radians):
+    mrinufft = pytest.importorskip("mrinufft")
+    pytest.importorskip("finufft")
+    positions = to_mri_nufft(SHOTS, SHAPE, radians=radians).astype(np.float32).reshape(-1, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says which range it has guessed
+        operator = mrinufft.get_operator("finufft")(positions, SHAPE, n_coils=1)
+    found = operator.op(image.astype(np.complex64))
+    assert error(found / MRI_NUFFT_SAMPLES, expected) < 1e-4
+
+
+@pytest.mark.parametrize(("radians", "limit"), [(False, 0.5), (True, np.pi)])
+def test_normalised_units_there_and_back(radians, limit):
+    there = to_mri_nufft(SHOTS, SHAPE, radians=radians)
+    np.testing.assert_allclose(there / limit, SHOTS / (np.array(SHAPE) / 2))
+    np.testing.assert_allclose(from_mri_nufft(there, SHAPE, radians=radians), SHOTS, rtol=1e-14, atol=1e-14)
+    other = not radians
+    refuses("samples", from_mri_nufft, there, SHAPE, radians=other)
+    refuses("samples", from_mri_nufft, SHOTS, SHAPE, radians=radians)
