@@ -209,9 +209,7 @@ def test_reversed_readouts_lie_beside_the_others_as_their_samples_show(raw: part
 @pytest.mark.parametrize(
     ("centre", "first"), [(0, 0), (24, 0), (60, 0), (300, 0), (32, 1)], ids=lambda number: str(number)
 )
-def test_a_centre_of_raw_data_that_leads_out_of_the_grid_is_left_to_the_samples(
-    raw: partial[MrdFile], centre: int, first: int
-) -> None:
+def test_a_centre_of_raw_data_that_leads_out_of_the_grid_is_left_to_the_samples(raw, centre, first):
     true, file = kspace(), raw(centre=centre)
     for line in range(N):
         file.add(true[:, line], kspace_encode_step_1=line + first)
@@ -221,9 +219,7 @@ def test_a_centre_of_raw_data_that_leads_out_of_the_grid_is_left_to_the_samples(
 
 
 @pytest.mark.parametrize("centre", [None, 0])
-def test_partial_fourier_numbered_from_its_first_line_is_placed_by_its_samples(
-    raw: partial[MrdFile], centre: int | None
-) -> None:
+def test_partial_fourier_numbered_from_its_first_line_is_placed_by_its_samples(raw, centre):
     """6/8 of k-space as a converter writes it, its centre at line 16."""
     true, file = kspace(), raw(centre=centre)
     for line in range(16, N):

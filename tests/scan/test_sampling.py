@@ -88,9 +88,7 @@ def test_zeros_that_a_coarse_converter_returns_are_samples(coarse: float) -> Non
 
 @pytest.mark.parametrize("axes", [(-1,), (-2,), (-2, -1)])
 @pytest.mark.parametrize("precision", [np.complex64, np.complex128])
-def test_zeros_of_a_coarse_converter_are_samples_after_a_transform_and_back(
-    axes: tuple[int, ...], precision: type
-) -> None:
+def test_zeros_of_a_coarse_converter_are_samples_after_a_transform_and_back(axes, precision):
     rounded = np.round(noise((1, *N)) / 0.5).astype(np.complex128)
     rounded[0, 24, 20] = 1e5  # so that round-off of the others is far below the strongest sample
     back = np.fft.fftn(np.fft.ifftn(rounded, axes=axes).astype(precision), axes=axes).astype(np.complex64)

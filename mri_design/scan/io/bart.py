@@ -15,7 +15,7 @@ from mri_design.errors import InputError, option
 from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
 from mri_design.scan.io.source import Content, ReadOptions, Source
-from mri_design.scan.io.stored_arrays import ArrayHeader, read_header_file, scan_of_arrays, source_of
+from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, read_header_file, scan_of_arrays, source_of
 from mri_design.scan.trajectories import from_bart
 
 AXES: tuple[str, ...] = (
@@ -165,18 +165,16 @@ def opened(path: Path, options: ReadOptions) -> Source:
     several = {name for name, length in zip(AXES, array.lengths, strict=True) if length > 1}
     stack = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
     if not stack or array.lengths[0] == 1 or not header.unnamed:
-        return _Pair(array, header, options.limits)
+        return _Pair(array.path, "kspace", {}, header, options.limits, array)
     key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
     return source_of(array.path, key, {key: _Stack(array, images)}, header, options.limits)
 
 
 @dataclass(frozen=True)
-class _Pair(Source):
+class _Pair(ArraySource):
     """A pair of files that is no stack of slices."""
 
     array: CflArray
-    header: ArrayHeader
-    limits: ReadLimits
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
@@ -184,14 +182,9 @@ class _Pair(Source):
         dims = self.header.dims
         return {} if dims is None else self.header.series(_kept(self.array.lengths, dims))
 
-    @property
-    def centre(self) -> tuple[int, int] | None:
-        """As the header file says it."""
-        return self.header.centre
-
     def load(self) -> Content:
         """Read the samples, and name their axes."""
-        stored, header, path = self.array.read(self.array.lengths), self.header, self.array.path
+        stored, header, path = self.array.read(self.array.lengths), self.header, self.path
         if header.dims is not None:  # given instead of BART's own names
             array = stored.reshape(_kept(stored.shape, header.dims))
             return scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import h5py
 import numpy as np
@@ -313,23 +313,15 @@ class _Array:
 
     dataset: h5py.Dataset
     squeezed: bool
-    sliced: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.dataset.shape)
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.dataset.dtype
-
     def whole(self) -> NDArray[Any]:
         array = self.dataset[()]
         array = to_complex64("kspace", array) if is_pair(array.dtype) else array
         return array.squeeze() if self.squeezed else array
-
-    def part(self, number: int) -> NDArray[Any]:
-        return self.whole()[number : number + 1]
 
 
 def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:

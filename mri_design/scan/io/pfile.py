@@ -31,21 +31,8 @@ _LOGO, _INVALID = b"GE_MED_NMR", b"INVALIDNMR"
 _HEAD = 268
 _OFFSET = struct.Struct("<fi")
 """Revision, and where the samples begin."""
-_FIELDS = {
-    "dacq_ctrl": 124,
-    "data_collect_type": 132,
-    "npasses": 140,
-    "nslices": 144,
-    "nechoes": 146,
-    "nframes": 150,
-    "hnover": 154,
-    "frame_size": 156,
-    "point_size": 158,
-    "da_xres": 178,
-    "da_yres": 180,
-    "dab_start_rcv": 264,
-    "dab_stop_rcv": 266,
-}
+_FIELDS = dict(dacq_ctrl=124, data_collect_type=132, npasses=140, nslices=144, nechoes=146, nframes=150, hnover=154)
+_FIELDS |= dict(frame_size=156, point_size=158, da_xres=178, da_yres=180, dab_start_rcv=264, dab_stop_rcv=266)
 """Places of whole numbers of 16 bits, by the names that the scanner's software has for them after ``rdb_hdr_``."""
 _NOT_ALTERNATED, _GRADIENT_ECHO, _FLIPPED = 1, 8, 6
 """Bits of ``data_collect_type``: the sign of lines does not alternate; and gradient echoes. Bits of ``dacq_ctrl``:

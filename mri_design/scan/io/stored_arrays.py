@@ -213,11 +213,18 @@ def _as_text(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Stored(Protocol):
-    """An array of an open file."""
+    """An array of an open file, which is read as a whole."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """As stored."""
+
+    def whole(self) -> NDArray[Any]:
+        """Read all of it."""
+
+
+class InParts(Stored, Protocol):
+    """One that may be read in parts along its first axis."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -225,10 +232,7 @@ class Stored(Protocol):
 
     @property
     def sliced(self) -> bool:
-        """Whether parts along the first axis can be read one by one."""
-
-    def whole(self) -> NDArray[Any]:
-        """Read all of it."""
+        """Whether such parts can be read one by one."""
 
     def part(self, number: int) -> NDArray[Any]:
         """Read one part, shape (1, ...)."""
@@ -284,6 +288,7 @@ class StackSource(ArraySource, SlicedSource):
         Of the data.
     """
 
+    arrays: Mapping[str, InParts]
     axes: KSpaceAxes
 
     @property
@@ -312,7 +317,7 @@ class StackSource(ArraySource, SlicedSource):
         return tuple(found)
 
 
-def source_of(path: Path, key: str, arrays: Mapping[str, Stored], header: ArrayHeader, limits: ReadLimits) -> Source:
+def source_of(path: Path, key: str, arrays: Mapping[str, InParts], header: ArrayHeader, limits: ReadLimits) -> Source:
     """Arrays of an open file as a source, whose slices of k-space are read one by one where they lie one after another.
 
     Parameters

@@ -86,9 +86,7 @@ def test_a_square_matrix_follows_from_the_trajectory(tmp_path: Path, reach: tupl
         ),
     ],
 )
-def test_a_header_may_name_another_unit_and_other_columns(
-    tmp_path: Path, header: dict[str, Any], trajectory: np.ndarray
-) -> None:
+def test_a_header_may_name_another_unit_and_other_columns(tmp_path, header, trajectory):
     scan = read(saved(tmp_path, header, trajectory=trajectory))
     np.testing.assert_allclose(scan.trajectory, POINTS.reshape(-1, 2), rtol=1e-6)
 
@@ -150,9 +148,7 @@ METRES = "Multiply by the field of view"
         ({"shape": {"kspace": "large"}}, {}, "scan.json: kspace", ""),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    tmp_path: Path, header: dict[str, Any] | None, changes: dict[str, Any], field: str, cure: str
-) -> None:
+def test_arrays_that_do_not_fit_are_refused(tmp_path, header, changes, field, cure):
     if header is not None and "trajectory_unit" in header:
         changes = {"matrix": (16, 14), **changes}
     with refused(field, cure):

@@ -161,9 +161,7 @@ def falling(shape: tuple[int, ...]) -> np.ndarray:
         (complex_numbers(6, 1), None, "kspace", ""),
     ],
 )
-def test_axes_that_are_not_read_are_named(
-    tmp_path: Path, stored: np.ndarray, header: dict[str, object] | None, field: str, cure: str
-) -> None:
+def test_axes_that_are_not_read_are_named(tmp_path, stored, header, field, cure):
     with refused(field, cure):
         read(write_pair(tmp_path / "ksp", stored, header))
 

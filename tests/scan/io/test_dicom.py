@@ -186,9 +186,7 @@ def test_the_program_that_is_named_for_run_lengths_makes_a_file_that_is_read(tmp
     np.testing.assert_array_equal(read(tmp_path / "again.dcm").images, read(path).images)
 
 
-def test_cut_files_and_elements_longer_than_memory_are_refused(
-    tmp_path: Path, read_in_child: Callable[..., list]
-) -> None:
+def test_cut_files_and_elements_longer_than_memory_are_refused(tmp_path, read_in_child):
     whole, first = changed(tmp_path / "x.dcm").read_bytes(), 132
     # Behind the preamble: a tag, two letters and a length of two bytes.
     lie = whole[:first] + b"\x02\x00\x02\x00UN\x00\x00" + struct.pack("<I", 2**32 - 16) + whole[first:]
@@ -215,9 +213,7 @@ def test_the_scaling_of_a_frame_goes_before_the_shared_one_and_that_before_the_f
     [(5.0, AXIAL, True), (-5.0, AXIAL, True), (6.0, AXIAL, False), (0.0, AXIAL, False), (5.0, CORONAL, False)],
     ids=["above", "below", "a gap", "the same place", "another direction"],
 )
-def test_places_come_from_the_groups_and_none_is_made_up(
-    tmp_path: Path, step: float, orientation: list[int], follows: bool
-) -> None:
+def test_places_come_from_the_groups_and_none_is_made_up(tmp_path, step, orientation, follows):
     frames = [
         group(ImagePositionPatient=[-3.0, -6.0, 20 + step * number], ImageOrientationPatient=directions)
         for number, directions in enumerate((AXIAL, orientation))

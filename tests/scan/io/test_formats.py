@@ -39,9 +39,7 @@ from tests.scan.io.reading import read_here
 from tests.scan.io.test_bart import complex_numbers, write_pair
 
 
-def test_every_format_is_recognised_under_any_name(
-    tmp_path: Path, scan: np.ndarray, fastmri_file: Path, mrd: type
-) -> None:
+def test_every_format_is_recognised_under_any_name(tmp_path, scan, fastmri_file, mrd):
     np.save(tmp_path / "a.npy", scan)
     np.savez(tmp_path / "b.npz", kspace=scan)
     with h5py.File(tmp_path / "block.h5", "w", userblock_size=1024) as file:  # bytes of a user before HDF5's own
@@ -260,9 +258,7 @@ def test_one_set_serves_all_slices_and_is_scaled(tmp_path: Path, data: KSpaceDat
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(
-    tmp_path: Path, data: KSpaceData, scan: np.ndarray, turned: bool
-) -> None:
+def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(tmp_path, data, scan, turned):
     maps = unit(scan)
     maps[1, :, 3, 4] = 0
     np.save(tmp_path / "maps.npy", maps.swapaxes(-1, -2) if turned else maps)  # as the scan lies in its file
@@ -300,9 +296,7 @@ def test_maps_that_do_not_fit_are_refused(tmp_path: Path, data: KSpaceData, maps
 
 @pytest.mark.parametrize("order", [(2, 0, 1), (0, 2, 1), (2, 1, 0)])
 @pytest.mark.parametrize("turned", [False, True])
-def test_maps_in_another_order_are_refused_with_what_turns_them(
-    tmp_path: Path, data: KSpaceData, order: tuple[int, ...], turned: bool
-) -> None:
+def test_maps_in_another_order_are_refused_with_what_turns_them(tmp_path, data, order, turned):
     path, maps = tmp_path / "maps.npy", np.random.default_rng(0).standard_normal((3, 12, 16)).astype(np.complex64)
     scan = replace(data, orientation="ky-columns" if turned else "ky-rows")
     stored = np.transpose(maps.swapaxes(-1, -2) if turned else maps, np.argsort(order))
@@ -382,9 +376,7 @@ def test_tables_of_lines_and_of_samples_are_masks(mask_of: Callable, name: str) 
         (np.broadcast_to(SAMPLES, (5, 8, 6)), SAMPLES),
     ],
 )
-def test_a_mask_of_bart_is_one_of_lines_or_of_samples(
-    mask_of: Callable, stored: np.ndarray, wanted: np.ndarray
-) -> None:
+def test_a_mask_of_bart_is_one_of_lines_or_of_samples(mask_of, stored, wanted):
     np.testing.assert_array_equal(mask_of(stored, name="mask.cfl"), wanted)
 
 

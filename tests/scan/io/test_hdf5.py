@@ -89,9 +89,7 @@ def test_the_header_has_sizes_and_apart_from_it_the_patient(tmp_path: Path, scan
         (np.ones((2, 8, 8), np.complex64), np.full(8, np.nan), "mask"),
     ],
 )
-def test_kspace_that_is_none_is_refused(
-    tmp_path: Path, kspace: np.ndarray, mask: np.ndarray | None, field: str
-) -> None:
+def test_kspace_that_is_none_is_refused(tmp_path, kspace, mask, field):
     with refused(f"{tmp_path / 'v.h5'}: {field}"):
         read_here(write(tmp_path / "v.h5", kspace, **({} if mask is None else {"mask": mask})))
 

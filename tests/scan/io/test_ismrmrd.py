@@ -158,9 +158,7 @@ def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
 
 
 @pytest.mark.parametrize("number", [None, 0, 1])
-def test_of_several_encoding_spaces_the_one_that_is_named_is_read(
-    scan: np.ndarray, mrd: type, number: int | None
-) -> None:
+def test_of_several_encoding_spaces_the_one_that_is_named_is_read(scan, mrd, number):
     raw = mrd(more=SECOND.format(200)).add_scan(scan[:1])
     other = np.ascontiguousarray(2 * scan[:1, :, :6, :8])
     raw.add_scan(other, encoding_space_ref=1)
@@ -221,9 +219,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ismrmrdHead
         (lambda raw: [one.set_flag(NOISE) for one in raw.readouts], "dataset/data"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_acquisition(
-    scan: np.ndarray, mrd: type, spoil: Callable[[Any], None], field: str
-) -> None:
+def test_what_does_not_fit_is_refused_by_acquisition(scan, mrd, spoil, field):
     raw = mrd().add_scan(scan)
     spoil(raw)
     path = raw.write()
@@ -296,9 +292,7 @@ def test_sizes_places_and_directions_are_read_in_a_process_of_its_own(scan: np.n
         ("GE MEDICAL SYSTEMS", None, None),
     ],
 )
-def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(
-    scan: np.ndarray, mrd: type, vendor: str, sign: int | None, turned: bool | None
-) -> None:
+def test_directions_are_those_of_the_image_by_maker_or_by_what_the_header_says(scan, mrd, vendor, sign, turned):
     raw = mrd(system=VENDOR(vendor) if vendor else "", more="" if sign is None else SIGN.format(sign)).add_scan(scan)
     phase, read_out, across = _turned(raw)
     got = raw.read()
@@ -441,9 +435,7 @@ def test_averages_noise_and_calibration_of_volumes(volume: np.ndarray, mrd: type
         ({"slice": 1}, "slice"),
     ],
 )
-def test_what_lies_outside_the_volume_is_refused(
-    volume: np.ndarray, mrd: type, fields: dict[str, int], place: str
-) -> None:
+def test_what_lies_outside_the_volume_is_refused(volume, mrd, fields, place):
     raw = mrd(**VOLUME).add_volume(volume)
     raw.add(volume[:, 0, 0], **fields)
     refuses(f"dataset/data[{NY * NZ}]: {place}", raw.read)
@@ -497,9 +489,7 @@ def test_labels_without_samples_have_a_summary_and_no_reading(tmp_path: Path) ->
     [({"chunks": (1,)}, 0), ({"chunks": (7,)}, 0), ({"chunks": (7,), "shuffle": True}, 5), ({"chunks": None}, 5)],
     ids=["one by one", "by sevens", "filtered", "contiguous"],
 )
-def test_headers_are_those_of_the_library_whatever_the_layout(
-    tmp_path: Path, scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch, layout: dict[str, object], loads: int
-) -> None:
+def test_headers_are_those_of_the_library_whatever_the_layout(tmp_path, scan, mrd, monkeypatch, layout, loads):
     with h5py.File(mrd().add_scan(scan).write(), "r") as written, h5py.File(tmp_path / "other.h5", "w") as other:
         stored = written["dataset/data"]
         other["dataset/xml"] = written["dataset/xml"][()]
@@ -545,9 +535,7 @@ def accelerated(scan: np.ndarray, mrd: type) -> Callable[..., object]:
 @pytest.mark.parametrize(
     ("parallel", "both"), [("", True), (MODE.format("embedded"), False), (MODE.format("other"), False)]
 )
-def test_calibration_lines_within_the_scan_are_data(
-    scan: np.ndarray, accelerated: Callable, parallel: str, both: bool
-) -> None:
+def test_calibration_lines_within_the_scan_are_data(scan, accelerated, parallel, both):
     got = accelerated(both, parallel=parallel).read()
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
     np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
@@ -607,9 +595,7 @@ def test_a_smaller_calibration_matrix_lies_in_the_middle(scan: np.ndarray, accel
         {"kspace_encode_step_1": 200},
     ],
 )
-def test_calibration_that_does_not_fit_is_counted_and_left_out(
-    scan: np.ndarray, accelerated: Callable, wrong: dict[str, object]
-) -> None:
+def test_calibration_that_does_not_fit_is_counted_and_left_out(scan, accelerated, wrong):
     fields = {"slice": 0, "kspace_encode_step_1": 5, **{k: v for k, v in wrong.items() if k != "more"}}
     raw = accelerated(more=str(wrong.get("more", "")))
     raw.add(scan[0, :, 5], flag=CALIBRATION, **fields)
@@ -635,9 +621,7 @@ def noisy(
     ("dwells", "bandwidth", "averages", "factor"),
     [((0, 0), None, 1, 1.0), ((2.5, 10), 0.8, 1, 0.25 / 0.8), ((5, 5), None, 2, 0.5)],
 )
-def test_noise_readouts_give_the_noise_of_the_data(
-    scan: np.ndarray, mrd: type, dwells: tuple[float, float], bandwidth: float | None, averages: int, factor: float
-) -> None:
+def test_noise_readouts_give_the_noise_of_the_data(scan, mrd, dwells, bandwidth, averages, factor):
     raw = mrd(system=BANDWIDTH(bandwidth) if bandwidth else "")
     truth = noisy(raw, 0.1, 40, dwell=dwells[0])
     for average in range(averages):
@@ -654,9 +638,7 @@ def test_noise_readouts_give_the_noise_of_the_data(
     ("times", "policy", "average"),
     [((3,), "average", 3), ((3,), "last", 1), ((2, 3), "average", 2), ((3,), "first", 1), ((1,), "refuse", 1)],
 )
-def test_lines_that_came_again_and_further_repetitions_show_the_noise(
-    mrd: type, times: tuple[int, ...], policy: str, average: int
-) -> None:
+def test_lines_that_came_again_and_further_repetitions_show_the_noise(mrd, times, policy, average):
     """Of averages it is that of the fewest readouts; where no line came again the next repetition tells."""
     rng, shape = np.random.default_rng(3), (2, 3, 48, 32)
     smooth = np.exp(-((np.arange(48)[:, np.newaxis] - 24) ** 2 + (np.arange(32) - 16) ** 2) / 30) * np.ones(shape)

@@ -56,9 +56,7 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
         ("print('{'); import time; time.sleep(60)", "no end of reading within 1 s"),
     ],
 )
-def test_crashes_and_stalls_are_errors_with_the_path(
-    fastmri_file: Path, monkeypatch: pytest.MonkeyPatch, child: str, got: str
-) -> None:
+def test_crashes_and_stalls_are_errors_with_the_path(fastmri_file, monkeypatch, child, got):
     monkeypatch.setattr(isolated, "_CHILD", child)
     with refused("volume.h5") as caught:
         IsolatedSource(fastmri_file, ReadOptions(), seconds=1).load()
@@ -77,9 +75,7 @@ def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, m
 
 
 @pytest.mark.slow
-def test_a_heap_on_which_hdf5_loops_for_ever_is_refused(
-    scan: np.ndarray, mrd: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_heap_on_which_hdf5_loops_for_ever_is_refused(scan, mrd, monkeypatch):
     path = mrd().add_scan(scan[:1]).write()
     content = bytearray(path.read_bytes())
     size_of_first_object = content.index(b"GCOL") + 24
@@ -99,18 +95,14 @@ def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch
     refuses("volume.h5", IsolatedSource(fastmri_file, ReadOptions()).load)
 
 
-def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(
-    fastmri_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_of_this_package_is_not_taken_for_a_bad_file(fastmri_file, monkeypatch):
     monkeypatch.setattr(isolated, "_CHILD", "raise TypeError('our own')")
     with pytest.raises(RuntimeError):
         IsolatedSource(fastmri_file, ReadOptions()).load()
 
 
 @pytest.mark.slow
-def test_nothing_is_imported_from_the_current_folder(
-    fastmri_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_imported_from_the_current_folder(fastmri_file, tmp_path, monkeypatch):
     (tmp_path / "h5py.py").write_text("raise SystemExit(3)")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", "") + os.pathsep)

@@ -62,9 +62,7 @@ def test_coils_after_k_space_are_found(tmp_path: Path, coils: np.ndarray, axis: 
 
 
 @pytest.mark.parametrize("axes", [(2, 1, 0), (0, 2, 1)])
-def test_lines_left_out_show_the_phase_encode_of_arrays_that_are_turned(
-    tmp_path: Path, coils: np.ndarray, axes: tuple[int, ...]
-) -> None:
+def test_lines_left_out_show_the_phase_encode_of_arrays_that_are_turned(tmp_path, coils, axes):
     measured = np.zeros(48, bool)
     measured[::3] = measured[16:32] = True
     scan = of(tmp_path, (coils * measured[:, None]).transpose(axes))
@@ -74,9 +72,7 @@ def test_lines_left_out_show_the_phase_encode_of_arrays_that_are_turned(
 
 
 @pytest.mark.parametrize("order", TURNED)
-def test_slices_and_coils_in_any_place_are_told_apart(
-    tmp_path: Path, slices: np.ndarray, order: tuple[int, ...]
-) -> None:
+def test_slices_and_coils_in_any_place_are_told_apart(tmp_path, slices, order):
     scan = of(tmp_path, slices.transpose(order))
     assert_kspace(scan, slices.swapaxes(-1, -2) if order[:2] == (3, 2) else slices)
 
@@ -111,9 +107,7 @@ def test_real_and_imaginary_parts_are_joined(tmp_path: Path, coils: np.ndarray, 
         (lambda k: k, ("coil", "ky", "kx")),
     ],
 )
-def test_names_given_by_hand_go_before_those_of_the_header(
-    tmp_path: Path, scan: np.ndarray, stored: Any, dims: tuple[str, ...]
-) -> None:
+def test_names_given_by_hand_go_before_those_of_the_header(tmp_path, scan, stored, dims):
     (tmp_path / "scan.json").write_text(json.dumps({"dims": ["slice", "ky", "kx"]}))
     np.testing.assert_array_equal(of(tmp_path, stored(scan[0]), dims=dims).kspace[0], scan[0])  # noise shows nothing
 
@@ -178,9 +172,7 @@ def hdf5(path: Path, array: np.ndarray, name: str = "kspace", matlab: bool = Fal
 
 
 @pytest.mark.parametrize("name", ["kspace", "ksp"])
-def test_arrays_of_matlab_are_read_as_hdf5_turns_them(
-    tmp_path: Path, coils: np.ndarray, slices: np.ndarray, name: str
-) -> None:
+def test_arrays_of_matlab_are_read_as_hdf5_turns_them(tmp_path, coils, slices, name):
     assert_kspace(read_here(hdf5(tmp_path, coils, name, matlab=True)), coils)  # [kx, ky, coil] there
     assert_kspace(read_here(hdf5(tmp_path, coils[:, None], name, matlab=True)), coils)  # [kx, ky, 1, coil], as in BART
     assert_kspace(read_here(hdf5(tmp_path, coils.T, name, matlab=True)), coils.swapaxes(-1, -2))
@@ -191,9 +183,7 @@ def test_arrays_of_matlab_are_read_as_hdf5_turns_them(
     assert_kspace(read_here(path, dims=("kx", "ky", "slice")), slices[:, :1])
 
 
-def test_hdf5_without_fastmris_marks_is_read_by_its_samples(
-    tmp_path: Path, coils: np.ndarray, slices: np.ndarray
-) -> None:
+def test_hdf5_without_fastmris_marks_is_read_by_its_samples(tmp_path, coils, slices):
     assert read_here(hdf5(tmp_path, slices)).orientation == "ky-columns"  # as fastMRI has them
     assert read_here(hdf5(tmp_path, slices[:, 0])).n_slices == 3
     measured = np.zeros(48, bool)

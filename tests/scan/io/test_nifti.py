@@ -79,18 +79,14 @@ def test_what_export_writes_is_read_as_it_was(tmp_path: Path, thickness: float |
         (np.diag([0.001, 0.002, 0.003, 1.0]), "meter", (2.0, 1.0)),
     ],
 )
-def test_sizes_are_known_where_the_file_has_them(
-    tmp_path: Path, affine: np.ndarray, unit: str, pixel: tuple[float, float] | None
-) -> None:
+def test_sizes_are_known_where_the_file_has_them(tmp_path, affine, unit, pixel):
     stack = read(saved(tmp_path / "x.nii", VOLUME, affine, unit))
     assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.header)
     assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
 
 
 @pytest.mark.parametrize(("axis", "known"), [(0, None), (1, None), (2, ((1.5, 2.0), None))], ids=["x", "y", "z"])
-def test_a_size_of_zero_is_not_known_and_nibabel_does_not_talk_about_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, axis: int, known: object
-) -> None:
+def test_a_size_of_zero_is_not_known_and_nibabel_does_not_talk_about_it(tmp_path, caplog, axis, known):
     stack = read(changed(saved(tmp_path / "x.nii", VOLUME), SIZES_AT + 4 * axis, struct.pack("<f", 0)))
     assert (None if stack.geometry is None else (stack.geometry.pixel, stack.geometry.thickness)) == known
     assert caplog.records == []
@@ -132,9 +128,7 @@ def test_values_are_scaled_and_the_first_of_several_volumes_is_read(tmp_path: Pa
         (" " * 2**22 + "{}", None),
     ],
 )
-def test_a_sidecar_may_say_how_the_images_were_measured(
-    tmp_path: Path, text: str, known: dict[str, str] | None
-) -> None:
+def test_a_sidecar_may_say_how_the_images_were_measured(tmp_path, text, known):
     path = saved(tmp_path / "head.nii.gz", np.ones((5, 4, 3), np.float32))
     assert "sidecar" not in read(path).header
     (tmp_path / "head.json").write_text(text)

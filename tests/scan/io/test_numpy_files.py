@@ -53,9 +53,7 @@ def archived(folder: Path, header: Any = None, save: Any = np.savez, **arrays: A
         ({"phase_encode_axis": "k0", "dims": ["slice", "coil", "k1", "k0"]}, (0, 1, 3, 2), "ky-columns"),
     ],
 )
-def test_axes_in_any_order(
-    tmp_path: Path, scan: np.ndarray, header: dict[str, Any], axes: tuple[int, ...], orientation: str
-) -> None:
+def test_axes_in_any_order(tmp_path, scan, header, axes, orientation):
     more = {"licence": "CC0", "source": {"repo": "r"}, "noise_variance": 0.25}
     got = read(saved(tmp_path, scan.transpose(axes), header | more))
     np.testing.assert_array_equal(got.kspace, scan)
@@ -99,9 +97,7 @@ def test_lines_without_samples_are_known_to_be_not_measured(tmp_path: Path, scan
     ],
 )
 @pytest.mark.parametrize("reading", [read, summary])
-def test_bad_headers_are_refused_by_field(
-    tmp_path: Path, scan: np.ndarray, header: Any, field: str, reading: Callable[..., Any]
-) -> None:
+def test_bad_headers_are_refused_by_field(tmp_path, scan, header, field, reading):
     refuses(field, reading, saved(tmp_path, scan, header))
 
 
@@ -140,9 +136,7 @@ def test_images_by_their_header(tmp_path: Path, several: str) -> None:
         ({"noise_covariance": np.ones(3)}, "noise_covariance"),
     ],
 )
-def test_companions_that_disagree_are_refused(
-    tmp_path: Path, scan: np.ndarray, members: dict[str, np.ndarray], field: str
-) -> None:
+def test_companions_that_disagree_are_refused(tmp_path, scan, members, field):
     path = archived(tmp_path, kspace=scan, **members)
     refuses(f"{path}: {field}", read, path)
 
@@ -183,9 +177,7 @@ def test_grids_precision_and_memory_order(tmp_path: Path, shape: tuple[int, ...]
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("empty", [0, 1])
-def test_an_archive_with_everything_and_its_summary(
-    tmp_path: Path, scan: np.ndarray, save: Any, beside: bool, empty: int
-) -> None:
+def test_an_archive_with_everything_and_its_summary(tmp_path, scan, save, beside, empty):
     stored = scan.copy()
     stored[..., 4, :] = 0
     stored[empty] = 0
@@ -227,9 +219,7 @@ def test_a_summary_is_what_reading_all_of_it_finds(tmp_path: Path, scan: np.ndar
 
 
 @pytest.mark.parametrize("kept", ["array", "archive"])
-def test_a_summary_of_slices_holds_two_at_most(
-    tmp_path: Path, scan: np.ndarray, kept: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_of_slices_holds_two_at_most(tmp_path, scan, kept, monkeypatch):
     monkeypatch.setattr(zipfile.ZipExtFile, "MAX_SEEK_READ", 2**16)  # of 16 MiB, more than this archive has
     many = np.tile(scan, (800, 1, 1, 1))  # so that what other threads of the tests allocate is little beside it
     path = saved(tmp_path, many) if kept == "array" else archived(tmp_path, kspace=many)
@@ -391,9 +381,7 @@ def test_hostile_arrays_are_refused_by_name_within_a_second(tmp_path: Path, read
 
 
 @pytest.mark.parametrize("reading", [read, summary])
-def test_what_is_wrong_with_slices_is_found_when_all_are_read_and_by_a_summary(
-    tmp_path: Path, scan: np.ndarray, reading: Callable[..., Any]
-) -> None:
+def test_what_is_wrong_with_slices_is_found_when_all_are_read_and_by_a_summary(tmp_path, scan, reading):
     path = archived(tmp_path, kspace=scan)
     content = path.read_bytes()
     at = content.index(scan[-1].tobytes()) + 5

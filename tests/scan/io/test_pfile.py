@@ -51,9 +51,7 @@ def write(path: Path, samples: np.ndarray, *, revision: float = 26.002, **change
 
 @pytest.mark.parametrize(("dtype", "point_size"), [("<i2", 2), ("<i4", 4)])
 @pytest.mark.parametrize("alternated", [True, False])
-def test_samples_are_read_without_baselines_and_with_their_sign(
-    tmp_path: Path, dtype: str, point_size: int, alternated: bool
-) -> None:
+def test_samples_are_read_without_baselines_and_with_their_sign(tmp_path, dtype, point_size, alternated):
     samples = numbers(dtype)
     path = write(tmp_path / "P1.7", samples, point_size=point_size, data_collect_type=8 if alternated else 9)
     got = read(path)
@@ -112,9 +110,7 @@ def test_a_pfile_that_is_still_written_and_a_name_without_one_are_refused_by_nam
         ({"dab_start_rcv": 2}, "dab_stop_rcv"),
     ],
 )
-def test_what_is_measured_in_another_way_is_refused_by_name(
-    tmp_path: Path, changes: dict[str, int], field: str
-) -> None:
+def test_what_is_measured_in_another_way_is_refused_by_name(tmp_path, changes, field):
     path = write(tmp_path / "P1.7", numbers(), **changes)
     refuses(f"rdb_hdr_{field}", read, path)
 

@@ -166,9 +166,7 @@ def interpolated(raw: Any) -> None:
         (interpolated, "data: traj"),
     ],
 )
-def test_what_is_no_such_trajectory_is_refused(
-    samples: np.ndarray, mrd: type, spoil: Callable[[Any], object], field: str
-) -> None:
+def test_what_is_no_such_trajectory_is_refused(samples, mrd, spoil, field):
     raw = builder(mrd)
     add_spokes(raw, samples)
     spoil(raw)

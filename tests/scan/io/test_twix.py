@@ -134,9 +134,7 @@ _ECHOES = "lContrasts = 2\nalTE[0] = 3000\nalTE[1] = 5500\nalTE[2] = 20000"
         ("alTR[0] = fast\nalTE[0] = nan\nadFlipAngleDegree[0] = 1e400", 0, (None, None, None)),
     ],
 )
-def test_protocol_times_and_flip_angle_are_those_of_the_header(
-    tmp_path: Path, scan: np.ndarray, more: str, contrast: int, wanted: tuple[str | None, ...]
-) -> None:
+def test_protocol_times_and_flip_angle_are_those_of_the_header(tmp_path, scan, more, contrast, wanted):
     raw = Measurement(more=more, name="t1 gre").add_scan(scan[:1])
     raw.add_scan(scan[:1], Eco=1)
     got = read_here(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
@@ -184,9 +182,7 @@ def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
         ({}, "sKSpace.ucTrajectory"),
     ],
 )
-def test_what_a_protocol_says_is_refused_by_name(
-    tmp_path: Path, scan: np.ndarray, fields: dict[str, object], field: str
-) -> None:
+def test_what_a_protocol_says_is_refused_by_name(tmp_path, scan, fields, field):
     raw = Measurement().add_scan(scan)
     for name, value in fields.items():
         setattr(raw, name, value)
@@ -237,9 +233,7 @@ def test_a_scanners_own_file_is_read_as_twixtools_reads_it() -> None:
 
 
 @pytest.mark.parametrize("dimension", ["0x2", "0x4"])
-def test_samples_whose_sums_single_precision_does_not_hold_are_refused(
-    tmp_path: Path, scan: np.ndarray, dimension: str
-) -> None:
+def test_samples_whose_sums_single_precision_does_not_hold_are_refused(tmp_path, scan, dimension):
     raw = Measurement(dimension=dimension).add_scan(scan * np.float32(3e38 / np.abs(scan).max()))
     path = write_twix(tmp_path / "raw.dat", raw)
     with warnings.catch_warnings():

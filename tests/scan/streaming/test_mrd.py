@@ -90,9 +90,7 @@ def test_the_header_of_a_readout_lies_as_in_the_ismrmrd_package() -> None:
 
 @pytest.mark.parametrize("config", [None, "[simulation]\nmatrix = 64\n"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_every_client_sends_arrives_and_each_reads_its_answers(
-    kspace: np.ndarray, client: str, config: str | None
-) -> None:
+def test_what_every_client_sends_arrives_and_each_reads_its_answers(kspace, client, config):
     lines = [readout(kspace[:, line], counter_of(line)) for line in range(12)]
     protocol = MrdStream()
     found = read(bytes_of(client, header_text(kspace), lines, config=config, waveforms=config is None), protocol)
@@ -111,9 +109,7 @@ def test_what_every_client_sends_arrives_and_each_reads_its_answers(
         assert json.loads(str(heard)) == {"lines": [3]}
 
 
-def test_noise_readouts_are_read_and_a_readout_before_the_header_is_left_out(
-    kspace: np.ndarray, said: Said, line: Line
-) -> None:
+def test_noise_readouts_are_read_and_a_readout_before_the_header_is_left_out(kspace, said, line):
     noise = readout(kspace[:, 0], flag=ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
     early, *_, again, quiet, late = read(said(line(1), "header", "header", noise, line(1)))
     assert early == LeftOut("a readout before the header") and again == LeftOut()
@@ -121,9 +117,7 @@ def test_noise_readouts_are_read_and_a_readout_before_the_header_is_left_out(
     np.testing.assert_array_equal(quiet.samples, kspace[:, 0])
 
 
-def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(
-    kspace: np.ndarray, said: Said, line: Line
-) -> None:
+def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(kspace, said, line):
     turned = readout(kspace[:, 4, ::-1], 4 + 7, ismrmrd.ACQ_IS_REVERSE)
     turned.center_sample = 15 - 8
     other_slice, other_set, navigator, outside, partial = (line(5) for _ in range(5))
@@ -166,9 +160,7 @@ def test_the_slice_that_is_taken_of_several_is_in_the_header(kspace: np.ndarray,
 @pytest.mark.parametrize("first", ["image", "calibration"])
 @pytest.mark.parametrize("repeated", [False, True])
 @pytest.mark.parametrize("mode", ["", "embedded", "other", "separate"])
-def test_calibration_readouts_are_data_where_they_are_from_a_file(
-    tmp_path: Path, kspace: np.ndarray, mode: str, repeated: bool, first: str
-) -> None:
+def test_calibration_readouts_are_data_where_they_are_from_a_file(tmp_path, kspace, mode, repeated, first):
     header, data = of_mode(kspace, mode), accelerated(kspace, first, repeated)
     file = ismrmrd.Dataset(str(tmp_path / "scan.h5"), "dataset", mode="w")
     file.write_xml_header(header.encode())
@@ -289,9 +281,7 @@ def lines_of(path: Path) -> tuple[list[int], int]:
     return [message.line for _, message in found if isinstance(message, LineReadout)], end
 
 
-def test_a_journal_that_was_cut_off_goes_on_behind_its_last_whole_message(
-    tmp_path: Path, said: Said, line: Line
-) -> None:
+def test_a_journal_that_was_cut_off_goes_on_behind_its_last_whole_message(tmp_path, said, line):
     path = tmp_path / "readouts.mrd"
     assert lines_of(path) == ([], 0)
     journal = Journal(path)

@@ -402,9 +402,7 @@ def test_a_disk_that_takes_nothing_ends_it(said: Said) -> None:
         assert caught.value.errno == 28
 
 
-def test_a_fast_sender_waits_and_a_file_is_answered_in_lines_of_json(
-    said: Said, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fast_sender_waits_and_a_file_is_answered_in_lines_of_json(said, capsys):
     text = said("text")
     source = io.BytesIO(text * 1000)
     channel = Channel(MrdStream(), one_stream(source), lambda raw: None)
