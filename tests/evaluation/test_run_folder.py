@@ -33,6 +33,7 @@ from mri_design.evaluation import (
     run_statuses,
 )
 from mri_design.evaluation.plots.style import empty_figure
+from tests.refusals import refused
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import anything again
 OWN = {".lock", ".mri-design.json"}
@@ -90,9 +91,8 @@ def test_the_png_of_an_earlier_run_does_not_stay_beside_another_figure(tmp_path:
 @pytest.mark.parametrize("value", [np.nan, 1e39])
 def test_what_is_not_finite_is_refused_and_leaves_no_file(folder: RunFolder, value: float) -> None:
     for write in (folder.write_image, folder.write_std):
-        with pytest.raises(InputError) as caught:
+        with refused("recon.npy"):
             write("recon.npy", np.full((4, 4), value))
-        assert caught.value.field == "recon.npy"
     assert set(contents(folder.path)) == OWN
 
 
@@ -225,9 +225,8 @@ HOSTILE = ["../escape.npy", "/escape.npy", "a\\b.npy", ".lock.npy", "", "nul\0.n
 def test_a_name_that_is_not_plain_is_refused(folder: RunFolder, tmp_path: Path, name: str) -> None:
     before = contents(tmp_path)
     for write in (folder.output_path, lambda name: folder.write_figure(name, Figure(figsize=(1, 1)))):
-        with pytest.raises(InputError) as caught:
+        with refused("output name"):
             write(name)
-        assert caught.value.field == "output name"
     assert contents(tmp_path) == before
 
 
@@ -353,16 +352,6 @@ def test_the_beginning_of_another_kind_of_run_is_refused(folder: RunFolder, pres
 # ---- manifest ----
 
 
-def manifest(command: list[str], inputs: list[InputFile], **settings: object) -> dict[str, Any]:
-    """As it is read back."""
-    made = Manifest(
-        command=command, seed=7, inputs=inputs, settings=settings, wall_seconds=1.23456, status="", lines=np.arange(2)
-    )
-    text = manifest_text(made)
-    assert text == json.dumps(json.loads(text), indent=2, sort_keys=True) + "\n"
-    return dict(json.loads(text))
-
-
 def test_the_manifest_holds_plain_values_and_no_folder_of_the_machine(tmp_path: Path) -> None:
     scan = tmp_path / "scan.h5"
     scan.write_bytes(b"scan")
@@ -373,7 +362,11 @@ def test_the_manifest_holds_plain_values_and_no_folder_of_the_machine(tmp_path: 
     strategies = "random,trained:/a/b/c.npz,calibrated:../d.npz"
     command = ["/opt/x/mri-design", str(scan), "--out=../runs/a/", "--lines", "64", strategies, "C:\\Users\\me\\s.h5"]
     settings = {"tau": np.float32(0.5), "scan": scan, "maps": f"{tmp_path}/maps.npy", "status": Status.STALLED}
-    plain = manifest(command, inputs, **settings, nan=[float("nan"), np.inf], input=inputs[0], there="C:\\me\\s.h5")
+    settings |= {"nan": [float("nan"), np.inf], "input": inputs[0], "there": "C:\\me\\s.h5"}
+    known = {"inputs": inputs, "settings": settings, "wall_seconds": 1.23456}
+    text = manifest_text(Manifest(command=command, seed=7, status="", lines=np.arange(2), **known))
+    plain = json.loads(text)
+    assert text == json.dumps(plain, indent=2, sort_keys=True) + "\n"
     assert plain["command"] == [
         *("mri-design", "scan.h5", "--out=a", "--lines", "64", "random,trained:c.npz,calibrated:d.npz", "s.h5")
     ]
@@ -420,10 +413,10 @@ def test_the_time_left_follows_from_the_pieces_done_since_the_work_began_or_went
     assert after(5, 20, 56) is None and after(40, 21, 56) == pytest.approx(35 * 40)  # another slice, which went on
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"command": [], "stages": [{"name": "a"}]}', '{"stages": 3}'])
-def test_a_damaged_progress_file_is_none_and_a_full_disk_stops_nobody(tmp_path: Path, content: str) -> None:
-    (tmp_path / "p.json").write_text(content)
-    assert RunProgress.read(tmp_path / "p.json") is None
+def test_a_damaged_progress_file_is_none_and_a_full_disk_stops_nobody(tmp_path: Path) -> None:
+    for content in ("", "[]", "{", '{"command": [], "stages": [{"name": "a"}]}', '{"stages": 3}'):
+        (tmp_path / "p.json").write_text(content)
+        assert RunProgress.read(tmp_path / "p.json") is None
     file = ProgressFile(tmp_path / "nowhere" / "p.json")
     file.show("a", 1, 2)
     file.remove()
