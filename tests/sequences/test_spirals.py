@@ -80,27 +80,24 @@ def test_a_scanner_with_the_limits_of_the_design_plays_it_as_fast_as_designed(ge
     assert largest_bandwidth(order, (FIELD, FIELD), weaker) == pytest.approx(0.5 / made.duration)
 
 
-def test_the_echo_time_is_that_of_the_first_sample(written: Written, generic: Scanner) -> None:
+def test_the_file_is_held_against_order_echo_time_and_limits(written: Written, generic: Scanner) -> None:
     order = arms(turns=1.0)
     settings = settings_for(order, generic)
     path = written(settings, order=order)
-    assert verify(path, order, settings, generic).echo_time == pytest.approx(settings.echo_time, abs=1e-5)
-    with pytest.raises(SequenceError):
-        verify(path, order, replace(settings, echo_time=0.0081), generic)
     assert "Matrix 32 32 1" in path.read_text()
-
-
-def test_another_order_than_the_file_s_is_refused_with_the_block(written: Written, generic: Scanner) -> None:
-    order = arms(turns=1.0)
-    settings = settings_for(order, generic)
-    path = written(settings, order=order)
+    echo_time = verify(path, order, settings, generic).echo_time  # that of the first sample
+    assert echo_time == pytest.approx(settings.echo_time, abs=1e-5)
     moved = order.arms.copy()
     moved[2, -1, 0] += 0.002
     with pytest.raises(SequenceError) as caught:
         verify(path, SpiralOrder(moved, order.grid), settings, generic)
     assert caught.value.block == 4 * (settings.dummies + 2) + 3
-    with pytest.raises(SequenceError):
-        verify(path, order, settings, replace(generic, max_slew=0.97 * generic.max_slew))
+    for changed, scanner in (
+        (replace(settings, echo_time=0.0081), generic),
+        (settings, replace(generic, max_slew=0.97 * generic.max_slew)),
+    ):
+        with pytest.raises(SequenceError):
+            verify(path, order, changed, scanner)
 
 
 def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -> None:

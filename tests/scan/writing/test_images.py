@@ -38,16 +38,13 @@ def test_slices_follow_one_another() -> None:
 
 def test_samples_lie_in_fortran_order_behind_sixteen_dimensions() -> None:
     rng = np.random.default_rng(0)
-    array = rng.standard_normal((3, 5, 2)) + 1j * rng.standard_normal((3, 5, 2))
-    header, samples = pair_files(Path("name"), array).values()
-    lines = header.decode().splitlines()
-    assert lines[0] == "# Dimensions"
-    dims = [int(word) for word in lines[1].split()]
-    assert dims == [3, 5, 2, *[1] * 13]
-    read = np.frombuffer(samples, dtype="<c8").reshape(dims, order="F").squeeze()
-    np.testing.assert_array_equal(read, array.astype(np.complex64))
-
-
-def test_flags_become_ones_and_zeros() -> None:
-    _, samples = pair_files(Path("name"), np.broadcast_to(np.array([True, False, True]), (2, 3))).values()
-    np.testing.assert_array_equal(np.frombuffer(samples, dtype="<c8"), [1, 1, 0, 0, 1, 1])
+    for array in (
+        rng.standard_normal((3, 5, 2)) + 1j * rng.standard_normal((3, 5, 2)),
+        np.broadcast_to(np.array([True, False, True]), (2, 3)),
+    ):
+        header, samples = pair_files(Path("name"), array).values()
+        lines = header.decode().splitlines()
+        dims = [int(word) for word in lines[1].split()]
+        assert lines[0] == "# Dimensions" and dims == [*array.shape, *[1] * (16 - array.ndim)]
+        read = np.frombuffer(samples, dtype="<c8").reshape(dims, order="F").squeeze()
+        np.testing.assert_array_equal(read, array.astype(np.complex64))

@@ -66,7 +66,7 @@ def test_the_ismrmrd_package_reads_samples_slices_and_channels(tmp_path: Path) -
         ([SliceGeometry((1.5, 2.0), None)] * 2, "z", (SliceGeometry((1.5, 2.0), None),) * 2),
         ([SliceGeometry((1.0, 1.0), 1.0)] * 2, "", (SliceGeometry((1.0, 1.0), 1.0),) * 2),
     ],
-    ids=["nothing known", "thickness unknown", "all known"],
+    ids=["nothing known", "thickness unknown", "all but the place known"],
 )
 def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(
     tmp_path: Path, places: list[SliceGeometry] | None, axes: str, expected: tuple[SliceGeometry, ...] | None
@@ -74,7 +74,10 @@ def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(
     file = tmp_path / "scan.h5"
     file.write_bytes(mrd_scan_bytes(_scan(), places))
     with ismrmrd.Dataset(str(file), mode="r") as opened:
-        header = ismrmrd.xsd.CreateFromDocument(opened.read_xml_header())
+        header, readout = ismrmrd.xsd.CreateFromDocument(opened.read_xml_header()), opened.read_acquisition(0)
+    # Readers need directions: some that say nothing.
+    np.testing.assert_array_equal([readout.read_dir, readout.phase_dir, readout.slice_dir], np.eye(3))
+    assert list(readout.position) == [0.0, 0.0, 0.0]
     (sign,), named = header.userParameters.userParameterLong, header.userParameters.userParameterString
     assert (sign.name, sign.value) == ("fourierSign", -1)
     sizes = [("unknownSizes", axes)] if axes else []
@@ -84,18 +87,6 @@ def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(
     assert again.geometry == expected
     # Written again, the file says the same.
     assert mrd_scan_bytes(again, again.geometry) == file.read_bytes()
-
-
-def test_without_a_place_readers_that_need_directions_have_some_that_say_nothing(tmp_path: Path) -> None:
-    sized = SliceGeometry((1.5, 2.0), 5.0)
-    file = tmp_path / "scan.h5"
-    file.write_bytes(mrd_scan_bytes(_scan(), (sized, sized)))
-    with ismrmrd.Dataset(str(file), mode="r") as opened:
-        readout = opened.read_acquisition(0)
-    directions = [list(readout.read_dir), list(readout.phase_dir), list(readout.slice_dir)]
-    np.testing.assert_array_equal(directions, np.eye(3))
-    assert list(readout.position) == [0.0, 0.0, 0.0]
-    assert read(file, isolated=False).geometry == (sized, sized)
 
 
 def test_what_such_a_file_cannot_hold_is_refused() -> None:
