@@ -23,6 +23,7 @@ from mri_design.runs.stored_run import (
     what_is_unknown,
     where_is_unknown,
     whose_it_is,
+    words,
 )
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes
@@ -55,13 +56,6 @@ def scan_parameters(run: StoredRun) -> dict[str, float]:
     known = {name: value * (1 if name == "flip_angle" else _MILLI) for name, value in found.items() if value > 0}
     thickness = None if run.geometry is None else run.geometry.thickness
     return known if thickness is None else {"slice_thickness": thickness * _MILLI, **known}
-
-
-def _differing(scan: Mapping[str, float], settings: SequenceSettings) -> list[str]:
-    """A sentence about what the scan had and the sequence has not, in SI units; none where that is nothing."""
-    there = [name for name, value in scan.items() if abs(getattr(settings, name) - value) > 1e-6 * value]
-    found = [f"{name.replace('_', ' ')} {getattr(settings, name):.5g}, where it had {scan[name]:.5g}" for name in there]
-    return [f"Other than in the scan: {'; '.join(found)}."] if found else []
 
 
 _LISTED = 12
@@ -340,8 +334,8 @@ def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
     return MadeFiles({out: content}, (*said, *([] if plane else what_is_unknown("The run", known))))
 
 
-_Plan = tuple[Order, SequenceSettings, str, str]
-"""A sequence before it is made: its order, its settings, and what is to be known of both."""
+_Plan = tuple[Order, SequenceSettings, tuple[float, ...]]
+"""A sequence before it is made: its order, its settings, and sizes of pixels, metres."""
 
 
 def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
@@ -357,23 +351,17 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
     if plane:
         scan.pop("slice_thickness", None)  # the slab holds all slices
     plans = {"samples": _plan_of_plane if plane else _plan_of_lines, "shots": _plan_of_shots}
-    plan = plans.get(run.counted, _plan_of_lines)(asked, extents, run, scan)
-    order, settings, what, size = plan
+    order, settings, lengths = plans.get(run.counted, _plan_of_lines)(asked, extents, run, scan)
     made = pulseq_file(order, settings, asked.scanner)
-    found = made.verified
-    echo = order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1
-    duration = f" in {1e3 / found.bandwidth:.4g} ms" if isinstance(order, SpiralOrder) else ""
-    said = (
-        f"{what}{duration}: {out}",
-        f"{size}, effective echo time {1e3 * echo * found.echo_time:.4g} ms, {found.bandwidth:.4g} Hz a pixel, "
-        f"{found.seconds:.4g} s.",
-        _labelled(order),
-        *_differing(scan, settings),
-        f"Read back: every sample within {found.largest_error:.1e} cycles for each field of view of its place; at most "
-        f"{1e3 * found.gradient:.3g} mT/m, {found.slew:.3g} T/m/s and {1e6 * found.b1:.3g} uT on "
-        f"{asked.scanner.name}.",
-    )
-    return MadeFiles({out: made.content}, said)
+    facts = {
+        "samples": settings.samples,
+        "sizes": " x ".join(f"{1e3 * length:.3g}" for length in lengths),
+        "echo": order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1,
+        "scan": scan,
+        "scanner": asked.scanner,
+    }
+    said = words("export").sequence(order, type(order).__name__, settings, made.verified, out=out, **facts)
+    return MadeFiles({out: made.content}, tuple(said.splitlines()))
 
 
 def _plan_of_lines(
@@ -404,26 +392,7 @@ def _plan_of_lines(
         )
     if settings.kind == "gre" and asked.train is not None:
         raise InputError(field="echo trains", got=f"--etl {asked.train} of gre", wanted="tse, which has echo trains")
-    echoes = f", echo trains of {order.echoes}" if settings.kind == "tse" else ""
-    size = _sizes((extents[0] / order.n_lines, extents[1] / settings.samples))
-    thickness = f"slices of {1e3 * settings.slice_thickness:.3g} mm"
-    what = f"{settings.kind}{echoes}, {len(order.lines)} lines"
-    return order, settings, what, f"Pixels of {size} mm (ky x kx), {thickness}"
-
-
-def _sizes(lengths: tuple[float, ...]) -> str:
-    return " x ".join(f"{1e3 * length:.3g}" for length in lengths)
-
-
-def _labelled(order: Order) -> str:
-    """The largest label of each name, beside the count that an interpreter takes from it."""
-    largest = {name: max(values) for name, values in order.labels.items()}
-    sides = dict(zip(largest, order.matrix or (), strict=False))
-    told = [
-        f"{name} up to {value}" + (f", counted as {value + 1} of {sides[name]}" if name in sides else "")
-        for name, value in largest.items()
-    ]
-    return f"Labels: {'; '.join(told)}."
+    return order, settings, (extents[0] / order.n_lines, extents[1] / settings.samples)
 
 
 def _plan_of_plane(
@@ -438,10 +407,8 @@ def _plan_of_plane(
             "a plane needs the extent along kz, the thickness of the slab that is excited: as --thickness 0.16"
         )
     count = _divided(extents[1], extents[0] / rows, asked.resolution)
-    settings = asked.settings(extents, count, scan)
-    size = _sizes((extents[0] / rows, slab / partitions, extents[1] / count))
-    what = f"gre, {order.count} samples of a plane of {rows} x {partitions}"
-    return order, settings, what, f"Voxels of {size} mm (ky x kz x kx)"
+    sizes = (extents[0] / rows, slab / partitions, extents[1] / count)
+    return order, asked.settings(extents, count, scan), sizes
 
 
 def _plan_of_shots(
@@ -455,15 +422,11 @@ def _plan_of_shots(
         settings = asked.settings(extents, samples, scan)
         if "bandwidth" not in asked.wanted:
             settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
-        size = _sizes(tuple(extent / count for extent, count in zip(extents, order.grid, strict=True)))
-        what = f"gre, {order.count} arms of spirals of {samples} samples"
-        return order, settings, what, f"Pixels of {size} mm (ky x kx)"
+        return order, settings, (extents[0] / order.grid[0], extents[1] / order.grid[1])
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
     whole = extents[0] * order.oversampling
-    settings = asked.settings((whole, whole), samples, scan)
-    what = f"gre, {order.count} spokes of {samples} samples"
-    return order, settings, what, f"Pixels of {_sizes((whole / samples,))} mm"
+    return order, asked.settings((whole, whole), samples, scan), (whole / samples,)
 
 
 def _divided(extent: float, otherwise: float, resolution: float | None) -> int:

@@ -7,10 +7,7 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +18,7 @@ from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import counted, mask_axes
+from mri_design.runs.stored_run import counted, mask_axes, words
 from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
@@ -53,21 +50,15 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     pixels = np.abs(held.images) if complex_ else held.images
     facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
     further = {name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE}
-    how, words = measured_how(held.source), _words()
-    return _rows(words.images(held, **facts, complex=complex_, how=how, way=_way, settings=recipe.simulation)) | further
+    how = measured_how(held.source)
+    rows = _rows("images", held, **facts, complex=complex_, how=how, way=_way, settings=recipe.simulation)
+    return rows | further
 
 
-@cache
-def _words() -> Any:
-    from jinja2 import StrictUndefined, Template  # here: scans need no template
-
-    text = resources.files("mri_design.runs").joinpath("info.txt.j2").read_text("utf-8")
-    return Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).module
-
-
-def _rows(text: str) -> dict[str, str]:
-    """Label and text of every line of a description."""
-    return {label: said for label, _, said in (line.partition(": ") for line in text.splitlines())}
+def _rows(kind: str, *facts: object, **named: object) -> dict[str, str]:
+    """Label and text of every line that a macro of info.txt.j2 makes of some facts."""
+    lines = getattr(words("info"), kind)(*facts, **named).splitlines()
+    return {label: said for label, _, said in (line.partition(": ") for line in lines)}
 
 
 def _way(direction: tuple[float, float, float]) -> str:
@@ -107,8 +98,9 @@ def describe_folder(folder: Path) -> dict[str, str]:
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
         what = counted(folder, manifest.get("settings", {}))
-        rows = _rows(_words().finished(folder.resolve().name, manifest, inputs, what, _listed(manifest["lines"])))
-        return rows | _holds(folder, _words().uses(folder, what, {path.name for path in folder.iterdir()}).splitlines())
+        rows = _rows("finished", folder.resolve().name, manifest, inputs, what, _listed(manifest["lines"]))
+        uses = words("info").uses(folder, what, {path.name for path in folder.iterdir()})
+        return rows | _holds(folder, uses.splitlines())
     if not runs:
         raise InputError(
             field=str(folder),
@@ -227,7 +219,7 @@ def describe_sequence(path: Path) -> dict[str, str]:
     definitions = (line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
     said = [(name, text.strip()[:_LONGEST]) for name, text in definitions]
     signature = _signature(path, content, sections.get("SIGNATURE", []))
-    return _rows(_words().sequence(path, version, len(sections["BLOCKS"]), said, _UNITS, signature))
+    return _rows("sequence", path, version, len(sections["BLOCKS"]), said, _UNITS, signature)
 
 
 def _signature(path: Path, content: bytes, lines: list[str]) -> str:
@@ -284,9 +276,8 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.name in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        return _rows(
-            _words().array(path, _OF_RUNS[path.name][0], shape, _OF_RUNS[path.name][1], mask_axes(path.parent) == 2)
-        )
+        what, further = _OF_RUNS[path.name]
+        return _rows("array", path, what, shape, further, mask_axes(path.parent) == 2)
     if path.stat().st_size > _LARGEST_LOOK:
         return None
     if path.suffix == ".npz":
@@ -304,7 +295,7 @@ def _mask(path: Path) -> dict[str, str] | None:
         pattern = line_pattern(mask) or index_runs(mask)
         low, high = gapless_run(mask, len(mask) // 2)
     lobe = largest_side_lobe(spread_of_mask(mask)).height
-    return _rows(_words().mask(path, mask.shape, int(mask.sum()), mask.size, pattern, high - low + 1, lobe))
+    return _rows("mask", path, mask.shape, int(mask.sum()), mask.size, pattern, high - low + 1, lobe)
 
 
 def _order(path: Path) -> dict[str, str] | None:
@@ -318,7 +309,7 @@ def _order(path: Path) -> dict[str, str] | None:
     from mri_design.experiment.stored_designs import load_trained
 
     order = load_trained(path)
-    return _rows(_words().order(path, order, "samples" if order.counts else "lines", _listed(order.lines)))
+    return _rows("order", path, order, "samples" if order.counts else "lines", _listed(order.lines))
 
 
 def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> dict[str, str]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -296,6 +298,15 @@ def _array(path: Path, kind: str, *axes: int) -> NDArray[Any]:
         wanted = f"{names[kind]} values along {' or '.join(map(str, axes))} axes"
         raise InputError(field=field, got=f"{array.dtype} {array.shape}", wanted=wanted)
     return array
+
+
+@cache
+def words(name: str) -> Any:
+    """The macros of a template of this package, which say in words what verbs about files found and made."""
+    from jinja2 import StrictUndefined, Template  # here: scans are described without
+
+    text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
+    return Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).module
 
 
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"
