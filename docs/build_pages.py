@@ -209,11 +209,11 @@ def recipe_text() -> str:
     for name, kind in Recipe.kinds().items():
         value, inner = getattr(recipe, name), kind.inner or kind
         if isinstance(value, Settings):
-            lines += ["", f"[{name}]", *_comment(type(value).__doc__ or "")]
+            lines += ["", f"[{name}]", *_comment(_summary(type(value)))]
             for key, one in value.kinds().items():
                 lines += _setting_lines(key, one, value.plain()[key])
         elif kind.inner is not None:
-            lines += ["", *_comment(inner.base.__doc__ or "")]
+            lines += ["", *_comment(_summary(inner.base))]
             lines += _comment(f"A recipe that names any [[{name}]] replaces them all.")
             for key, one in inner.base.kinds().items():
                 lines += _comment(f"{key}: {one.setting.help} Takes {one.wanted}.", "  ")
@@ -223,6 +223,11 @@ def recipe_text() -> str:
         else:
             lines[2:2] = ["", *_setting_lines(name, kind, value)]
     return "\n".join(lines) + "\n"
+
+
+def _summary(section: type) -> str:
+    """What the docstring of a section says before its settings."""
+    return (section.__doc__ or "").partition("Parameters\n")[0].rstrip()
 
 
 def _setting_lines(key: str, kind: Kind, value: object) -> list[str]:
