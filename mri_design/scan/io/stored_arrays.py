@@ -135,14 +135,11 @@ def _is_covariance(value: object) -> bool:
     return all(isinstance(p, list) and len(p) == 2 and all(type(x) in (int, float) for x in p) for p in pairs)
 
 
+_WHOLE = (lambda value: _are(int, value), "a list of whole numbers")
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("kind", "dtype", "key"), (lambda value: isinstance(value, str), "text")),
     "dims": (lambda value: _are(str, value), "a list of axis names"),
-    "zero_filled_k1_columns": (lambda value: _are(int, value), "a list of whole numbers"),
-    "shape": (
-        lambda value: all(_are(int, v) for v in (value.values() if isinstance(value, dict) else [value])),
-        "a list of whole numbers, or such by name",
-    ),
+    "zero_filled_k1_columns": _WHOLE,
     "phase_encode_axis": (lambda value: type(value) in (int, str), "an axis number or a name in dims"),
     "noise_variance": (lambda value: type(value) in (int, float) and 0 < value < 1e300, "a positive finite number"),
     "noise_covariance": (_is_covariance, "rows of pairs (real, imaginary), coil by coil"),
@@ -179,10 +176,12 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
     except RecursionError as error:
         raise InputError(str(header_path), "tables inside tables", "a JSON table") from error
     known = {name: value for name, value in content.items() if value is not None}
-    for name, (good, wanted) in _FIELDS.items():
-        if name in known and not good(known[name]):
-            raise InputError(f"{header_path}: {name}", repr(known[name])[:60], wanted)
     shapes = known.get("shape", {})
+    shapes = shapes if isinstance(shapes, dict) else {"": shapes}
+    checks = [(name, known[name], *_FIELDS[name]) for name in _FIELDS if name in known]
+    for name, value, good, wanted in (*checks, *((name or "shape", sides, *_WHOLE) for name, sides in shapes.items())):
+        if not good(value):
+            raise InputError(f"{header_path}: {name}", repr(value)[:60], wanted)
     covariance, centre = known.get("noise_covariance"), known.get("centre")
     return ArrayHeader(
         dims=tuple(known["dims"]) if "dims" in known else None,
@@ -192,7 +191,7 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         phase_encode_axis=known.get("phase_encode_axis"),
         noise_variance=float(known["noise_variance"]) if "noise_variance" in known else None,
         noise_covariance=None if covariance is None else np.array(covariance, dtype=float) @ [1, 1j],
-        shapes={name: tuple(v) for name, v in (shapes if isinstance(shapes, dict) else {"": shapes}).items()},
+        shapes={name: tuple(sides) for name, sides in shapes.items()},
         key=known.get("key") or None,
         centre=None if centre is None else (centre[0], centre[1]),
         text={name: value for name, value in said.items() if name not in ("noise_covariance", "centre")},
