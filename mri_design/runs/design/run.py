@@ -315,199 +315,262 @@ def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
     InputError
         Where the input or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    if request.of_shots:
-        require_finufft()
-    recipe, show = request.recipe, run.progress.show
     record = request.record(run)
-    whole = request.loaded or load_input(request.source, recipe, run.seed, request.maps)
-    numbers = request.numbers(whole.n_slices)
-    every = [whole.select_slice(number) for number in numbers]
-    data = every[0]
-    if request.around.slices and len(numbers) == 1:
-        raise UsageError(
-            f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
-            f"give several with {option('slices')}, or leave it out"
-        )
-    scan_facts.tell_part(data, recipe, run.progress)
-    frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, run.seed)
-    files = request.read_companions(run.seed)
-    companions = companions_over(files, data, numbers[0], whole.n_slices)
-    readouts = _candidates(request, data)
-    for each in every if recipe.design.encoding != "plane" else ():
-        require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(data.grid_shape[0] if request.of_shots else readouts.size)
-    extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
-    design.require_room(readouts, data.n_coils, lines, recipe, slices=len(numbers))
+    scan = ReplayedScan(request, run)
     before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design", beginning=record.beginning)
     if before is not None:
         return before
-
-    strategy, stop = request.strategy, request.stop
-    grows = recipe.design.encoding == "lines" and estimates_own_maps(data)
-    calibrating = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
-    scan = prepare(data, recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
-    scan_facts.warn_of_noise(scan, run.progress)
-    recipe = extent.with_calibration(recipe, scan.calibration_lines)
-    further = [prepare(each, recipe, calibration_lines=calibrating, ordinary=True, growing=grows) for each in every[1:]]
-    own = _slice_of_shots(request, scan, readouts, run) if request.of_shots else scan.slice_model(0, recipe)
-    scans, slices = [scan, *further], [own, *(one.slice_model(0, recipe) for one in further)]
-    measurable = np.logical_and.reduce([each.measured for each in slices])
-    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
-    calibration = scan.calibration_lines if recipe.design.encoding == "lines" else 0
-    first = extent.start_lines(measurable, strategy, lines, recipe, calibration, own.n_coils, readouts)
-    most = lines or recipe.constraints.rules(readouts).most_lines(measurable, first)
-    if isinstance(readouts, PlaneReadouts) and scan.calibration_lines:
-        side = recipe.constraints.calibration or 0
-        run.progress.say(
-            f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} altogether; "
-            f"{option('calibration')} sets how many"
-        )
-    growing = f"the lines as they are measured, beginning with {len(first)} at the centre" if grows else ""
-    scan_facts.tell_calibration(scan.calibration_lines, most, recipe, readouts, run.progress, growing)
-
-    shown = [place for place, one in enumerate(slices) if not place or _shows_signal(one, first)]
-    if empty := sorted(set(numbers).difference(numbers[place] for place in shown)):
+    scan.calibrate()
+    if empty := scan.leave_out_air():
         record = replace(record, settings={**record.settings, "positions_without_signal": empty})
-        run.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
-        numbers, slices = [numbers[place] for place in shown], [slices[place] for place in shown]
-        scans = [scans[place] for place in shown]
-    seen = slices
-    if recipe.design.strategy in ORACLES:  # which see the truth, and with it the maps of all lines
-        known = [each.reference(0) for each in _knowing(scans, slices)]
-        seen = [one.calibrated(one.measured) for one in slices]
-        strategy = scan_facts.knowing_oracle(recipe.design.strategy, seen, known, recipe, run.seed)
-    steered_by, offered = "", list(zip(files, companions, strict=True))
-    if steered := steering_image(offered, slices, numbers, whole.n_slices, first, recipe, run.seed):
-        strategy, steered_by = steered
-        run.progress.say(f"{steered_by} shows the same as the first {readouts.unit}s: it has a say in the mask")
+    strategy = scan.informed(request.strategy)
     run.begin()
-    unseen = 0
-    if readouts.thinned and stop is None:
-        unseen = strategy.unseen(readouts, most, min(one.n_coils for one in slices))
-    foreseen = request.of_shots or not strategy.needs_posterior or recipe.constraints.max_jump is not None
-    depends_on = {"start": first, "calibration": calibrating, "unseen": unseen, "most": most if foreseen else None}
-    checkpoint = Checkpoint(
-        run.folder.output_path(CHECKPOINT), fingerprint({"beginning": record.beginning, **depends_on})
+    state = scan.choose(strategy, scan.checkpoint(strategy, record.beginning))
+    designed = scan.measured(state)
+    return replace(
+        concluded(request, record, designed, run),
+        account=predictions.DesignAccount(state.trace, scan.checked(strategy, state)),
+        acquisition=extent.in_acquisition_order(state.trace.lines, scan.readouts, scan.recipe),
+        numbers=scan.numbers,
+        steered_by=scan.steered_by,
     )
-    _take_up(checkpoint, most, readouts.unit, run)
-    if not checkpoint.path.exists():
-        show("designing", 0, most - len(first))
-    looks = design.ImageErrors(recipe, run.seed, companions)
-    shared = len(slices) > 1  # of one slice, lines are chosen one after the other: there is nothing to share out
 
-    def after_line(state: DesignState) -> None:
-        expected = extent.lines_expected(state.trace, stop, most)
-        show("designing", len(state.trace.lines) - len(first), expected - len(first))
 
-    with (
-        Workers(None, min(run.jobs, len(slices)), run.executor if shared else LOCAL) as workers,
-        keeper_of(workers, len(slices)) as keeper,
-    ):
-        state = design.run_design(
-            seen,
-            strategy,
-            most,
-            recipe,
-            seed=run.seed,
-            start=first,
-            options=design.DesignOptions(
+class ReplayedScan:
+    """A scan that is replayed as the scanner, on its way through a design: read, calibrated, chosen from, measured.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        In force.
+    numbers : list of int
+        Of the slices that share the mask in their scan, first that of the image.
+    data : list of KSpaceData
+        These slices as read.
+    readouts : Readouts
+        What there is to choose from.
+    lines : int or None
+        Lines, samples or shots in the end; None where only a rule ends the design.
+    companions : tuple of Companion
+        Other images of the object, over the slice of the image.
+    scans, slices : list of PreparedScan, list of MRSlice
+        Calibrated, and as models take them.
+    seen : list of MRSlice
+        As the strategy sees them: an oracle knows the coil maps of all lines.
+    first : tuple of int
+        Lines that the design begins with.
+    most : int
+        Lines that it can have in the end.
+    steered_by : str
+        The other image of the object that has a say in the mask; empty where none has.
+
+    Raises
+    ------
+    UsageError, InputError
+        Where the scan cannot be designed by the request, before anything is calibrated.
+    """
+
+    def __init__(self, request: DesignRequest, run: Run) -> None:
+        if request.of_shots:
+            require_finufft()
+        self._request, self._run, self.recipe, self.steered_by = request, run, request.recipe, ""
+        recipe, whole = (
+            request.recipe,
+            request.loaded or load_input(request.source, request.recipe, run.seed, request.maps),
+        )
+        self._whole, self.numbers = whole, request.numbers(whole.n_slices)
+        self.data = [whole.select_slice(number) for number in self.numbers]
+        data, number = self.data[0], self.numbers[0]
+        if request.around.slices and len(self.data) == 1:
+            raise UsageError(
+                f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
+                f"give several with {option('slices')}, or leave it out"
+            )
+        scan_facts.tell_part(data, recipe, run.progress)
+        self._frames = other_frames(request.source, recipe, request.maps, number, request.around, run.seed)
+        self._files = request.read_companions(run.seed)
+        self.companions = companions_over(self._files, data, number, whole.n_slices)
+        for each in self.data if recipe.design.encoding != "plane" else ():
+            require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
+        rows = data.grid_shape[0]
+        self.readouts: Readouts
+        if request.of_shots:
+            count = request.count(rows)
+            assert count is not None
+            self.readouts = shot_candidates(recipe, request.strategy, data.grid_shape, count, data.n_coils)
+        else:
+            self.readouts = readouts_named(recipe.design.encoding, data.grid_shape)
+        self.lines = request.count(rows if request.of_shots else self.readouts.size)
+        measured = self.readouts.measured_flags(data.samplings[0].samples)
+        extent.require_lines(measured, self.lines, recipe, self.readouts)
+        design.require_room(self.readouts, data.n_coils, self.lines, recipe, slices=len(self.data))
+
+    def calibrate(self) -> None:
+        """Find noise and coil maps, and with them the lines that the design begins with."""
+        data, recipe, readouts, progress = self.data[0], self.recipe, self.readouts, self._run.progress
+        strategy, grows = self._request.strategy, recipe.design.encoding == "lines" and estimates_own_maps(data)
+        centre_lines = partial(extent.centre_for_maps, strategy) if grows else extent.calibration_for
+        self._calibrating = centre_lines(recipe, self.lines)
+
+        def prepared(each: KSpaceData) -> PreparedScan:
+            return prepare(each, self.recipe, calibration_lines=self._calibrating, ordinary=True, growing=grows)
+
+        scan = prepared(data)
+        scan_facts.warn_of_noise(scan, progress)
+        self.recipe = recipe = extent.with_calibration(recipe, scan.calibration_lines)
+        self.scans = [scan, *map(prepared, self.data[1:])]
+        if self._request.of_shots:
+            self.slices = [self._along_shots(scan)]
+        else:
+            self.slices = [each.slice_model(0, recipe) for each in self.scans]
+        measurable = np.logical_and.reduce([each.measured for each in self.slices])
+        # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
+        centre = scan.calibration_lines if recipe.design.encoding == "lines" else 0
+        coils = self.slices[0].n_coils
+        self.first = extent.start_lines(measurable, strategy, self.lines, recipe, centre, coils, readouts)
+        self.most = self.lines or recipe.constraints.rules(readouts).most_lines(measurable, self.first)
+        if isinstance(readouts, PlaneReadouts) and scan.calibration_lines:
+            side = recipe.constraints.calibration or 0
+            progress.say(
+                f"{side} x {side} samples at the centre are measured first, for the coil maps, of {self.most} "
+                f"altogether; {option('calibration')} sets how many"
+            )
+        growing = f"the lines as they are measured, beginning with {len(self.first)} at the centre" if grows else ""
+        scan_facts.tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)
+
+    def _along_shots(self, scan: PreparedScan) -> MRSlice:
+        """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
+        request, seed, readouts = self._request, self._run.seed, self.readouts
+        assert isinstance(readouts, ShotReadouts)
+        on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
+        known = closed_form_samples(request.source, readouts, on_grid.n_coils, request.recipe, seed)
+        truth = predictions.truth_or_none(on_grid, scan.reference(0)) if known is None else None
+        return shot_slice(on_grid, readouts, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
+
+    def leave_out_air(self) -> list[int]:
+        """Numbers of the slices, but for that of the image, whose start shows noise only: they have no say."""
+        first, models = self.first, self.slices
+        bright = [one.calibrated(first, rough=True).shows_signal(first) for one in models[1:]]
+        shown = [0, *(place for place, shows in enumerate(bright, 1) if shows)]
+        empty = sorted(set(self.numbers).difference(self.numbers[place] for place in shown))
+        if empty:
+            self._run.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
+        self.numbers, self.scans = [self.numbers[place] for place in shown], [self.scans[place] for place in shown]
+        self.slices = self.seen = [models[place] for place in shown]
+        return empty
+
+    def informed(self, strategy: Strategy) -> Strategy:
+        """The strategy: an oracle with the truth, and ``calibrated`` with another image that shows the same."""
+        recipe, seed, name = self.recipe, self._run.seed, self.recipe.design.strategy
+        if name in ORACLES:  # which see the truth, and with it the maps of all lines
+            self.seen = [one.calibrated(one.measured) for one in self.slices]
+            known = zip(self.scans, self.slices, strict=True)
+            truths = [scan.knowing(one.map_estimate(one.measured)).reference(0) for scan, one in known]
+            strategy = scan_facts.knowing_oracle(name, self.seen, truths, recipe, seed)
+        offered, count = list(zip(self._files, self.companions, strict=True)), self._whole.n_slices
+        steered = steering_image(offered, self.slices, self.numbers, count, self.first, recipe, seed)
+        if steered is None:
+            return strategy
+        strategy, self.steered_by = steered
+        unit = self.readouts.unit
+        self._run.progress.say(f"{self.steered_by} shows the same as the first {unit}s: it has a say in the mask")
+        return strategy
+
+    def checkpoint(self, strategy: Strategy, beginning: str) -> Checkpoint:
+        """Where the design is kept, by all that its ``beginning`` depends on; made of what a finished one left, if any.
+
+        Raises
+        ------
+        UsageError
+            Where what is there has more lines already.
+        """
+        run, readouts, most, unseen = self._run, self.readouts, self.most, 0
+        if readouts.thinned and self._request.stop is None:
+            unseen = strategy.unseen(readouts, most, min(one.n_coils for one in self.slices))
+        limited = self.recipe.constraints.max_jump is not None
+        foreseen = most if self._request.of_shots or not strategy.needs_posterior or limited else None
+        depends_on = {"start": self.first, "calibration": self._calibrating, "unseen": unseen, "most": foreseen}
+        identity = fingerprint({"beginning": beginning, **depends_on})
+        checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
+        state = None if checkpoint.path.exists() else run.folder.existing(STATE)
+        alike = state is not None and has_identity(replace(checkpoint, path=state))
+        if state is not None and not alike:
+            count = count_text(most, readouts.unit)
+            run.progress.say(f"begins anew: as one of {count} the design does not begin as it did")
+        begun = state if state is not None and alike else checkpoint.path
+        if begun.exists() and (held := len(load_state(replace(checkpoint, path=begun)).trace.lines)) > most:
+            raise UsageError(
+                f"{run.folder.path.name} holds a design of {count_text(held, readouts.unit)}, more than {most}: give "
+                f"{held} or more, another --out, or --overwrite"
+            )
+        if alike:
+            run.folder.rename(STATE, CHECKPOINT)
+        return checkpoint
+
+    def choose(self, strategy: Strategy, checkpoint: Checkpoint) -> DesignState:
+        """Choose the lines, and measure each in the scan."""
+        run, stop, start = self._run, self._request.stop, len(self.first)
+        show = partial(run.progress.show, "designing")
+        if not checkpoint.path.exists():
+            show(0, self.most - start)
+        self._looks = design.ImageErrors(self.recipe, run.seed, self.companions)
+        shared = len(self.slices) > 1  # of one slice, lines are chosen one after the other: nothing is shared out
+
+        def after_line(state: DesignState) -> None:
+            expected = extent.lines_expected(state.trace, stop, self.most)
+            show(len(state.trace.lines) - start, expected - start)
+
+        with (
+            Workers(None, min(run.jobs, len(self.slices)), run.executor if shared else LOCAL) as workers,
+            keeper_of(workers, len(self.slices)) as keeper,
+        ):
+            options = design.DesignOptions(
                 stop=stop,
                 checkpoint=checkpoint,
                 callback=after_line,
                 keeper=keeper,
                 closing=True,
-                image_error=looks,
-            ),
+                image_error=self._looks,
+            )
+            state = design.run_design(
+                self.seen, strategy, self.most, self.recipe, seed=run.seed, start=self.first, options=options
+            )
+        chosen = len(state.trace.lines) - start
+        show(chosen, chosen)
+        return state
+
+    def measured(self, state: DesignState) -> Designed:
+        """The design with everything that its lines have measured, coil maps and neighbours of the slice included."""
+        lines, whole, slices = state.trace.lines, self._whole, self.slices
+        self.scans = [scan.knowing(one.map_estimate(lines)) for scan, one in zip(self.scans, slices, strict=True)]
+        scan_facts.warn_of_maps(self.scans[0], self._run.progress)
+        places = {number: None if whole.geometry is None else whole.geometry[number] for number in self.numbers}
+        near = self._request.around.of(self.numbers[0], Frames("", (), whole.n_slices), places)
+        calibrated = dict(zip(self.numbers, zip(self.scans, slices, strict=True), strict=True))
+        within = companions_within(near, calibrated, self._frames, lines, self.recipe, self._run)
+        return Designed(
+            recipe=self.recipe,
+            data=self.data[0],
+            scan=self.scans[0],
+            slices=slices,
+            state=state,
+            most=self.most,
+            companions=(*self.companions, *within),
+            image=self._looks.image_of(lines) if self.seen is slices and not within else None,
         )
-    lines_chosen = state.trace.lines
-    show("designing", len(lines_chosen) - len(first), len(lines_chosen) - len(first))
-    scans = _knowing(scans, slices, lines_chosen)
-    scan_facts.warn_of_maps(scans[0], run.progress)
-    truths = [
-        predictions.truth_or_none(one.calibrated(lines_chosen), each.reference(0))
-        for each, one in zip(scans, slices, strict=True)
-    ]
-    checks = predictions.check_predictions(
-        seen,
-        state.trace,
-        predictions.Replay(design.design_inference(strategy, recipe), run.seed, design.refinement(recipe)),
-        signals=state.signals,
-        truths=truths,
-        callback=partial(show, "checking predictions"),
-    )
-    places = {number: None if whole.geometry is None else whole.geometry[number] for number in numbers}
-    near = request.around.of(numbers[0], Frames("", (), whole.n_slices), places)
-    measured = dict(zip(numbers, zip(scans, slices, strict=True), strict=True))
-    within = companions_within(near, measured, frames, lines_chosen, recipe, run)
-    designed = Designed(
-        recipe=recipe,
-        data=data,
-        scan=scans[0],
-        slices=slices,
-        state=state,
-        most=most,
-        companions=(*companions, *within),
-        image=looks.image_of(lines_chosen) if seen is slices and not within else None,
-    )
-    return replace(
-        concluded(request, record, designed, run),
-        account=predictions.DesignAccount(state.trace, checks),
-        acquisition=extent.in_acquisition_order(lines_chosen, readouts, recipe),
-        numbers=numbers,
-        steered_by=steered_by,
-    )
 
-
-def _shows_signal(one: MRSlice, first: Sequence[int]) -> bool:
-    return one.calibrated(first, rough=True).shows_signal(first)
-
-
-def _knowing(
-    scans: Sequence[PreparedScan], slices: Sequence[MRSlice], lines: Sequence[int] | None = None
-) -> list[PreparedScan]:
-    """Scans with the coil maps of some lines, by default of all that were measured, where they estimate their own."""
-    used = [one.measured if lines is None else lines for one in slices]
-    return [scan.knowing(one.map_estimate(own)) for scan, one, own in zip(scans, slices, used, strict=True)]
-
-
-def _take_up(checkpoint: Checkpoint, most: int, unit: str, run: Run) -> None:
-    """Make the checkpoint of what a finished design left, where this one begins as it did.
-
-    Raises
-    ------
-    UsageError
-        Where what is there has more lines already.
-    """
-    state = None if checkpoint.path.exists() else run.folder.existing(STATE)
-    alike = state is not None and has_identity(replace(checkpoint, path=state))
-    if state is not None and not alike:
-        run.progress.say(f"begins anew: as one of {count_text(most, unit)} the design does not begin as it did")
-    begun = state if state is not None and alike else checkpoint.path
-    if begun.exists() and (held := len(load_state(replace(checkpoint, path=begun)).trace.lines)) > most:
-        raise UsageError(
-            f"{run.folder.path.name} holds a design of {count_text(held, unit)}, more than {most}: give {held} or "
-            "more, another --out, or --overwrite"
+    def checked(self, strategy: Strategy, state: DesignState) -> list[predictions.PredictionCheck]:
+        """What was predicted of every line, beside what it showed."""
+        known, lines = zip(self.scans, self.slices, strict=True), state.trace.lines
+        inference = design.design_inference(strategy, self.recipe)
+        return predictions.check_predictions(
+            self.seen,
+            state.trace,
+            predictions.Replay(inference, self._run.seed, design.refinement(self.recipe)),
+            signals=state.signals,
+            truths=[predictions.truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
+            callback=partial(self._run.progress.show, "checking predictions"),
         )
-    if alike:
-        run.folder.rename(STATE, CHECKPOINT)
-
-
-def _candidates(request: DesignRequest, data: KSpaceData) -> Readouts:
-    """The candidates: lines or samples of the grid, or shots."""
-    if not request.of_shots:
-        return readouts_named(request.recipe.design.encoding, data.grid_shape)
-    count = request.count(data.grid_shape[0])
-    assert count is not None
-    return shot_candidates(request.recipe, request.strategy, data.grid_shape, count, data.n_coils)
-
-
-def _slice_of_shots(request: DesignRequest, scan: PreparedScan, readouts: Readouts, run: Run) -> MRSlice:
-    """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
-    assert isinstance(readouts, ShotReadouts)
-    on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
-    known = closed_form_samples(request.source, readouts, on_grid.n_coils, request.recipe, run.seed)
-    truth = predictions.truth_or_none(on_grid, scan.reference(0)) if known is None else None
-    return shot_slice(on_grid, readouts, np.random.default_rng([run.seed, 1, 1]), truth=truth, known=known)
 
 
 def concluded(request: DesignRequest, record: Record, designed: Designed, run: Run) -> DesignResult:
