@@ -8,7 +8,7 @@ errors of complete scans of other subjects, which are reconstructed as the scan 
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -323,162 +323,208 @@ def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
     InputError
         Where the input or the mask cannot be used, before any slice is reconstructed.
     """
-    recipe, show = request.recipe, run.progress.show
-    show("reading", 0, 1)
+    run.progress.show("reading", 0, 1)
+    recipe, group = request.recipe, None
     check_draws(recipe.reconstruction)
-    group = None
     if request.calibrated_on is not None:
         method = recipe.reconstruction.method
         group = Group.of(request.calibrated_on, request.source, method, request.companions)
     record = request.record(run, group)
     references = request.reference
     references = GivenReference.read(references) if isinstance(references, Path) else references
-    around = volume.Around.named(request.companions)
-    files = [CompanionImages.read(source, recipe, run.seed) for source in request.companion_files]
+    companions = [CompanionImages.read(source, recipe, run.seed) for source in request.companion_files]
     with request.opened(run.seed) as slices:
-        numbering, count = slices.numbering, slices.count
-        numbers = numbering.images(request.slices.indices(count))
-        several = len(numbers) > 1 or slices.frames is not None
-        around.require(numbering)
+        scan = OpenScan(request, run, slices, companions)
         before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
         if before is not None:
             return before
-        stages = Stages(show, recipe.reconstruction.method) if not several else None
-        if slices.frames is not None:
-            recipe = volume.recipe_of_frame(recipe, slices.frames.numbers[0])
-        looked = _look(replace(request, recipe=recipe), slices, numbers, bool(around), run)
-        example, shared, masks, geometries, sources = looked
-        mask, grid = masks[numbers[0]], example.grid_shape
-        alike = all(np.array_equal(masks[number], mask) for number in numbers)
-        if group is not None and not alike:
+        scan.look(references)
+        if group is not None and not scan.alike:
             raise InputError(
                 FIELD,
                 "slices of which different samples are used",
                 "the same of all, as scans are reconstructed from them",
                 f"Give a {option('mask')}, or take the slices one by one with {option('slices')}.",
             )
-        recipe = recipe_for(mask, example, recipe)
-        first_frame = [number for number in numbers if number < count]  # whose references are those of all
-        given = {} if references is None else references.of_slices(first_frame, count, grid)
-        check_size_of_draws(recipe.reconstruction, len(numbers), grid)
-
-        def measured(number: int, *near: Companion) -> MeasuredSlice:
-            data, own = example if number == numbers[0] else slices.read(number), number % count
-            known = companions_over(files, data, own, count, several=len(first_frame) > 1)
-            return MeasuredSlice(number, data, masks[number], given.get(own), (*known, *near))
-
-        work = SliceWork(recipe, run.seed, shared, numbering)
-        if stages is not None:
-            stages.begin("calibrating")
-            ready = CalibratedSlice.of(replace(work, numbering=None), measured(numbers[0]))
-            _warn_of(ready, run)
+        one = None if scan.several else scan.only_one()
         run.begin()
         kept = KeptSlices.open(run.folder, record.identity)
         if group is not None and kept.coverage is None:
-            kept.calibrate(coverage_of(group, slices, numbers, run, recipe, mask))
+            mask = scan.masks[scan.numbers[0]]
+            kept.calibrate(coverage_of(group, slices, scan.numbers, run, scan.recipe, mask))
+        return scan.result(record, kept, *scan.reconstructed(kept, one))
+
+
+class OpenScan:
+    """A scan on its way through a reconstruction: looked at, calibrated, reconstructed slice by slice.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        In force.
+    numbers : list of int
+        Of the images that are asked for, slice by slice and frame after frame (`Frames`).
+    several : bool
+        Whether they are a volume, or a series of frames.
+    first : KSpaceData or TrajectoryData
+        The first of them, as read.
+    masks : dict of int to bool array
+        What is used of each, see `what_is_used`.
+    alike : bool
+        Whether the same is used of all.
+    work : SliceWork
+        What every slice needs: recipe, seed, and what the slices share.
+
+    Raises
+    ------
+    InputError
+        Where slices or frames are to inform each other that the scan does not have.
+    """
+
+    def __init__(
+        self, request: ReconRequest, run: Run, slices: volume.Slices, companions: Sequence[CompanionImages]
+    ) -> None:
+        self._request, self._run, self._slices, self._companions = request, run, slices, companions
+        self._numbering, self._count = slices.numbering, slices.count
+        self._around = volume.Around.named(request.companions)
+        self._around.require(self._numbering)
+        self.numbers = self._numbering.images(request.slices.indices(slices.count))
+        self._first_frame = [number for number in self.numbers if number < slices.count]
+        self.several = len(self.numbers) > 1 or slices.frames is not None
+        frames, recipe = slices.frames, request.recipe
+        self.recipe = recipe if frames is None else volume.recipe_of_frame(recipe, frames.numbers[0])
+
+    def look(self, references: GivenReference | None) -> None:
+        """Read all slices once, and where neighbours inform them all of the scan, and find what they share."""
+        run, recipe, numbering = self._run, self.recipe, self._numbering
+        self._stages = None if self.several else Stages(run.progress.show, recipe.reconstruction.method)
+        every = numbering.images(range(self._count)) if self._around else self.numbers
+        survey, shape = volume.Survey(recipe, numbering.unit), None
+        self.masks = dict[int, NDArray[np.bool_]]()
+        self._places, self._sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
+        for done, number in enumerate(every):
+            run.progress.show("reading", done, len(every))
+            try:
+                data = self._slices.read(number)
+                mask = self.masks[number] = what_is_used(data, self._request.mask, recipe)
+                if self.several:
+                    survey.add(data, mask)
+            except InputError as error:
+                if len(every) == 1:
+                    raise
+                raise _of_slice(numbering, number, error) from error
+            if number == self.numbers[0]:
+                self.first = data
+                told = replace(data, header=without_part(data.header)) if self.several else data
+                scan_facts.tell_part(told, recipe, run.progress)
+            size = (data.n_coils, *data.grid_shape, mask.ndim)
+            if shape not in (None, size):
+                raise InputError(
+                    field=numbering.name(number),
+                    got=f"{size[0]} coils and {size[1]} x {size[2]} pixels",
+                    wanted="the same as of the slices before, to lie in one volume",
+                    cure=f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}.",
+                )
+            shape = size
+            geometry = getattr(data, "geometry", None)
+            self._places[number] = None if geometry is None else geometry[0]
+            self._sources[number] = getattr(data, "source", None)
+        run.progress.show("reading", len(every), len(every))
+        mask, grid = self.masks[self.numbers[0]], self.first.grid_shape
+        self.alike = all(np.array_equal(self.masks[number], mask) for number in self.numbers)
+        self.recipe = recipe = recipe_for(mask, self.first, recipe)
+        given = references.of_slices(self._first_frame, self._count, grid) if references is not None else {}
+        self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them
+        check_size_of_draws(recipe.reconstruction, len(self.numbers), grid)
+        shared = survey.shared() if self.several else volume.NOTHING_SHARED
+        self.work = SliceWork(recipe, run.seed, shared, numbering)
+
+    def measured(self, number: int, *near: Companion) -> MeasuredSlice:
+        """A slice with other images of the object: those of files, and those ``near`` it in the scan."""
+        data, own = self.first if number == self.numbers[0] else self._slices.read(number), number % self._count
+        known = companions_over(self._companions, data, own, self._count, several=len(self._first_frame) > 1)
+        return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
+
+    def only_one(self) -> CalibratedSlice:
+        """The only slice, which has to show signal."""
+        assert self._stages is not None
+        self._stages.begin("calibrating")
+        ready = CalibratedSlice.of(replace(self.work, numbering=None), self.measured(self.numbers[0]))
+        self._warn_of(ready)
+        return ready
+
+    def _warn_of(self, ready: CalibratedSlice) -> None:
+        scan_facts.warn_of_noise(ready.scan, self._run.progress)
+        scan_facts.warn_of_maps(ready.scan, self._run.progress)
+
+    def reconstructed(
+        self, kept: KeptSlices, one: CalibratedSlice | None
+    ) -> tuple[int, KnownScan | KnownSamples, list[NamedImage]]:
+        """Reconstruct what is left, neighbours first: the number of a slice to show, what is known of it, its images.
+
+        Of several slices each is kept as soon as it is finished; of ``one`` that is left to the report.
+        """
+        run, numbers, show = self._run, self.numbers, self._run.progress.show
         left = [number for number in numbers if number not in kept.facts]
-        places = {number: geometries.get(number) for number in range(count)}
-        near = {number: around.of(number, numbering, places) for number in left}
+        places = {number: self._places.get(number) for number in range(self._count)}
+        near = {number: self._around.of(number, self._numbering, places) for number in left}
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
         untold = [number for number in asked if number not in kept.told]
         jobs = max(1, min(run.jobs, max(len(left), len(untold))))
-        with Workers(work, jobs, run.executor if several or untold else LOCAL) as workers:
-            told = workers.map(neighbour_image, map(measured, untold), ahead=_AHEAD * run.jobs)
+        with Workers(self.work, jobs, run.executor if self.several or untold else LOCAL) as workers:
+            told = workers.map(neighbour_image, map(self.measured, untold), ahead=_AHEAD * run.jobs)
             for done, modulus in enumerate(told, len(asked) - len(untold) + 1):
                 kept.tell(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
-            if stages is not None:
-                ready = ready.beside(volume.neighbours(near[numbers[0]], kept.modulus))
-                known, images = ready.images(stages)
-                kept.facts[numbers[0]] = one = facts_of(ready, known, images)
-                if one.left_out:
-                    run.progress.say(one.left_out)
-                stages.begin(REPORT)
-            else:
-                show(SLICES, len(numbers) - len(left), len(numbers))
-                items = (measured(number, *volume.neighbours(near[number], kept.modulus)) for number in left)
-                for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
-                    kept.add(*made)
-                    show(SLICES, len(kept.facts), len(numbers))
-                show(REPORT, 0, 1)
-        facts = [kept.facts[number] for number in numbers]
-        bright = [number for number in first_frame if not kept.facts[number].noise_only] or first_frame
+            if one is not None and self._stages is not None:
+                one = one.beside(volume.neighbours(near[numbers[0]], kept.modulus))
+                known, images = one.images(self._stages)
+                kept.facts[numbers[0]] = facts_of(one, known, images)
+                self._stages.begin(REPORT)
+                return numbers[0], known, images
+            show(SLICES, len(numbers) - len(left), len(numbers))
+            items = (self.measured(number, *volume.neighbours(near[number], kept.modulus)) for number in left)
+            for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
+                kept.add(*made)
+                show(SLICES, len(kept.facts), len(numbers))
+        show(REPORT, 0, 1)
+        bright = [number for number in self._first_frame if not kept.facts[number].noise_only] or self._first_frame
         shown = bright[len(bright) // 2]
-        if several:
-            place = MeasuredSlice(shown, slices.read(shown), masks[shown], given.get(shown))
-            ready = CalibratedSlice.of(work, place)
-            _warn_of(ready, run)
-            known, images = ready.read_back(kept.arrays(shown), kept.facts[shown])
-    _say_of_images(kept, numbers, numbering, run)
-    if known.given is not None and known.given.doubt:
-        run.progress.warn(f"{numbering.name(shown)}: {known.given.doubt}")
-    union = np.logical_or.reduce([masks[number] for number in numbers])
-    lines = () if isinstance(example, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
-    return ReconResult(
-        record=record,
-        ending=Ending(_status(facts, numbering.unit), lines),
-        numbers=numbers,
-        count=count,
-        numbering=numbering,
-        mask=union,
-        alike=alike,
-        kept=kept,
-        shown=shown,
-        known=known,
-        images=images,
-        places=[geometries[number] for number in numbers],
-        sources=[sources[number] for number in numbers],
-    )
+        data, mask = self._slices.read(shown), self.masks[shown]
+        ready = CalibratedSlice.of(self.work, MeasuredSlice(shown, data, mask, self._given.get(shown)))
+        self._warn_of(ready)
+        return shown, *ready.read_back(kept.arrays(shown), kept.facts[shown])
 
-
-_Look = tuple[
-    volume.AnySlice,
-    volume.Shared,
-    dict[int, NDArray[np.bool_]],
-    dict[int, SliceGeometry | None],
-    dict[int, SourceImage | None],
-]
-"""The first slice that is asked for, what all share, and by number what is used of each, where it lies and what it is
-simulated from."""
-
-
-def _look(request: ReconRequest, slices: volume.Slices, numbers: Sequence[int], around: bool, run: Run) -> _Look:
-    """Read once all slices that are asked for; where those ``around`` them inform them, all of the scan."""
-    numbering, several = slices.numbering, len(numbers) > 1 or slices.frames is not None
-    every = numbering.images(range(slices.count)) if around else numbers
-    survey, shape, first = volume.Survey(request.recipe, numbering.unit), None, None
-    masks = dict[int, NDArray[np.bool_]]()
-    places, sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
-    for done, number in enumerate(every):
-        run.progress.show("reading", done, len(every))
-        try:
-            data = slices.read(number)
-            masks[number] = what_is_used(data, request.mask, request.recipe)
-            if several:
-                survey.add(data, masks[number])
-        except InputError as error:
-            if len(every) == 1:
-                raise
-            raise _of_slice(numbering, number, error) from error
-        if number == numbers[0]:
-            first = data
-            told = replace(data, header=without_part(data.header)) if several else data
-            scan_facts.tell_part(told, request.recipe, run.progress)
-        size = (data.n_coils, *data.grid_shape, masks[number].ndim)
-        if shape not in (None, size):
-            raise InputError(
-                field=numbering.name(number),
-                got=f"{size[0]} coils and {size[1]} x {size[2]} pixels",
-                wanted="the same as of the slices before, to lie in one volume",
-                cure=f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}.",
-            )
-        shape = size
-        geometry = getattr(data, "geometry", None)
-        places[number] = None if geometry is None else geometry[0]
-        sources[number] = getattr(data, "source", None)
-    run.progress.show("reading", len(every), len(every))
-    assert first is not None
-    return first, survey.shared() if several else volume.NOTHING_SHARED, masks, places, sources
+    def result(
+        self,
+        record: Record,
+        kept: KeptSlices,
+        shown: int,
+        known: KnownScan | KnownSamples,
+        images: Sequence[NamedImage],
+    ) -> ReconResult:
+        """What the run came to, once it has been said what became of the slices."""
+        facts, numbering = {number: kept.facts[number] for number in self.numbers}, self._numbering
+        _say_of_images(facts, numbering, self._run)
+        if known.given is not None and known.given.doubt:
+            self._run.progress.warn(f"{numbering.name(shown)}: {known.given.doubt}")
+        union = np.logical_or.reduce([self.masks[number] for number in self.numbers])
+        lines = () if isinstance(self.first, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
+        return ReconResult(
+            record=record,
+            ending=Ending(_status(list(facts.values()), numbering.unit), lines),
+            numbers=self.numbers,
+            count=self._count,
+            numbering=numbering,
+            mask=union,
+            alike=self.alike,
+            kept=kept,
+            shown=shown,
+            known=known,
+            images=images,
+            places=[self._places[number] for number in self.numbers],
+            sources=[self._sources[number] for number in self.numbers],
+        )
 
 
 def _of_slice(numbering: volume.Frames, number: int, error: InputError) -> InputError:
@@ -488,20 +534,17 @@ def _of_slice(numbering: volume.Frames, number: int, error: InputError) -> Input
     return InputError(field, error.got, error.wanted, error.cure or f"Leave the slice out with {option('slices')}.")
 
 
-def _warn_of(ready: CalibratedSlice, run: Run) -> None:
-    scan_facts.warn_of_noise(ready.scan, run.progress)
-    scan_facts.warn_of_maps(ready.scan, run.progress)
-
-
-def _say_of_images(kept: KeptSlices, numbers: Sequence[int], numbering: volume.Frames, run: Run) -> None:
+def _say_of_images(facts: Mapping[int, SliceFacts], numbering: volume.Frames, run: Run) -> None:
     """Say what became of other images, and which slices hold noise only or are too large for their field of view."""
-    used, facts = dict[str, list[int]](), {number: kept.facts[number] for number in numbers}
+    used, first = dict[str, list[int]](), next(iter(facts.values()))
+    if len(facts) == 1 and first.left_out:
+        run.progress.say(first.left_out)
     for number, one in facts.items():
         if OTHER_IMAGES in one.rows[0]:
             used.setdefault(str(one.rows[0][OTHER_IMAGES]), []).append(number)
     if used:
         told = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
-        told = told if len(numbers) > 1 else facts[numbers[0]].account["companions"]
+        told = told if len(facts) > 1 else first.account["companions"]
         run.progress.say(f"other images: {told}")
     if noise_only := [number for number, one in facts.items() if one.noise_only]:
         words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
