@@ -147,15 +147,10 @@ class MethodStudy:
 
     def weight(self, progress: StudyProgress, method: str, count: int, *, coarse: bool = False) -> float | None:
         """The weight with the least mean error at one number of lines, of those tried; None of methods without one."""
-        means = {
-            weight: np.mean(
-                [
-                    float(str(progress.trials[trial.key]["relative_l2"]))
-                    for trial in self._weighed(progress, method, count, weight, coarse=coarse)
-                ]
-            )
-            for weight in self._weights(progress, method, count, coarse=coarse)
-        }
+        means = {}
+        for weight in self._weights(progress, method, count, coarse=coarse):
+            tried = self._weighed(progress, method, count, weight, coarse=coarse)
+            means[weight] = np.mean([float(str(progress.trials[trial.key]["relative_l2"])) for trial in tried])
         return min(means, key=means.__getitem__, default=None)
 
     def judged(self, progress: StudyProgress) -> list[Trial]:
