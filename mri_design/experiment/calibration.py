@@ -72,8 +72,8 @@ class Calibrated:
         What samples of these data are multiplied by to be in the input's units: 1, but for amplitudes far from 1, which
         are scaled to ordinary numbers; white coils stay in units of the noise. For images there is `image_unit`.
     mixing : complex array, shape (coil, coil), optional
-        What samples as read were multiplied by over the coils, to be those of ``data``; the identity by default, or
-        along a trajectory a factor.
+        What samples as read were multiplied by over the coils, to be those of ``data``. None is the identity, or along
+        a trajectory the factor 1 / ``unit``.
     own_maps : OwnMaps, optional
         Estimates the coil maps of a slice from those of its lines that have been measured, where maps are not known:
         ``data`` has none then, and images have no units before `PreparedScan.knowing`.
