@@ -11,6 +11,7 @@ from mri_design.runs import methods as methods_module
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
 from mri_design.runs.run import Work
 from mri_design.runs.study import Study, StudyProgress
+from tests.interruptions import stopping
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")
 WEIGHTS, DAMPINGS = (0.002, 0.1), (0.001, 0.3)
@@ -125,21 +126,13 @@ def test_a_rival_that_did_not_converge_is_told_by_the_status_and_one_that_was_on
     assert side_by_side.status(progress) != "converged"
 
 
-def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy) -> None:
     progress = finished(side_by_side)
-    before = side_by_side.table(progress)
-
-    made, real = list[str](), methods_module.trial_errors
-
-    def counted(material: object, job: tuple[methods_module.Trial, str, tuple[int, ...]]) -> dict[str, object]:
-        made.append(job[0].key)
-        return real(material, job)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(methods_module, "trial_errors", counted)
-    last = next(reversed(progress.trials))
+    before, last = side_by_side.table(progress), next(reversed(progress.trials))
     del progress.trials[last]
-    side_by_side.run(progress, Work())
-    assert side_by_side.table(progress) == before and made == [last]
+    with stopping(methods_module, "trial_errors") as made:
+        side_by_side.run(progress, Work())
+    assert side_by_side.table(progress) == before and [job[0].key for _, job in made] == [last]
 
 
 def test_unknown_methods_and_shots_are_refused() -> None:

@@ -19,6 +19,7 @@ from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.run import Run
 from mri_design.runs.workers import Workers
+from tests.interruptions import interrupted
 
 LINES = 16
 FEW = 12
@@ -104,7 +105,7 @@ def test_test_scans_of_a_protocol_are_reconstructed_from_measured_lines(scan: KS
         return computed(design_protocol, request)
 
     one = tried(scan)
-    other = tried(changed(scan, one.account.trace.lines))
+    other = tried(changed(scan, one.trace.lines))
     np.testing.assert_array_equal(other.shown.image, one.shown.image)
 
 
@@ -170,21 +171,13 @@ def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KS
     np.testing.assert_array_equal(last.mean, state.warm[1].mean)
 
 
-class PlugPulledError(Exception):
-    """Somebody pulled the plug."""
-
-
 def test_an_interrupted_design_goes_on_with_the_same_maps(scan: KSpaceData, tmp_path: Path) -> None:
-    def pull(state: Any) -> None:
-        if len(state.trace.lines) == 11:
-            raise PlugPulledError
-
     def designed(**options: Any) -> Any:
         return run_design([growing(scan)], "calibrated", LINES, RECIPE, start=START, options=DesignOptions(**options))
 
     kept = Checkpoint(tmp_path / "checkpoint.npz", "me")
-    with pytest.raises(PlugPulledError):
-        designed(checkpoint=kept, callback=pull)
+    with interrupted("calibrated", 3), pytest.raises(KeyboardInterrupt):
+        designed(checkpoint=kept)
     resumed, expected = designed(checkpoint=kept), designed()
     assert resumed.trace.lines == expected.trace.lines
     np.testing.assert_array_equal(resumed.warm[0].mean, expected.warm[0].mean)
