@@ -4,7 +4,6 @@ from .manifest import InputFile as InputFile
 from .manifest import Manifest as Manifest
 from .manifest import installed_versions as installed_versions
 from .manifest import manifest_text as manifest_text
-from .metrics import OBJECT as OBJECT
 from .metrics import ImageMetrics as ImageMetrics
 from .metrics import RelativeError as RelativeError
 from .metrics import error_beyond_noise as error_beyond_noise

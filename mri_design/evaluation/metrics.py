@@ -21,11 +21,6 @@ Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _SSIM_WINDOW = 7  # pixels; the window of Wang et al. 2004 without Gaussian weights, as MR challenges use it
 _BRIGHT, _PERCENTILE, _AROUND = 0.1, 99.0, 5
-OBJECT = (
-    "The object is where more than half of the 5 x 5 pixels around are above a tenth of the reference's 99th "
-    "percentile, holes in it filled."
-)
-"""How `object_mask` finds it, for captions."""
 
 
 @dataclass(frozen=True)

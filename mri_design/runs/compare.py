@@ -24,7 +24,6 @@ from mri_design.evaluation.page import (
 )
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import (
-    GREY_SCALE,
     ErrorCurve,
     Frame,
     ImagePanel,
@@ -529,7 +528,6 @@ def _pictures_section(
             folder,
             "reconstructions",
             lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], frame),
-            grey_scale=GREY_SCALE,
         ),
         saved_figure(
             folder, "errors", lambda: plots.error_maps(errors, test.shown, frame), sentence("errors_of_strategies")

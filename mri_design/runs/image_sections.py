@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import OBJECT, RelativeError, ranked
+from mri_design.evaluation.metrics import RelativeError, ranked
 from mri_design.evaluation.page import (
     Block,
     FirstPicture,
@@ -74,7 +74,7 @@ def error_table(rows: Sequence[Row], about: str, *, noisy: bool = False) -> Repo
     """
     shown = [{name: value for name, value in row.items() if name != "relative_l2"} for row in rows]
     formats = {"predicted_error": ".4f", "found_error": ".4f", "psnr": ".2f", "ssim": ".4f"}
-    return ReportTable(shown, sentence("error_table", about, OBJECT, noisy), formats)
+    return ReportTable(shown, sentence("error_table", about, noisy), formats)
 
 
 def image_sections(
@@ -112,7 +112,7 @@ def image_sections(
     ]
     blocks: list[Block] = [
         ReportTable(rows, about) if reference is None else error_table(rows, about, noisy=noisy),
-        saved_figure(folder, "images", lambda: plots.image_grid(panels, frame), grey_scale=plots.GREY_SCALE),
+        saved_figure(folder, "images", lambda: plots.image_grid(panels, frame)),
     ]
     if reference is not None:
         modulus, of = bool(images[0].error.against), images[0].error.of
@@ -148,8 +148,7 @@ def error_bars_figure(
     image, std = result.image, result.std
     assert std is not None
     pair = {"predicted": error.predicted, "found": error.found}
-    predicted, found = ("" if value is None else f"{percent(value)} {name}" for name, value in pair.items())
-    captions = predicted, found
+    captions = ["" if value is None else f"{percent(value)} {name}" for name, value in pair.items()]
     return saved_figure(folder, "std", lambda: plots.std_maps(std, image, reference, frame, captions), caption)
 
 
@@ -183,10 +182,8 @@ def coil_map_sections(folder: RunFolder, known: KnownSlice) -> list[Section]:
     maps, frame = known.scan.maps_as_read, frame_of(known)
     if maps is None:
         return []
-    panels, source = (
-        [plots.ImagePanel(one, f"coil {number}") for number, one in enumerate(maps[0], 1)],
-        known.scan.maps_source,
-    )
+    panels = [plots.ImagePanel(one, f"coil {number}") for number, one in enumerate(maps[0], 1)]
+    source = known.scan.maps_source
     drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), source=source)
     return [Section("Coil maps", [drawn])]
 
@@ -218,10 +215,8 @@ def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[
         row |= {name: getattr(errors, name, None) for name in ("relative_l2", "psnr", "ssim")}
         row |= {"converged": ended.converged, "matvecs": ended.matvecs}
         if isinstance(known, KnownScan) and known.reference_noise is not None:
-            of_all = known.holds_reference(lines)
-            row["ranks"] = "no: it is the reference"
-            if errors is not None:
-                row["ranks"] = ranked(errors.relative_l2, known.reference_noise, of_all)
+            noise, of_all = known.reference_noise, known.holds_reference(lines)
+            row["ranks"] = ranked(errors.relative_l2, noise, of_all) if errors else "no: it is the reference"
         rows.append(row)
     return rows
 
@@ -285,11 +280,7 @@ class CompanionPictures:
 
     def section(self, folder: RunFolder, frame: plots.Frame) -> Section:
         """Of a report."""
-        grid, facts = (
-            lambda: plots.image_grid(self.panels, frame),
-            {"grey_scale": plots.GREY_SCALE, "about": self.about},
-        )
-        drawn = saved_figure(folder, "companions", grid, **facts)
+        drawn = saved_figure(folder, "companions", lambda: plots.image_grid(self.panels, frame), about=self.about)
         return Section("Other images", [drawn])
 
 

@@ -20,7 +20,7 @@ TINY = Recipe.of(
 
 
 @cache
-def _image(name: str, n: int, seed: int) -> ReferenceSlice:
+def _image(name: str = "brain", n: int = 16, seed: int = 0) -> ReferenceSlice:
     data = load_phantom(name, shape=(n, 16), rng=np.random.default_rng(seed))
     assert data.reference is not None
     return ReferenceSlice(f"{name}{seed}", prepare(data, TINY).slice_model(0, TINY), data.reference[0])
@@ -35,11 +35,7 @@ def tiny() -> Recipe:
 @pytest.fixture
 def make_image() -> Callable[..., ReferenceSlice]:
     """(name="brain", n=16, seed=0) -> a test image with n phase-encode lines, named after phantom and seed."""
-
-    def make(name: str = "brain", n: int = 16, seed: int = 0) -> ReferenceSlice:
-        return _image(name, n, seed)
-
-    return make
+    return _image
 
 
 @pytest.fixture

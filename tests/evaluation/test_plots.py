@@ -208,11 +208,3 @@ def test_masks_orders_and_scores_have_every_line_at_its_ky() -> None:
     np.testing.assert_array_equal(np.ma.getmaskarray(drawn.get_array()), np.isnan(SCORES.T))
     for scores, log in ((SCORES, False), (SCORES**3, True), (SCORES**3 - 5, False)):
         assert isinstance(plots.score_map(scores, [3, 5, 6], "").axes[0].images[0].norm, LogNorm) == log
-
-
-def test_error_curves_are_means_with_a_band() -> None:
-    curve = plots.ErrorCurve("design", np.array([16, 32]), np.array([[0.2, 0.1], [0.4, 0.1]]))
-    (axes,) = plots.error_against_lines([curve]).axes
-    np.testing.assert_allclose(axes.lines[0].get_xydata(), [[16, 30], [32, 10]])
-    band = axes.collections[0].get_paths()[0].vertices[:, 1]
-    assert (band.min(), band.max()) == pytest.approx((10.0, 30 + 100 * np.std([0.2, 0.4], ddof=1)))

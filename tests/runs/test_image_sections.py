@@ -154,19 +154,17 @@ def test_images_are_saved_in_their_formats_and_none_of_an_earlier_run_stays(
     assert not (folder.path / "std.npy").exists()
 
 
-pytest.importorskip("finufft")
-ARMS = turned(spiral_curve(32, nyquist_turns(32, 8), points=90), interleaf_angles(5, "full-turn"))
-SPOKES = radial_spokes(32, equispaced_angles(24))
-
-
-@pytest.mark.parametrize("shots", [ARMS, SPOKES], ids=["spiral", "radial"])
-def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(shots):
+@pytest.mark.parametrize("kind", ["spiral", "radial"])
+def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(kind: str) -> None:
+    pytest.importorskip("finufft")
+    shots = radial_spokes(32, equispaced_angles(24))
+    if kind == "spiral":
+        shots = turned(spiral_curve(32, nyquist_turns(32, 8), points=90), interleaf_angles(5, "full-turn"))
     grid, points = (32, 30), shots.reshape(-1, 2) * (1, 30 / 32)
     spread = compensated_spread(points, grid)
     expected = point_spread(points, grid, weights=density_weights(points, grid))
     np.testing.assert_allclose(spread, expected, atol=1e-11)
-    assert np.unravel_index(np.abs(spread).argmax(), grid) == (16, 15)
-    assert spread[16, 15] == pytest.approx(1)
+    assert np.unravel_index(np.abs(spread).argmax(), grid) == (16, 15) and spread[16, 15] == pytest.approx(1)
     plain = np.abs(point_spread(points, grid))
     assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
 
@@ -183,15 +181,11 @@ def test_lines_and_samples_are_shown_where_they_lie_in_the_image() -> None:
     np.testing.assert_array_equal(pixels(across.png), pixels(drawn.png).T)
     assert across.shape == (4, 6)
     plane = np.eye(4, dtype=bool)
-    np.testing.assert_array_equal(
-        pixels(mask_picture(Frame("plane-rows"), PlaneReadouts((4, 4)), plane).png), 255 * plane
-    )
-
-
-def test_shots_mark_the_cells_that_hold_their_samples() -> None:
-    across, down = np.zeros((2, 8, 2))
-    across[:, 1] = down[:, 0] = np.arange(-4, 4)
-    shots = ShotReadouts((8, 8), np.stack([across, down]), "radial")
+    flags = mask_picture(Frame("plane-rows"), PlaneReadouts((4, 4)), plane)
+    np.testing.assert_array_equal(pixels(flags.png), 255 * plane)
+    along, down = np.zeros((2, 8, 2))  # shots mark the cells that hold their samples
+    along[:, 1] = down[:, 0] = np.arange(-4, 4)
+    shots = ShotReadouts((8, 8), np.stack([along, down]), "radial")
     shown = mask_picture(Frame("no-lines"), shots, np.array([True, False]))
     expected = np.zeros((8, 8))
     expected[4] = 255

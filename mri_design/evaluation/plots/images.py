@@ -76,7 +76,7 @@ def std_maps(
     image: Image,
     reference: Image | None = None,
     frame: Frame = _PLAIN,
-    captions: tuple[str, str] = ("", ""),
+    captions: Sequence[str] = ("", ""),
 ) -> Figure:
     """Predicted error and, where the truth is known, beside it the error that was made, on one scale.
 
@@ -88,7 +88,7 @@ def std_maps(
         The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
-    captions : tuple of str
+    captions : sequence of str
         Below the two.
     """
     maps = {"posterior std": std}

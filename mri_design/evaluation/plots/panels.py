@@ -109,8 +109,6 @@ class Frame:
 Image = NDArray[np.complexfloating] | NDArray[np.floating]
 
 _BRIGHT = 99.0
-GREY_SCALE = "Magnitudes on one grey scale, white at the 99th percentile of the object"
-"""Of grids of images, for captions."""
 _SHOWN_FRACTION = 99.8  # percent of the pixels inside the scale: one bright vessel must not darken the rest
 
 

@@ -199,7 +199,7 @@ def volume_sections(folder: RunFolder, result: ReconResult, rows: image_sections
             )
             for number in chosen
         ]
-        caption = sentence("montage", axis, len(chosen), len(numbers), plots.GREY_SCALE)
+        caption = sentence("montage", axis, len(chosen), len(numbers))
         return saved_figure(folder, name, lambda: plots.image_grid(panels, frame, _COLUMNS), caption)
 
     own = [row for row in rows if row["method"] == result.images[0].name]
