@@ -73,11 +73,11 @@ from .inference.double_loop import DoubleLoop as DoubleLoop
 from .inference.evidence import learn_hyperparameters as learn_hyperparameters
 from .inference.evidence import log_bayes_factor as log_bayes_factor
 from .inference.evidence import log_evidence as log_evidence
+from .interactive.results import ScanDesign as ScanDesign
 from .interactive.results import ScanImage as ScanImage
 from .interactive.results import ScanVolume as ScanVolume
 from .interactive.results import StrategyComparison as StrategyComparison
 from .interactive.scan import LoadedScan as LoadedScan
-from .interactive.scan import ScanDesign as ScanDesign
 from .interactive.scan import load as load
 from .model.generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .model.generalized_linear import SiteBlock as SiteBlock

@@ -38,16 +38,16 @@ def brief(value: object, depth: int = 0) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return str(value.__qualname__).replace("<locals>.", "")
     if is_dataclass(value):
-        return (
-            _cut(_told(value, depth), _MEMBER if depth else MOST) if depth < _DEEP else f"{type(value).__name__}(...)"
-        )
+        shown = [one.name for one in fields(value) if one.repr and not _usual(one, getattr(value, one.name))]
+        parts = [f"{name}={brief(getattr(value, name), depth + 1)}" for name in shown] if depth < _DEEP else ["..."]
+        return _cut(f"{type(value).__name__}({', '.join(parts)})", _MEMBER if depth else MOST)
     text = repr(value)
     return described(value) if " at 0x" in text else _cut(text)
 
 
 def briefly(made: type[T]) -> type[T]:
     """Class decorator, above ``@dataclass``: objects are told by `brief`, without fields that are as by default."""
-    made.__repr__ = _of_itself  # type: ignore[method-assign]
+    made.__repr__ = brief  # type: ignore[method-assign]
     return made
 
 
@@ -56,16 +56,6 @@ def brief_attributes(value: object) -> str:
     shown = [name for name in vars(value) if not name.startswith("_") and name != "offers"]
     parts = (f"{name}={brief(held, 1)}" for name, held in vars(value).items() if name in shown)
     return _cut(f"{type(value).__name__}({', '.join(parts)})", MOST)
-
-
-def _of_itself(self: object) -> str:
-    return brief(self)
-
-
-def _told(value: Any, depth: int) -> str:
-    shown = [one for one in fields(value) if one.repr and not _usual(one, getattr(value, one.name))]
-    parts = (f"{one.name}={brief(getattr(value, one.name), depth + 1)}" for one in shown)
-    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _usual(field: Field[Any], value: object) -> bool:
@@ -81,19 +71,15 @@ def _usual(field: Field[Any], value: object) -> bool:
 def _collection(value: Any, depth: int) -> str:
     if depth >= _DEEP:
         return f"{len(value)} in a {type(value).__name__}"
-    members = list(value.items() if isinstance(value, Mapping) else value)
-    if isinstance(value, set | frozenset):
-        members.sort(key=repr)
+    members = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
     shown = members[:_MEMBERS] if len(members) > _MEMBERS + 2 else members
     if isinstance(value, Mapping):
-        texts = [f"{brief(name)}: {brief(member, depth + 1)}" for name, member in shown]
-        opened, closed = "{", "}"
+        texts = [f"{brief(name)}: {brief(value[name], depth + 1)}" for name in shown]
     else:
         texts = [brief(member, depth + 1) for member in shown]
-        opened, closed = "()" if isinstance(value, tuple) else "[]" if isinstance(value, list) else "{}"
-    more = f", ... {len(members)} in all" if len(shown) < len(members) else ""
-    alone = "," if isinstance(value, tuple) and len(members) == 1 else ""
-    return _cut(f"{opened}{', '.join(texts)}{more}{alone}{closed}", 2 * _MEMBER)
+    texts += [f"... {len(value)} in all"] if len(shown) < len(value) else []
+    opened, closed = "()" if isinstance(value, tuple) else "[]" if isinstance(value, list) else "{}"
+    return _cut(f"{opened}{', '.join(texts)}{closed}", 2 * _MEMBER)
 
 
 def _cut(text: str, most: int = _MEMBER) -> str:
