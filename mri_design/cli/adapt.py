@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from mri_design.cli import flags
 from mri_design.cli.terminal import Destination, say, verb
 from mri_design.errors import InputError, UsageError
@@ -24,63 +22,29 @@ _SCANNER = "The scanner"
 
 @dataclass(frozen=True, kw_only=True)
 class _Listening(Destination):
-    resume: Annotated[bool, flags.option("--resume", help="Go on from the run folder's readouts and checkpoint.")] = (
-        False
-    )
+    """Where a run at the scanner goes.
+
+    Parameters
+    ----------
+    resume : bool
+        Go on from the run folder's readouts and checkpoint.
+    """
+
+    resume: bool = False
 
 
 @verb
 def adapt(
     to: _Listening,
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[READOUTS]",
-            help="File of the messages of an MRD stream, or - for such messages from stdin.",
-            show_default=False,
-        ),
-    ] = None,
-    listen: Annotated[
-        int | None,
-        flags.whole(
-            "--listen",
-            metavar="PORT",
-            least=0,
-            most=65535,
-            help="Wait for an MRD client at this TCP port; 0 takes a free one.",
-            panel=_SCANNER,
-            show_default=False,
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        flags.option(
-            "--host",
-            help="Address to listen at. Others than 127.0.0.1 let other machines in, without a password.",
-            panel=_SCANNER,
-        ),
-    ] = "127.0.0.1",
-    timeout: Annotated[
-        float,
-        flags.option(
-            "--timeout", help="Seconds to wait for a readout, and for the header of whoever connects.", panel=_SCANNER
-        ),
-    ] = 10.0,
-    requests: Annotated[
-        int, flags.whole("--requests", least=1, help="Times a line is asked for until it is given up.", panel=_SCANNER)
-    ] = 3,
-    repeated: Annotated[
-        str,
-        flags.option(
-            "--repeated", metavar="first|last", help="Which readout of a line that comes again counts.", panel=_SCANNER
-        ),
-    ] = "first",
-    lines: Annotated[
-        int | None,
-        flags.whole("--lines", least=1, help="Lines in the end, those at the start included.", show_default=False),
-    ] = None,
+    source: str | None = None,
+    listen: Annotated[int | None, flags.Within(0, 65535), flags.Panel(_SCANNER)] = None,
+    host: Annotated[str, flags.Panel(_SCANNER)] = "127.0.0.1",
+    timeout: Annotated[float, flags.Panel(_SCANNER)] = 10.0,
+    requests: Annotated[int, flags.Within(1), flags.Panel(_SCANNER)] = 3,
+    repeated: Annotated[str, flags.Panel(_SCANNER)] = "first",
+    lines: Annotated[int | None, flags.Within(1)] = None,
     strategy: flags.StrategyName = None,
-    index: Annotated[int, flags.whole("--slice", help="Slice index; negative counts from the end.")] = 0,
+    index: int = 0,
     acceleration: flags.Acceleration = None,
     companions: flags.With = None,
     *,
@@ -107,6 +71,25 @@ def adapt(
     repetition before, in the same MRD stream; with --contrast and the like what came of those around it.
 
     Example: mri-design adapt --listen 9002 --lines 64 --out run; then connect an MRD client to port 9002
+
+    Parameters
+    ----------
+    source : argument [READOUTS]
+        File of the messages of an MRD stream, or - for such messages from stdin.
+    listen : PORT
+        Wait for an MRD client at this TCP port; 0 takes a free one.
+    host : str
+        Address to listen at. Others than 127.0.0.1 let other machines in, without a password.
+    timeout : float
+        Seconds to wait for a readout, and for the header of whoever connects.
+    requests : N
+        Times a line is asked for until it is given up.
+    repeated : first|last
+        Which readout of a line that comes again counts.
+    lines : N
+        Lines in the end, those at the start included.
+    index : --slice N
+        Slice index; negative counts from the end.
     """
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, adapt_scan, report_adapt
     from mri_design.runs.design.run import DesignRequest

@@ -30,16 +30,7 @@ def design(
     companions: flags.WithOfDesign = None,
     recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
     acceleration: flags.Acceleration = None,
-    shots: Annotated[
-        int | None,
-        flags.whole(
-            "--shots",
-            least=1,
-            help="Spokes or arms in the end, those at the start included.",
-            show_default=False,
-            panel="Spokes and spirals",
-        ),
-    ] = None,
+    shots: Annotated[int | None, flags.Within(1), flags.Panel("Spokes and spirals")] = None,
     angles: flags.Angles = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
@@ -61,6 +52,11 @@ def design(
 
     Example: mri-design design scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed:
     mri-design design scan.h5 --until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run
+
+    Parameters
+    ----------
+    shots : N
+        Spokes or arms in the end, those at the start included.
     """
     several = slices is not None and whole_number(slices.removeprefix("-")) is None
     if several:

@@ -6,96 +6,62 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from typer.models import OptionInfo
-
 from mri_design.cli import flags
 from mri_design.cli.terminal import DONE, say, verb, written
 from mri_design.errors import InputError, UnknownNameError, UsageError, described
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategies import kinds_of_masks
 from mri_design.kinds import designed_kinds
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
 
-SCANNERS = ("generic", "low-field", "siemens-skyra", "siemens-prisma")
 SEQUENCES = ("gre", "tse")
-SEQUENCE_PANEL = "The sequence (.seq)"
+SEQUENCE = flags.Panel("The sequence (.seq)")
 _REQUESTED = ("sequence", "scanner", "resolution", "etl")
 """Options that are no settings of the sequence."""
 
 
-def _played(name: str, metavar: str, text: str) -> OptionInfo:
-    """An option of the sequence."""
-    return flags.option(name, metavar=metavar, help=text, panel=SEQUENCE_PANEL)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SequenceFlags:
-    """The sequence of a Pulseq file: what is None is that of the scan, or the default."""
+    """The sequence of a Pulseq file: what is None is that of the scan, or the default.
 
-    sequence: Annotated[
-        str | None,
-        _played("--sequence", "NAME", f"One of: {', '.join(SEQUENCES)}. [default: tse where lines come in trains]"),
-    ] = None
-    scanner: Annotated[
-        str | None,
-        _played("--scanner", "NAME|FILE.toml", f"Limits: {', '.join(SCANNERS)}, or a file. [default: generic]"),
-    ] = None
-    echo_time: Annotated[
-        float | None,
-        _played("--te", "S", "Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]"),
-    ] = None
-    repetition_time: Annotated[
-        float | None, _played("--tr", "S", "Repetition time. [default: the scan's; 0.030; tse: 3]")
-    ] = None
-    flip_angle: Annotated[
-        float | None,
-        _played(
-            "--flip", "DEGREES", "Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]"
-        ),
-    ] = None
-    bandwidth: Annotated[
-        float | None, _played("--bandwidth", "HZ", "Of each pixel of the readout. [default: 250; spirals: the largest]")
-    ] = None
-    resolution: Annotated[
-        float | None,
-        _played("--resolution", "M", "Pixel size along the readout, metres. [default: as the run's image]"),
-    ] = None
-    slice_thickness: Annotated[
-        float | None,
-        _played(
-            "--thickness",
-            "M",
-            "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz. [default: the scan's, or 0.005]",
-        ),
-    ] = None
-    etl: Annotated[
-        int | None,
-        flags.whole(
-            "--etl",
-            metavar="N",
-            least=1,
-            most=1024,
-            help="Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]",
-            panel=SEQUENCE_PANEL,
-        ),
-    ] = None
-    dummies: Annotated[
-        int | None,
-        flags.whole(
-            "--dummies",
-            metavar="N",
-            least=0,
-            help="Excitations before the first measurement. [default: 20; tse: 1]",
-            panel=SEQUENCE_PANEL,
-        ),
-    ] = None
-    rf_spoiling: Annotated[
-        float | None,
-        _played("--rf-spoiling", "DEGREES", "Increment of the phase of excitations, gre only. [default: 117]"),
-    ] = None
+    Parameters
+    ----------
+    sequence : NAME
+        One of: gre, tse. [default: tse where lines come in trains]
+    scanner : NAME|FILE.toml
+        Limits: generic, low-field, siemens-skyra, siemens-prisma, or a file. [default: generic]
+    echo_time : --te S
+        Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]
+    repetition_time : --tr S
+        Repetition time. [default: the scan's; 0.030; tse: 3]
+    flip_angle : --flip DEGREES
+        Flip angle; of tse that of the refocusing pulses. [default: the scan's; 15; tse: 180]
+    bandwidth : HZ
+        Of each pixel of the readout. [default: 250; spirals: the largest]
+    resolution : M
+        Pixel size along the readout, metres. [default: as the run's image]
+    slice_thickness : --thickness M
+        Thickness of the slice, metres; of a plane (ky, kz) its extent along kz. [default: the scan's, or 0.005]
+    etl : N
+        Length of the echo trains of tse: N lines in their order after each excitation. [default: the run's]
+    dummies : N
+        Excitations before the first measurement. [default: 20; tse: 1]
+    rf_spoiling : DEGREES
+        Increment of the phase of excitations, gre only. [default: 117]
+    """
+
+    sequence: str | None = None
+    scanner: str | None = None
+    echo_time: float | None = None
+    repetition_time: float | None = None
+    flip_angle: float | None = None
+    bandwidth: float | None = None
+    resolution: float | None = None
+    slice_thickness: float | None = None
+    etl: Annotated[int | None, flags.Within(1, 1024)] = None
+    dummies: Annotated[int | None, flags.Within(0)] = None
+    rf_spoiling: float | None = None
 
     def asked_for(self, wanted: bool, what: str) -> SequenceRequest | None:
         """The sequence where one is ``wanted``, whose other settings are the scan's or the defaults; else None.
@@ -123,10 +89,6 @@ class SequenceFlags:
 CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
 FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 _READING = f"input.matrix {flags.SERIES}"
-_ENCODING_OF_A_FILE = (
-    "What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which BART has as "
-    "1 x ky x kz x coil. A number is that of --encoding-space. [default: lines, and of a volume planes]"
-)
 
 
 @verb
@@ -153,17 +115,8 @@ def info(
 @verb
 def convert(
     source: flags.Input,
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="OUT",
-            help=f"The file; its ending is the format, one of {', '.join(CONVERTED)}.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, flags.option("--out", metavar="FILE", help="The file, as OUT.", show_default=False)
-    ] = None,
+    file: Path | None = None,
+    out: Path | None = None,
     field_of_view: flags.FieldOfView = None,
     slices: flags.AllSlices = None,
     overwrite: flags.Replace = False,
@@ -172,7 +125,6 @@ def convert(
     recipe: Annotated[
         Recipe,
         flags.Override(f"{_READING} noise.samples {flags.ENCODING}"),
-        {"encoding": _ENCODING_OF_A_FILE},
     ],
 ) -> int:
     """Write what INPUT holds in another format.
@@ -186,6 +138,16 @@ def convert(
     the first, or those that are named.
 
     Example: mri-design convert scan.h5 scan.cfl; mri-design convert head.npy head.nii.gz --fov 0.24
+
+    Parameters
+    ----------
+    file : argument OUT
+        The file; its ending is the format, one of .npz, .npy, .h5, .mrd, .cfl, .nii.gz, .nii, .dcm.
+    out : FILE
+        The file, as OUT.
+    encoding : NAME
+        What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which BART has as 1 x
+        ky x kz x coil. A number is that of --encoding-space. [default: lines, and of a volume planes]
     """
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
@@ -204,13 +166,10 @@ def convert(
 
 @verb
 def export(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", help="Folder of a design, a reconstruction or a protocol.", show_default=False),
-    ],
-    to: Annotated[str, flags.option("--to", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")],
-    out: Annotated[Path, flags.option("--out", metavar="FILE", help="The file.", show_default=False)],
-    played: SequenceFlags,
+    run: Path,
+    to: str,
+    out: Path,
+    played: Annotated[SequenceFlags, SEQUENCE],
     field_of_view: flags.FieldOfView = None,
     overwrite: flags.Replace = False,
     quiet: flags.Quiet = False,
@@ -224,6 +183,15 @@ def export(
 
     Example: mri-design export run --to seq --fov 0.24 --scanner siemens-skyra --out lines.seq; mri-design export
     run --to nifti --out image.nii.gz
+
+    Parameters
+    ----------
+    run : argument RUN
+        Folder of a design, a reconstruction or a protocol.
+    to : FORMAT
+        One of: nifti, dicom, cfl, csv, npy, mrd, seq.
+    out : FILE
+        The file.
     """
     from mri_design.runs.export import export_run
 
@@ -238,37 +206,13 @@ _IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")
 
 @verb
 def measure(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN", help="Folder of a reconstruction with draws, as recon --draws 32.", show_default=False
-        ),
-    ],
-    region: Annotated[
-        Path,
-        flags.option(
-            "--region",
-            metavar="MASK",
-            help="Flags, or whole numbers from 1 for several regions, on the grid of the image (.npy with the axes of "
-            "recon.npy), or a file whose header says where it lies (NIfTI, DICOM).",
-            show_default=False,
-        ),
-    ],
-    against: Annotated[
-        Path | None,
-        flags.option(
-            "--against", metavar="MASK", help="Differences to this region, in the place of those of all pairs."
-        ),
-    ] = None,
-    other: Annotated[
-        Path | None,
-        flags.option("--and", metavar="RUN", help="The same regions in another run, and differences of both images."),
-    ] = None,
-    number: Annotated[int | None, flags.whole("--slice", help="Of a volume, the slice of the mask.")] = None,
-    frame: Annotated[int | None, flags.whole("--frame", help="Of several repetitions or echoes, one.")] = None,
-    out: Annotated[
-        Path | None, flags.option("--out", metavar="DIR", help="Where measures.csv goes. [default: RUN itself]")
-    ] = None,
+    run: Path,
+    region: Path,
+    against: Path | None = None,
+    other: Path | None = None,
+    number: int | None = None,
+    frame: int | None = None,
+    out: Path | None = None,
     no_report: flags.NoReport = False,
     quiet: flags.Quiet = False,
 ) -> int:
@@ -280,6 +224,24 @@ def measure(
 
     Example: mri-design measure recon --region lesion.nii.gz --against muscle.nii.gz; the run was made with
     mri-design recon scan.h5 --draws 32 --out recon
+
+    Parameters
+    ----------
+    run : argument RUN
+        Folder of a reconstruction with draws, as recon --draws 32.
+    region : MASK
+        Flags, or whole numbers from 1 for several regions, on the grid of the image (.npy with the axes of recon.npy),
+        or a file whose header says where it lies (NIfTI, DICOM).
+    against : MASK
+        Differences to this region, in the place of those of all pairs.
+    other : --and RUN
+        The same regions in another run, and differences of both images.
+    number : --slice N
+        Of a volume, the slice of the mask.
+    frame : N
+        Of several repetitions or echoes, one.
+    out : DIR
+        Where measures.csv goes. [default: RUN itself]
     """
     from mri_design.evaluation.run_folder import RunFolder
     from mri_design.evaluation.tables import column_names, shown_texts
@@ -301,105 +263,27 @@ def measure(
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 _LARGEST = 4096
-_MASKS = {encoding: ", ".join(kinds_of_masks(encoding)) for encoding in ("lines", "plane", "radial")}
-_SEQUENCE_OF_A_MASK = {
-    "echo_time": "Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]",
-    "repetition_time": "Repetition time. [default: 0.030; tse: 3]",
-    "flip_angle": "Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]",
-    "resolution": "Pixel size along the readout, metres. [default: the field of view over kx of --shape; of a plane "
-    "over ky]",
-    "slice_thickness": "Thickness of the slice, metres; of a plane (ky, kz) its extent along kz, which is needed. "
-    "[default: 0.005]",
-    "etl": "Length of the echo trains of tse: N lines in their order after each excitation. [default: --block]",
-}
-_ORDER_OF_A_MASK = {"block": "Lines of an echo train. [default: 1, or the recipe's]"}
-"""In the words of a verb that has neither a scan nor a run."""
 
 
 @verb
 def mask(
-    kind: Annotated[
-        str,
-        flags.option(
-            "--kind",
-            metavar="NAME",
-            help=f"Of lines: {_MASKS['lines']}. Of a plane: {_MASKS['plane']}, and those of SigPy and "
-            "BART, sigpy-poisson and bart-poisson. Of shots: radial and spiral, evenly over half a turn, or with a "
-            f"set of angles behind a colon: {_MASKS['radial']}. A power or distance stands behind a colon, "
-            "too: vd:3 (vd is vd-polynomial), regular:4, caipi:2x3.",
-            show_default=False,
-        ),
-    ],
-    shape: Annotated[
-        str,
-        flags.option(
-            "--shape",
-            metavar="N[xN]",
-            help="Sides of k-space: ky x kx of lines, ky x kz of a plane, which two numbers mean where the kind knows "
-            "planes; see --encoding.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        flags.option(
-            "--out",
-            metavar="FILE",
-            help=f"The file; its ending is the format, one of {', '.join(ENDINGS)}: NumPy, BART, a table in the order "
-            "of measurement, or a Pulseq sequence.",
-            show_default=False,
-        ),
-    ],
-    played: Annotated[SequenceFlags, _SEQUENCE_OF_A_MASK],
+    kind: str,
+    shape: str,
+    out: Path,
+    played: Annotated[SequenceFlags, SEQUENCE],
     acceleration: flags.Acceleration = None,
-    lines: Annotated[
-        int | None,
-        flags.whole(
-            "--lines",
-            "--samples",
-            "--shots",
-            metavar="N",
-            least=1,
-            help="In the place of an acceleration: so many lines, samples or shots, those at the centre included.",
-            show_default=False,
-        ),
-    ] = None,
-    calibration: Annotated[
-        int | None,
-        flags.whole(
-            "--calibration",
-            metavar="N",
-            least=0,
-            help="Lines, or side of the square, at the centre without a gap; they count. 0 is none. [default: the "
-            "strategy's]",
-        ),
-    ] = None,
+    lines: Annotated[int | None, flags.Within(1)] = None,
+    calibration: Annotated[int | None, flags.Within(0)] = None,
     seed: flags.Seed = 0,
-    encoding: Annotated[
-        str | None,
-        flags.option(
-            "--encoding",
-            metavar="NAME",
-            help=f"What is chosen, where a kind knows several: {', '.join(designed_kinds())}.",
-        ),
-    ] = None,
-    field_of_view: Annotated[
-        flags.FieldOfView,
-        {
-            "field_of_view": "Field of view in metres, along phase encoding and readout where they differ; a sequence "
-            "needs it."
-        },
-    ] = None,
-    no_picture: Annotated[
-        bool, flags.option("--no-picture", help="Only the file, without the picture beside it (.png).")
-    ] = False,
+    encoding: str | None = None,
+    field_of_view: flags.FieldOfView = None,
+    no_picture: bool = False,
     overwrite: flags.Replace = False,
     quiet: flags.Quiet = False,
     *,
     recipe: Annotated[
         Recipe,
         flags.Override("design.order design.block constraints.partial_fourier constraints.shutter"),
-        _ORDER_OF_A_MASK,
     ],
 ) -> int:
     """Make a mask without a scan, with exactly the acceleration asked for, and a picture of it.
@@ -410,6 +294,44 @@ def mask(
 
     Example: mri-design mask --kind poisson-disc --shape 256x180 --acceleration 8 --calibration 24 --seed 3 --out
     mask.npy
+
+    Parameters
+    ----------
+    kind : NAME
+        Of lines: <masks of lines>. Of a plane: <masks of a plane>, and those of SigPy and BART, sigpy-poisson and
+        bart-poisson. Of shots: radial and spiral, evenly over half a turn, or with a set of angles behind a colon:
+        <masks of shots>. A power or distance stands behind a colon, too: vd:3 (vd is vd-polynomial), regular:4,
+        caipi:2x3.
+    shape : N[xN]
+        Sides of k-space: ky x kx of lines, ky x kz of a plane, which two numbers mean where the kind knows planes; see
+        --encoding.
+    out : FILE
+        The file; its ending is the format, one of .npy, .cfl, .csv, .seq: NumPy, BART, a table in the order of
+        measurement, or a Pulseq sequence.
+    lines : --lines --samples --shots N
+        In the place of an acceleration: so many lines, samples or shots, those at the centre included.
+    calibration : N
+        Lines, or side of the square, at the centre without a gap; they count. 0 is none. [default: the strategy's]
+    encoding : NAME
+        What is chosen, where a kind knows several: lines, plane, radial, spiral.
+    no_picture : bool
+        Only the file, without the picture beside it (.png).
+    block : N
+        Lines of an echo train. [default: 1, or the recipe's]
+    field_of_view : --fov M[,M]
+        Field of view in metres, along phase encoding and readout where they differ; a sequence needs it.
+    echo_time : --te S
+        Echo time; of tse the time between echoes. [default: 0.010; tse: 0.016]
+    repetition_time : --tr S
+        Repetition time. [default: 0.030; tse: 3]
+    flip_angle : --flip DEGREES
+        Flip angle; of tse that of the refocusing pulses. [default: 15; tse: 180]
+    resolution : M
+        Pixel size along the readout, metres. [default: the field of view over kx of --shape; of a plane over ky]
+    slice_thickness : --thickness M
+        Thickness of the slice, metres; of a plane (ky, kz) its extent along kz, which is needed. [default: 0.005]
+    etl : N
+        Length of the echo trains of tse: N lines in their order after each excitation. [default: --block]
     """
     from mri_design.runs.mask import MaskRequest, make_mask
 

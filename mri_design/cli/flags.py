@@ -1,8 +1,9 @@
 """Flags, each described once: those of settings are made from the recipe, others stand here or in their only verb.
 
-A verb is a function. A parameter of it that is annotated with typer's options is a flag; one that is a `Recipe`, with
-the settings that flags may `Override`, stands for ``--recipe`` and those flags; one that is a dataclass of flags stands
-for its fields.
+A verb is a function, and its parameters are flags: their help and what stands for a value are read in the section of
+parameters of its docstring, unless they are annotated with typer's options. A parameter that is a `Recipe`, with the
+settings that flags may `Override`, stands for ``--recipe`` and those flags; one that is a dataclass of flags stands for
+its fields.
 """
 
 from __future__ import annotations
@@ -10,23 +11,48 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
 from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
-from mri_design.experiment.strategies import TRAINING_RULES, chooses_angles, strategy_names
+from mri_design.experiment.strategies import (
+    ORACLES,
+    TRAINING_RULES,
+    USUAL,
+    chooses_angles,
+    kinds_of_masks,
+    strategy_names,
+)
 from mri_design.whole_numbers import whole_number
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
+
+
+def names_in_help(encoding: str, leave: Sequence[str] = ()) -> str:
+    """Names of the strategies of an encoding, without some."""
+    return ", ".join(name for name in strategy_names(encoding) if name not in leave)
+
+
+NAMES = {
+    "masks of lines": ", ".join(kinds_of_masks("lines")),
+    "masks of a plane": ", ".join(kinds_of_masks("plane")),
+    "masks of shots": ", ".join(kinds_of_masks("radial")),
+    "training rules": ", ".join(TRAINING_RULES),
+    "strategies of protocols": names_in_help("lines", [*TRAINING_RULES, *ORACLES]),
+    "usual of lines": USUAL["lines"],
+    "usual of a plane": USUAL["plane"],
+}
+"""What docstrings have as ``<masks of lines>``."""
 
 
 def option(*names: str, panel: str | None = None, **described: Any) -> OptionInfo:
@@ -52,6 +78,48 @@ def whole(
         return number
 
     return option(*names, min=least, max=most, parser=parsed, **{"metavar": "N", **described})
+
+
+class Within(NamedTuple):
+    """Annotation of a flag that takes a whole number: its limits."""
+
+    least: int | None = None
+    most: int | None = None
+
+
+class Panel(NamedTuple):
+    """Annotation of a flag, or of a dataclass of flags: the panel of the help that it stands in."""
+
+    title: str
+
+
+def parameter_texts(made: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+    """What flags take, and their help, by name, from the section of parameters of a docstring.
+
+    An entry is ``name : METAVAR``, or the type where nothing stands for the value, with the text below it; where the
+    option is not spelt as the parameter, or has several names, ``name : --option --other METAVAR``; and where it is no
+    option ``name : argument METAVAR``. What stands as ``<masks of lines>`` in a text is one of `NAMES`.
+    """
+    texts: dict[str, tuple[str, str]] = {}
+    for part in reversed(made.__mro__) if isinstance(made, type) else [made]:
+        section = inspect.cleandoc(part.__doc__ or "").partition("Parameters\n----------\n")[2]
+        for name, value, text in re.findall(r"^(\w+) : (.+)\n((?: {4}.*(?:\n|$))+)", section, re.M):
+            texts[name] = value, re.sub(r"<([\w ]+)>", lambda found: NAMES[found[1]], " ".join(text.split()))
+    return texts
+
+
+def _described(name: str, kind: Any, notes: Sequence[Any], value: str, text: str) -> Any:
+    """The annotation of a flag of which a docstring says what it takes."""
+    *names, shown = value.split(" ")
+    said: dict[str, Any] = {"metavar": None if shown in ("bool", "str", "float", "Path") else shown, "help": text}
+    if names == ["argument"]:
+        return Annotated[kind, typer.Argument(show_default=False, **said)]
+    said["panel"] = next((note.title for note in notes if isinstance(note, Panel)), None)
+    names = names or [f"--{name.replace('_', '-')}"]
+    if int not in (kind, *get_args(kind)):
+        return Annotated[kind, option(*names, **said)]
+    least, most = next((note for note in notes if isinstance(note, Within)), Within())
+    return Annotated[kind, whole(*names, least=least, most=most, **said)]
 
 
 def of(key: str, more: str = "") -> OptionInfo:
@@ -144,35 +212,39 @@ class Command:
     Parameters
     ----------
     made : callable
-        Its parameters are flags, or stand for several. A mapping among their annotations gives some of the flags, by
-        name, another help: in the words of a verb that has not what their own speaks of.
+        Its parameters are flags, or stand for several. Its docstring may give flags of these, by name, another help: in
+        the words of a verb that has not what their own speaks of.
+    panel : Panel
+        Of the help, of all of them.
     """
 
-    def __init__(self, made: Callable[..., Any]) -> None:
+    def __init__(self, made: Callable[..., Any], *panel: Panel) -> None:
         self.made = made
         self.flags: dict[str, inspect.Parameter] = {}
         self.parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
-        hints = get_type_hints(made, include_extras=True)
+        hints, texts = get_type_hints(made, include_extras=True), parameter_texts(made)
         for name, parameter in inspect.signature(made).parameters.items():
             hint, default = hints[name], parameter.default
             kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             if override := next((note for note in notes if isinstance(note, Override)), None):
                 own, self.parts[name], default = override.flags(), override.gathered, None
             elif is_dataclass(kind) and isinstance(kind, type):
-                part = Command(kind)
+                part = Command(kind, *(note for note in notes if isinstance(note, Panel)))
                 own, self.parts[name] = {}, part
                 self.flags |= part.flags
             else:
-                own, self.parts[name] = {name: hint}, itemgetter(name)
+                typed = any(isinstance(note, ParameterInfo) for note in notes)
+                own = {name: hint if typed else _described(name, kind, [*notes, *panel], *texts[name])}
+                self.parts[name] = itemgetter(name)
             for flag, annotation in own.items():
                 self.flags[flag] = inspect.Parameter(
                     flag, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
                 )
-            for flag, text in next((note for note in notes if isinstance(note, Mapping)), {}).items():
-                base, info, *_ = get_args(self.flags[flag].annotation)
-                info = copy.copy(info)
-                info.help = text
-                self.flags[flag] = self.flags[flag].replace(annotation=Annotated[base, info])
+        for name, (_, text) in texts.items():
+            base, info = get_args(self.flags[name].annotation)
+            info = copy.copy(info)
+            info.help = text
+            self.flags[name] = self.flags[name].replace(annotation=Annotated[base, info])
 
     def __call__(self, values: dict[str, Any]) -> Any:
         """Call it with what the values of the flags, by name, make of its parameters."""
@@ -247,11 +319,6 @@ class HelpfulCommand(TyperCommand):
                 panel = None if first else getattr(parameter, "rich_help_panel", None) or _OTHERS
                 parameter.rich_help_panel = panel  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
-
-
-def names_in_help(encoding: str, leave: Sequence[str] = ()) -> str:
-    """Names of the strategies of an encoding, without some."""
-    return ", ".join(name for name in strategy_names(encoding) if name not in leave)
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
@@ -386,27 +453,21 @@ MAP_METHODS = ("auto", "espirit", "nlinv")
 
 @dataclass(frozen=True)
 class Maps:
-    """Coil maps of one input or of several: how they are estimated, and those that are given."""
+    """Coil maps of one input or of several: how they are estimated, and those that are given.
 
-    maps: Annotated[
-        list[str] | None,
-        option(
-            "--maps",
-            metavar="auto|espirit|nlinv|FILE",
-            help="Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT; or how they are estimated: "
-            "espirit from gapless centre lines, nlinv from any lines near the centre, auto by what was measured. Of "
-            "one of several inputs INPUT=FILE; may be repeated. [default: INPUT's, or auto]",
-        ),
-    ] = None
-    maps_from: Annotated[
-        list[str] | None,
-        option(
-            "--maps-from",
-            metavar="SCAN",
-            help="Take the coil maps of SCAN, a prescan or an earlier scan with the same coils, on any grid: "
-            "--maps-from prescan.h5; of one of several inputs INPUT=SCAN.",
-        ),
-    ] = None
+    Parameters
+    ----------
+    maps : auto|espirit|nlinv|FILE
+        Coil maps (.npy, .npz, .cfl): (slice,) coil, rows, columns as in INPUT; or how they are estimated: espirit from
+        gapless centre lines, nlinv from any lines near the centre, auto by what was measured. Of one of several inputs
+        INPUT=FILE; may be repeated. [default: INPUT's, or auto]
+    maps_from : SCAN
+        Take the coil maps of SCAN, a prescan or an earlier scan with the same coils, on any grid: --maps-from
+        prescan.h5; of one of several inputs INPUT=SCAN.
+    """
+
+    maps: list[str] | None = None
+    maps_from: list[str] | None = None
 
     def method(self, recipe: Recipe) -> Recipe:
         """The recipe with the method, the last where several are named.

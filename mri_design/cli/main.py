@@ -30,7 +30,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in VERBS:
-    text, _, example = inspect.cleandoc(verb.__doc__ or "").partition("Example: ")
+    told = inspect.cleandoc(verb.__doc__ or "").partition("Parameters\n-----")[0]
+    text, _, example = told.partition("Example: ")
     example = f"Example: {' '.join(example.split())}"
     app.command(verb.__name__, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(verb)
 

@@ -10,45 +10,16 @@ from mri_design.cli.terminal import Resumed, load_ahead, verb
 from mri_design.errors import UsageError
 from mri_design.experiment.recipe import Recipe
 
-_ENCODING_OF_A_MASK = (
-    "lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too. A "
-    "number is that of --encoding-space. [default: lines, and plane where MASK or the scan has single samples]"
-)
-
 
 @verb
 def recon(
     source: flags.Input,
     to: Resumed,
-    mask: Annotated[
-        Path | None,
-        flags.option(
-            "--mask",
-            metavar="MASK",
-            help="bool (ky,) or, of a plane, (ky, kz), in a .npy file, a mask of BART (.cfl), or a table of lines as "
-            "export writes it (.csv): use only these. [default: all measured]",
-        ),
-    ] = None,
+    mask: Path | None = None,
     slices: flags.AllSlices = None,
-    reference: Annotated[
-        Path | None,
-        flags.option(
-            "--reference",
-            metavar="FILE",
-            help="Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. "
-            "[default: the scan's own, where it knows one]",
-        ),
-    ] = None,
+    reference: Path | None = None,
     companions: flags.WithinToo = None,
-    calibrated_on: Annotated[
-        Path | None,
-        flags.option(
-            "--calibrated-on",
-            metavar="FOLDER",
-            help="Complete scans of other subjects, each reconstructed from the same lines: within how many standard "
-            "deviations 50, 80 and 95 % of their pixels are.",
-        ),
-    ] = None,
+    calibrated_on: Path | None = None,
     *,
     maps: flags.Maps,
     recipe: Annotated[
@@ -57,7 +28,6 @@ def recon(
             "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
             f"{flags.ENCODING} {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
         ),
-        {"encoding": _ENCODING_OF_A_MASK},
     ],
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
@@ -66,6 +36,21 @@ def recon(
     once. Slices that are finished are kept: --resume goes on with the others.
 
     Example: mri-design recon scan.h5 --mask run/mask.npy --out recon
+
+    Parameters
+    ----------
+    mask : MASK
+        bool (ky,) or, of a plane, (ky, kz), in a .npy file, a mask of BART (.cfl), or a table of lines as export writes
+        it (.csv): use only these. [default: all measured]
+    reference : FILE
+        Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. [default:
+        the scan's own, where it knows one]
+    calibrated_on : FOLDER
+        Complete scans of other subjects, each reconstructed from the same lines: within how many standard deviations
+        50, 80 and 95 % of their pixels are.
+    encoding : NAME
+        lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too. A
+        number is that of --encoding-space. [default: lines, and plane where MASK or the scan has single samples]
     """
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS

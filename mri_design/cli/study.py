@@ -6,13 +6,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mri_design.cli import flags, terminal
-from mri_design.cli.flags import option
 from mri_design.cli.terminal import verb
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, USUAL, usual_strategies
+from mri_design.experiment.strategies import usual_strategies
 
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
 _SETTINGS = f"reconstruction.method design.encoding design.block {flags.PLANE} {flags.SERIES} {flags.NOISE}"
@@ -21,43 +18,15 @@ RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 
 @verb
 def compare(
-    sources: Annotated[list[str], typer.Argument(metavar="INPUT", help=f"Test scans: {_SLICES}", show_default=False)],
+    sources: list[str],
     to: terminal.Resumed,
-    lines: Annotated[
-        str | None,
-        option("--lines", "--samples", "--shots", metavar="N,N,...", help="Counts of lines, of samples, or of shots."),
-    ] = None,
-    accelerations: Annotated[
-        str | None, option("--acceleration", metavar="R,R,...", help="In the place of counts, as 4,8,12.")
-    ] = None,
-    strategies: Annotated[
-        str | None,
-        option(
-            "--strategies",
-            metavar="A,B,...",
-            help=f"Names as for design. [default: {USUAL['lines']}; in a plane: {USUAL['plane']}; of shots: all]",
-        ),
-    ] = None,
-    train: Annotated[
-        list[str] | None,
-        option(
-            "--train",
-            metavar="INPUT",
-            help="Training scan, may be repeated: densities are tuned on them, and posterior strategies also design "
-            "one fixed mask on them.",
-        ),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        option(
-            "--methods",
-            metavar="A,B,...",
-            help="Reconstruct every mask by these, too, as mean,l1-wavelet,total-variation,least-squares, and hold "
-            "them against the first. Weights of penalties are tuned on --train, or without it in hindsight.",
-        ),
-    ] = None,
+    lines: str | None = None,
+    accelerations: str | None = None,
+    strategies: str | None = None,
+    train: list[str] | None = None,
+    methods: str | None = None,
     slices: flags.Slices = "middle",
-    seeds: Annotated[int, flags.whole("--seeds", least=1, help="Draws of every random strategy.")] = 5,
+    seeds: Annotated[int, flags.Within(1)] = 5,
     companions: flags.WithOfInputs = None,
     *,
     maps: flags.Maps,
@@ -84,6 +53,25 @@ def compare(
 
     Example: mri-design compare phantom:t2w --lines 32,48,64 --strategies calibrated,vd-polynomial,random --out
     study
+
+    Parameters
+    ----------
+    sources : argument INPUT
+        Test scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
+    lines : --lines --samples --shots N,N,...
+        Counts of lines, of samples, or of shots.
+    accelerations : --acceleration R,R,...
+        In the place of counts, as 4,8,12.
+    strategies : A,B,...
+        Names as for design. [default: <usual of lines>; in a plane: <usual of a plane>; of shots: all]
+    train : INPUT
+        Training scan, may be repeated: densities are tuned on them, and posterior strategies also design one fixed mask
+        on them.
+    methods : A,B,...
+        Reconstruct every mask by these, too, as mean,l1-wavelet,total-variation,least-squares, and hold them against
+        the first. Weights of penalties are tuned on --train, or without it in hindsight.
+    seeds : N
+        Draws of every random strategy.
     """
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
@@ -117,35 +105,16 @@ def compare(
 
 @verb
 def protocol(
-    sources: Annotated[
-        list[str],
-        typer.Argument(metavar="INPUT", help=f"Fully sampled scans to design on: {_SLICES}", show_default=False),
-    ],
+    sources: list[str],
     to: terminal.Resumed,
     lines: flags.LineCount = None,
     acceleration: flags.Acceleration = None,
-    test: Annotated[
-        list[str] | None,
-        option("--test", metavar="INPUT", help="Scan of another subject to judge the mask on; may be repeated."),
-    ] = None,
-    against: Annotated[
-        str,
-        option("--against", metavar="A,B,...", help="Competitors on the test scans; densities are tuned on INPUTS."),
-    ] = "low-pass,vd-polynomial",
-    swaps: Annotated[
-        int, flags.whole("--swaps", least=0, help="Exchanges of lines to try at the end, against the truth of INPUTS.")
-    ] = 0,
-    strategy: Annotated[
-        str | None,
-        option(
-            "--strategy",
-            metavar="NAME",
-            help=f"One of: {', '.join(TRAINING_RULES)}, {flags.names_in_help('lines', [*TRAINING_RULES, *ORACLES])}; "
-            f"{flags.FILES}. [default: residual-greedy, or the recipe's where it names another than calibrated]",
-        ),
-    ] = None,
+    test: list[str] | None = None,
+    against: str = "low-pass,vd-polynomial",
+    swaps: Annotated[int, flags.Within(0)] = 0,
+    strategy: str | None = None,
     slices: flags.Slices = "middle",
-    seeds: Annotated[int, flags.whole("--seeds", least=1, help="Draws of every random competitor.")] = 5,
+    seeds: Annotated[int, flags.Within(1)] = 5,
     companions: flags.WithOfInputs = None,
     *,
     maps: flags.Maps,
@@ -169,6 +138,22 @@ def protocol(
     those behind exchanges, those of the test scans, and what --method map makes of INPUTS on the way.
 
     Example: mri-design protocol heads.h5#all --test other.h5#all --lines 64 --swaps 8 --out protocol
+
+    Parameters
+    ----------
+    sources : argument INPUT
+        Fully sampled scans to design on: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
+    test : INPUT
+        Scan of another subject to judge the mask on; may be repeated.
+    against : A,B,...
+        Competitors on the test scans; densities are tuned on INPUTS.
+    swaps : N
+        Exchanges of lines to try at the end, against the truth of INPUTS.
+    strategy : NAME
+        One of: residual-greedy, <strategies of protocols>; trained:FILE or calibrated:FILE with a file of mri-design
+        train. [default: residual-greedy, or the recipe's where it names another than calibrated]
+    seeds : N
+        Draws of every random competitor.
     """
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_folder import CHECKPOINT
@@ -197,26 +182,14 @@ def protocol(
 
 @verb
 def train(
-    sources: Annotated[
-        list[str], typer.Argument(metavar="INPUT", help=f"Fully sampled training scans: {_SLICES}", show_default=False)
-    ],
-    out: Annotated[Path, option("--out", metavar="FILE", help="File of the order (.npz).", show_default=False)],
+    sources: list[str],
+    out: Path,
     lines: flags.LineCount = None,
     acceleration: flags.Acceleration = None,
-    rule: Annotated[str, option("--rule", metavar="NAME", help=f"One of: {', '.join(RULES)}.")] = RULES[0],
-    start: Annotated[
-        int | None,
-        flags.whole(
-            "--start", least=1, help="Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]"
-        ),
-    ] = None,
-    candidates: Annotated[
-        int | None,
-        flags.whole("--candidates", least=1, help="stochastic-lbcs: lines to try at each step. [default: 16]"),
-    ] = None,
-    scans: Annotated[
-        int | None, flags.whole("--scans", least=1, help="stochastic-lbcs: images to try them on. [default: 3]")
-    ] = None,
+    rule: str = RULES[0],
+    start: Annotated[int | None, flags.Within(1)] = None,
+    candidates: Annotated[int | None, flags.Within(1)] = None,
+    scans: Annotated[int | None, flags.Within(1)] = None,
     slices: flags.Slices = "middle",
     seed: flags.Seed = 0,
     jobs: flags.Jobs = flags.JOBS,
@@ -244,6 +217,21 @@ def train(
 
     Example: mri-design train heads.h5#all --rule residual-greedy --lines 64 --out order.npz; then mri-design design
     scan.h5 --strategy trained:order.npz --lines 48 --out run
+
+    Parameters
+    ----------
+    sources : argument INPUT
+        Fully sampled training scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
+    out : FILE
+        File of the order (.npz).
+    rule : NAME
+        One of: residual-greedy, lbcs, stochastic-lbcs.
+    start : N
+        Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]
+    candidates : N
+        stochastic-lbcs: lines to try at each step. [default: 16]
+    scans : N
+        stochastic-lbcs: images to try them on. [default: 3]
     """
     terminal.load_ahead(jobs, executor, sources)
     from mri_design.experiment.sources import scan_sources
@@ -273,11 +261,9 @@ def train(
 
 @verb
 def demo(
-    out: Annotated[Path, option("--out", help="Folder for the results.")] = Path("demo-run"),
+    out: Path = Path("demo-run"),
     seed: flags.Seed = 0,
-    tune: Annotated[
-        bool, option("--tune", help="Tune the random density anew, in place of the powers that are shipped.")
-    ] = False,
+    tune: bool = False,
     overwrite: flags.Overwrite = False,
     quiet: flags.Quiet = False,
     png: flags.Png = False,
@@ -287,6 +273,13 @@ def demo(
     Uses the embedded scans only. Ends with the report to open.
 
     Example: mri-design demo --out demo-run
+
+    Parameters
+    ----------
+    out : Path
+        Folder for the results.
+    tune : bool
+        Tune the random density anew, in place of the powers that are shipped.
     """
     from mri_design.runs.demo import STUDY, run_demo
 

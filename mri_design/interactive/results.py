@@ -18,7 +18,7 @@ from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,9 +48,6 @@ from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan
 from mri_design.runs.stored_run import write_made_files
-
-if TYPE_CHECKING:
-    from mri_design.interactive.scan import LoadedScan
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -603,17 +600,17 @@ class ScanDesign(Saved):
 
     Parameters
     ----------
-    scan : LoadedScan
-        What was designed on.
     result : DesignResult
         What ``mri-design design`` computes: ``result.trace``, ``result.account``, ``result.acquisition`` and more.
     told : Told
         How it was computed.
+    reconstructed : callable
+        `LoadedScan.reconstruct` of the scan, for images by other methods.
     """
 
-    scan: LoadedScan
     result: DesignResult
     told: Told
+    reconstructed: Callable[..., ScanImage]
 
     @property
     def trace(self) -> DesignTrace:
@@ -679,7 +676,7 @@ class ScanDesign(Saved):
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         if request.around:
             raise UsageError("slices are companions within the design alone: give the method in its recipe")
-        return self.scan.reconstruct(
+        return self.reconstructed(
             self.mask,
             method=method,
             companions=request.companions,

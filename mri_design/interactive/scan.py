@@ -313,7 +313,7 @@ class LoadedScan(Shown):
         with told.computing() as run:
             result = design_scan(request, run)
         assert isinstance(result, DesignResult)  # nothing was finished there before
-        return ScanDesign(self, result, told)
+        return ScanDesign(result, told, self.reconstruct)
 
     @naming_arguments
     def reconstruct(

@@ -40,7 +40,7 @@ def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
     assert ReconstructionRecipe.kinds()["method"].choices == METHODS
     assert tuple(EXPORTED) == files.FORMATS
     assert CONVERTED == files.CONVERTED
-    assert tuple(shipped_scanners()) == files.SCANNERS
+    assert all(name in run("export", "--help").output for name in shipped_scanners())
     assert files.SEQUENCES == KINDS
     assert study.RULES == RULES
     assert DesignRecipe.kinds()["order"].choices == ORDERS
