@@ -73,11 +73,9 @@ def test_a_design_is_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: 
         ("plane", ("--to", "mrd", "--fov", "0.24"), 2),
         ("plane-recon", ("--to", "seq", "--fov", "0.24", "--thickness", "0.1"), 2),
         ("radial-recon", ("--to", "seq", "--fov", "0.24"), 2),
-        ("radial", ("--to", "seq"), 2),
         ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2),
         ("radial", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2),
         ("radial", ("--to", "npy"), 2),
-        ("spiral", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2),
         ("spiral", ("--to", "seq", "--fov", "0.24", "--bandwidth", "3000"), 3),
     ],
 )
