@@ -76,7 +76,7 @@ def compare(
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.sources import scan_sources
-    from mri_design.runs.compare import ComparisonRequest, compare_strategies, finished_comparison, report_comparison
+    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
 
     wanted = "numbers of lines, samples or shots, as 32,48"
     counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, least=1, most=1e9, whole=True)
@@ -98,7 +98,8 @@ def compare(
         methods=flags.names_of(methods) if methods else [],
     )
     with to.opened(PROGRESS) as run:
-        ended = finished_comparison(request, run)
+        identity = request.record(run).identity
+        ended = run.finished(identity, checkpoint=PROGRESS, resumed="comparison", pieces=True)
         ended = ended or report_comparison(run, compare_strategies(request, run))
     return to.ended("", ended)
 

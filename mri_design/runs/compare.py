@@ -228,17 +228,6 @@ class ComparisonResult:
         return self.study.errors(self.pieces)
 
 
-def finished_comparison(request: ComparisonRequest, run: Run) -> Ending | None:
-    """How this very comparison ended in the run's folder; None where it is to be made, or its report.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds another run, or an unfinished one and ``run.resume`` is not set.
-    """
-    return run.finished(request.record(run).identity, checkpoint=PROGRESS, resumed="comparison", pieces=True)
-
-
 def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult:
     """Design, reconstruct and measure; what is finished in the run's folder is not done again.
 

@@ -135,11 +135,6 @@ class Work:
         """Checksum of a run of this kind with these choices and this seed."""
         return fingerprint({"run": kind, "seed": self.seed, **choices})
 
-    def record(self, kind: str, inputs: Sequence[InputFile], choices: Mapping[str, object]) -> Record:
-        """Inputs, choices and seed of a run of this kind, as its manifest says them before anything is computed."""
-        settings = {**choices, "seed": self.seed}
-        return Record(self.identity(kind, {"inputs": [file.sha256 for file in inputs], **settings}), inputs, settings)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Work):

@@ -122,7 +122,8 @@ class StudyRequest:
         beside = dict.fromkeys(companion_file(name) for source in every for name in source.companions)
         files = [*source_files(every), *strategy_files(strategies), *beside]
         labels = {name: [source.label for source in group] for name, group in given.items()}
-        return work.record(kind, InputFile.of_all(files), {**labels, **choices})
+        inputs, settings = InputFile.of_all(files), {**labels, **choices, "seed": work.seed}
+        return Record(work.identity(kind, {"inputs": [file.sha256 for file in inputs], **settings}), inputs, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,14 +185,15 @@ def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     image, recipe, seed = material.tests[job.image], material.recipe, material.seed
     test = slice_for(image, job.strategy, job.target, recipe, seed)
     if job.strategy in ORACLES:  # which see the truth, and with it the coil maps of all lines
-        test = slice_for(image, job.strategy, job.target, recipe, seed, whole=True)
-        return _design(material, [test], knowing_oracle(job.strategy, [test], [image.reference], recipe, seed), job)
+        slices = [slice_for(image, job.strategy, job.target, recipe, seed, whole=True)]
+        return _design(material, slices, knowing_oracle(job.strategy, slices, [image.reference], recipe, seed), job)
     training = [material.training[i] for i in job.training]
     models = [slice_for(scan, job.strategy, job.target, recipe, seed, whole=True) for scan in training]
     slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
+    strategy = make_strategy(job.strategy, recipe.design.encoding)
     if job.strategy in TRAINING_RULES:
-        return _design(material, slices, knowing_rule(job.strategy, training, recipe, seed), job)
-    return _design(material, slices, make_strategy(job.strategy, recipe.design.encoding), job)
+        strategy = knowing_rule(job.strategy, training, recipe, seed)
+    return _design(material, slices, strategy, job)
 
 
 def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
