@@ -22,7 +22,6 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
 from mri_design.evidence.draws import radii
 from mri_design.evidence.held_back import HeldBack
 from mri_design.kinds import count_text
@@ -332,8 +331,7 @@ def _over_variance(energy: Callable[[ErrorEvidence], float]) -> Callable[[ErrorE
 
 
 def _seen(known: ErrorEvidence) -> Innovations:
-    if known.innovations is None:
-        raise InputError("evidence", "no readouts held back", "some")
+    assert known.innovations is not None  # `predicted_error` asks for features where there are some
     return known.innovations
 
 
@@ -423,11 +421,6 @@ class SquaredErrorModel:
         What the features ranged over in learning.
     spread : mapping of str to float
         By `kind_of`: standard deviation of what the features leave open, in nats, on subjects that were left out.
-
-    Raises
-    ------
-    InputError
-        For shapes that do not fit, or values that are not finite.
     """
 
     weights: Numbers
@@ -435,11 +428,6 @@ class SquaredErrorModel:
     lowest: Numbers
     highest: Numbers
     spread: Mapping[str, float]
-
-    def __post_init__(self) -> None:
-        shapes = {each.shape for each in (self.weights, self.images.unit, self.lowest, self.highest)}
-        if shapes != {(len(FEATURES),)} or not np.isfinite([self.weights, self.lowest, self.highest]).all():
-            raise InputError("squared error model", f"shapes {shapes}", f"finite numbers, ({len(FEATURES)},) each")
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
         """Names of the features that lie outside of what has been learnt from."""
@@ -460,8 +448,6 @@ def shipped_squared_error_model() -> SquaredErrorModel:
     """The weights that ``benchmarks/error_bars.py learn`` has learnt."""
     text = resources.files("mri_design.evidence").joinpath("squared_error.json").read_text("utf-8")
     stored = json.loads(text)
-    if tuple(stored["features"]) != FEATURES:
-        raise InputError(field="squared_error.json", got="other features", wanted="those of this version")
     weights, lowest, highest, unit, pulls, known = (
         np.array(stored[name], dtype=float) for name in ("weights", "lowest", "highest", "unit", "pulls", "images")
     )

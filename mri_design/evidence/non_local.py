@@ -121,35 +121,14 @@ def loops_of_stages(slice_model: MRSlice) -> int:
 
 
 def local_posterior(
-    slice_model: MRSlice,
-    lines: Sequence[int],
-    engine: DoubleLoop,
-    seed: int,
-    first: GaussianPosterior | None,
-    signal: float | None = None,
+    slice_model: MRSlice, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> GaussianPosterior:
-    """The posterior without non-local blocks and without what limits the others beside them.
+    """The posterior without non-local blocks and without what limits the others beside them; see `mean_stages`.
 
-    It is the first stage's where noise is so weak that nothing was limited. Elsewhere it is inferred anew: a loop from
-    the first stage would keep too much of its larger variances.
-
-    Parameters
-    ----------
-    slice_model, lines, engine, seed, signal
-        As in `mean_stages`.
-    first : GaussianPosterior, optional
-        `LastStage.local`; None where that was of another model.
+    It is inferred anew: a loop from the first stage would keep too much of its larger variances.
     """
     model = replace(slice_model, alike=None).model(lines, signal)
-    if first is not None:
-        pairs = zip(model.blocks, first.model.blocks, strict=True)
-        if all(np.array_equal(_rates(block), _rates(limited)) for block, limited in pairs):
-            return first
     return engine.cut_short(COLD).infer(model, np.random.default_rng(seed))
-
-
-def _rates(block: SiteBlock) -> Array:
-    return np.asarray(getattr(block.potential, "scale", np.nan))  # sites without rates count as different
 
 
 def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:

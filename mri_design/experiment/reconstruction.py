@@ -372,7 +372,7 @@ def _with_error_bars(
     std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
     before = posterior if local is None else local
     if alone is not known.slice_model:
-        before = non_local.local_posterior(alone, lines, engine, seed, None, options.signal)
+        before = non_local.local_posterior(alone, lines, engine, seed, options.signal)
         result = replace(result, alone=before.mean)
     folds = [] if without is None else [without]
     if without is not None and alone.candidates.name == "lines":  # which are few

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -250,6 +251,20 @@ def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMak
     assert ended is not None and ended.forecast.image_error == ended.predicted_error <= 0.75
     same = engine.run([one], engine.begin([one], START), 14).trace  # looking changes no line
     assert same.lines[: len(trace.lines)] == trace.lines
+
+
+def test_looks_lie_apart_and_the_last_is_at_the_end(make_slice: SliceMaker) -> None:
+    one, looked = make_slice(shape=(64, 16)), []
+
+    def image_error(slices: Sequence[MRSlice], state: DesignState) -> float:
+        looked.append(len(state.trace.lines))
+        return 0.55
+
+    rule = UntilError(0.5, fewest=0, by_image=True)
+    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)), image_error=image_error)
+    trace = engine.run([one], engine.begin([one], centre_lines(one.measured, 33)), 38, stop=rule, closing=True).trace
+    assert trace.closing is not None and trace.closing.image_error == 0.55
+    assert looked[-1] == 38 and all(later - earlier > 1 for earlier, later in pairwise(looked[:-1]))
 
 
 @pytest.mark.parametrize("block", [1, 2])

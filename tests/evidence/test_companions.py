@@ -82,7 +82,7 @@ def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the
         beside = replace(one, companions=(moved,))
         return renew_companions(first, beside, LINES, without, CAREFUL, engine, TRUTH)
 
-    assert renewed(found) is None  # where it lies already
+    assert renewed(found) is renewed(found.using([])) is None  # where it lies already, or is not used
     again = renewed(one_pixel_off(found, moved, gain=0.5 * found.gain))
     assert again.used == ("moved",) and again.offered[0].renewed == pytest.approx(1, abs=0.4)
     assert again.offered[0].registration.motion.apart(found.offered[0].registration.motion, T1.shape) < 0.5

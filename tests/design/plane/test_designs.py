@@ -100,6 +100,8 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
     assert end is not None and 0 < end.predicted_error < 1
     trace = made.run(slices, begun, 60, stop=rule).trace
     assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
+    ahead = made.run(slices, begun, 60, stop=UntilError(0.9)).trace.declined  # looks ahead from block to block
+    assert ahead is not None and 0 < ahead.forecast.least_error < ahead.predicted_error
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
     assert expected is not None and corrected is not None
     assert np.array_equal(np.isnan(corrected), ~plane_mask(begun.trace.lines)) and np.all(expected > 0)

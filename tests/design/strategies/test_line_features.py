@@ -1,4 +1,6 @@
+import json
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ import pytest
 from mri_design import FEATURES
 from mri_design.design import LineKnowledge, features_of_line, line_features
 from mri_design.design import calibrated as module
+from mri_design.evidence.error_bars import FEATURES as OF_ERRORS
 
 N = 16
 
@@ -89,3 +92,13 @@ def test_a_line_asked_for_again_is_remembered_and_anything_else_is_not(monkeypat
         assert not np.array_equal(features_of_line(other, 14), line_features(state, [14])[0])
     assert len(made) == before + len(others)
     assert not features_of_line(state, 14).flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("package", "file", "names"),
+    [("design", "error_model.json", FEATURES), ("evidence", "squared_error.json", OF_ERRORS)],
+)
+def test_what_was_learnt_has_the_features_of_this_version(package: str, file: str, names: tuple[str, ...]) -> None:
+    stored = json.loads(resources.files(f"mri_design.{package}").joinpath(file).read_text("utf-8"))
+    for each in [stored] if "features" in stored else stored.values():
+        assert tuple(each["features"]) == names
