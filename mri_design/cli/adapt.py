@@ -43,10 +43,10 @@ def adapt(
     requests: Annotated[int, flags.Within(1), flags.Panel(_SCANNER)] = 3,
     repeated: Annotated[str, flags.Panel(_SCANNER)] = "first",
     lines: Annotated[int | None, flags.Within(1)] = None,
-    strategy: flags.StrategyName = None,
+    strategy: str | None = None,
     index: int = 0,
-    acceleration: flags.Acceleration = None,
-    companions: flags.With = None,
+    acceleration: float | None = None,
+    companions: list[str] | None = None,
     *,
     maps: flags.Maps,
     recipe: Annotated[

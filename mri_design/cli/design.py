@@ -20,16 +20,16 @@ STRATEGIES = f"Strategies for a plane: {flags.names_in_help('plane', TRAINING_RU
 
 @verb
 def design(
-    source: flags.Input,
+    source: str,
     to: Resumed,
     lines: flags.LineCount = None,
     *,
-    strategy: flags.StrategyName = None,
-    slices: flags.FirstSlice = None,
+    strategy: str | None = None,
+    slices: str | None = None,
     maps: flags.Maps,
-    companions: flags.WithOfDesign = None,
+    companions: list[str] | None = None,
     recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
-    acceleration: flags.Acceleration = None,
+    acceleration: float | None = None,
     shots: Annotated[int | None, flags.Within(1), flags.Panel("Spokes and spirals")] = None,
     angles: flags.Angles = None,
 ) -> int:
@@ -57,6 +57,12 @@ def design(
     ----------
     shots : N
         Spokes or arms in the end, those at the start included.
+    slices : --slices --slice 0,3-5|all
+        <own slices> [default: 0]
+    companions : --with FILE
+        <another image> Of several --slices that share the mask: slices, the mean of those above and below that of the
+        image; and frames: around --contrast, --phase or --set N what the same lines measure of others, before
+        --repetition N the earlier.
     """
     several = slices is not None and whole_number(slices.removeprefix("-")) is None
     if several:

@@ -93,7 +93,7 @@ _READING = f"input.matrix {flags.SERIES}"
 
 @verb
 def info(
-    source: flags.Input, maps: flags.Maps, *, recipe: Annotated[Recipe, flags.Override(f"{_READING} {flags.NOISE}")]
+    source: str, maps: flags.Maps, *, recipe: Annotated[Recipe, flags.Override(f"{_READING} {flags.NOISE}")]
 ) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
@@ -114,13 +114,13 @@ def info(
 
 @verb
 def convert(
-    source: flags.Input,
+    source: str,
     file: Path | None = None,
     out: Path | None = None,
-    field_of_view: flags.FieldOfView = None,
-    slices: flags.AllSlices = None,
-    overwrite: flags.Replace = False,
-    quiet: flags.Quiet = False,
+    field_of_view: str | None = None,
+    slices: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
     *,
     recipe: Annotated[
         Recipe,
@@ -148,6 +148,10 @@ def convert(
     encoding : NAME
         What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which BART has as 1 x
         ky x kz x coil. A number is that of --encoding-space. [default: lines, and of a volume planes]
+    slices : --slices --slice 0,3-5|all
+        <own slices> [default: all]
+    overwrite : bool
+        Replace files that are there.
     """
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
@@ -170,9 +174,9 @@ def export(
     to: str,
     out: Path,
     played: Annotated[SequenceFlags, SEQUENCE],
-    field_of_view: flags.FieldOfView = None,
-    overwrite: flags.Replace = False,
-    quiet: flags.Quiet = False,
+    field_of_view: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Write what RUN left in another format: its image and error bars, its lines, or the sequence that measures them.
 
@@ -192,6 +196,8 @@ def export(
         One of: nifti, dicom, cfl, csv, npy, mrd, seq.
     out : FILE
         The file.
+    overwrite : bool
+        Replace files that are there.
     """
     from mri_design.runs.export import export_run
 
@@ -213,8 +219,8 @@ def measure(
     number: int | None = None,
     frame: int | None = None,
     out: Path | None = None,
-    no_report: flags.NoReport = False,
-    quiet: flags.Quiet = False,
+    no_report: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Mean modulus of regions of RUN's image, and their differences, with standard deviations and intervals.
 
@@ -271,15 +277,15 @@ def mask(
     shape: str,
     out: Path,
     played: Annotated[SequenceFlags, SEQUENCE],
-    acceleration: flags.Acceleration = None,
+    acceleration: float | None = None,
     lines: Annotated[int | None, flags.Within(1)] = None,
     calibration: Annotated[int | None, flags.Within(0)] = None,
     seed: flags.Seed = 0,
     encoding: str | None = None,
-    field_of_view: flags.FieldOfView = None,
+    field_of_view: str | None = None,
     no_picture: bool = False,
-    overwrite: flags.Replace = False,
-    quiet: flags.Quiet = False,
+    overwrite: bool = False,
+    quiet: bool = False,
     *,
     recipe: Annotated[
         Recipe,
@@ -332,6 +338,8 @@ def mask(
         Thickness of the slice, metres; of a plane (ky, kz) its extent along kz, which is needed. [default: 0.005]
     etl : N
         Length of the echo trains of tse: N lines in their order after each excitation. [default: --block]
+    overwrite : bool
+        Replace files that are there.
     """
     from mri_design.runs.mask import MaskRequest, make_mask
 

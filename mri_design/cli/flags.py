@@ -51,6 +51,13 @@ NAMES = {
     "strategies of protocols": names_in_help("lines", [*TRAINING_RULES, *ORACLES]),
     "usual of lines": USUAL["lines"],
     "usual of a plane": USUAL["plane"],
+    "strategies of lines": names_in_help("lines", TRAINING_RULES),
+    "phantoms": ", ".join(PHANTOMS),
+    "recipes": ", ".join(shipped_recipes()),
+    "another image": "Another image of the object, which the scan's own lines may refuse: another contrast, echo, "
+    "repeat or earlier scan, images or k-space of any format and grid, FILE#3 a slice, or the folder of a run; may be "
+    "repeated.",
+    "own slices": "Slices by number, from 0, or middle; one negative number counts from the end.",
 }
 """What docstrings have as ``<masks of lines>``."""
 
@@ -177,7 +184,7 @@ class Override:
     def flags(self) -> dict[str, Any]:
         """``--recipe``, and the flags of the settings, as annotations by name."""
         keys = {_name(key): key for key in self.keys.split()}
-        found: dict[str, Any] = {"recipe": RecipeFile}
+        found: dict[str, Any] = {"recipe": str | None}
         for name, key in keys.items():
             base, more = _setting(key)[0].base, (self.more or {}).get(name, "")
             if key == ENCODING and "encoding_space" in keys:
@@ -222,7 +229,8 @@ class Command:
         self.made = made
         self.flags: dict[str, inspect.Parameter] = {}
         self.parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
-        hints, texts = get_type_hints(made, include_extras=True), parameter_texts(made)
+        hints, own_texts = get_type_hints(made, include_extras=True), parameter_texts(made)
+        texts = parameter_texts(Shared) | own_texts
         for name, parameter in inspect.signature(made).parameters.items():
             hint, default = hints[name], parameter.default
             kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -233,14 +241,15 @@ class Command:
                 own, self.parts[name] = {}, part
                 self.flags |= part.flags
             else:
-                typed = any(isinstance(note, ParameterInfo) for note in notes)
-                own = {name: hint if typed else _described(name, kind, [*notes, *panel], *texts[name])}
-                self.parts[name] = itemgetter(name)
+                own, self.parts[name] = {name: hint}, itemgetter(name)
             for flag, annotation in own.items():
+                if not any(isinstance(note, ParameterInfo) for note in get_args(annotation)):
+                    bare = kind if annotation is hint else annotation
+                    annotation = _described(flag, bare, [*notes, *panel], *texts[flag])
                 self.flags[flag] = inspect.Parameter(
                     flag, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
                 )
-        for name, (_, text) in texts.items():
+        for name, (_, text) in own_texts.items():
             base, info = get_args(self.flags[name].annotation)
             info = copy.copy(info)
             info.help = text
@@ -340,98 +349,54 @@ ENDS = "design.until_error design.until_gain"
 FILES = "trained:FILE or calibrated:FILE with a file of mri-design train"
 SHOT_STRATEGIES = f"for spokes and spirals: {names_in_help('radial')}."
 
-Input = Annotated[
-    str,
-    typer.Argument(
-        metavar="INPUT",
-        help="k-space (.npy/.npz with optional JSON header, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images "
-        f"to simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME ({', '.join(PHANTOMS)}).",
-        show_default=False,
-    ),
-]
-RecipeFile = Annotated[
-    str | None,
-    option(
-        "--recipe",
-        metavar="FILE.toml",
-        help=f"Settings: a TOML file, or a shipped recipe ({', '.join(shipped_recipes())}).",
-    ),
-]
-Out = Annotated[Path, option("--out", help="Run folder; made if it does not exist.", show_default=False)]
-Overwrite = Annotated[
-    bool,
-    option(
-        "--overwrite", help="Begin anew in a folder that is not empty: another run there goes, files may be replaced."
-    ),
-]
-Replace = Annotated[bool, option("--overwrite", help="Replace files that are there.")]
-Quiet = Annotated[bool, option("--quiet", help="No progress and no result lines.")]
-Seed = Annotated[int, whole("--seed", least=0, help="Of everything random.")]
-NoReport = Annotated[
-    bool, option("--no-report", help="For batch work: arrays, tables and the manifest, without figures and report.")
-]
-Png = Annotated[bool, option("--png", help="Write every figure as PNG too, for slides.")]
-Resume = Annotated[bool, option("--resume", help="Go on from what an interrupted run left there.")]
-Jobs = Annotated[int, whole("--jobs", least=1, help="Processes; results do not depend on it.")]
-Executor = Annotated[
-    str,
-    option(
-        "--executor",
-        metavar="NAME",
-        help="Who computes: local, --jobs processes; dask, a dask cluster of --jobs workers on this machine; or "
-        "dask:ADDRESS, the workers of a scheduler. Results do not depend on it.",
-    ),
-]
-FieldOfView = Annotated[
-    str | None,
-    option(
-        "--fov",
-        metavar="M[,M]",
-        help="Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]",
-    ),
-]
-LineCount = Annotated[
-    int | None,
-    whole(
-        "--lines",
-        "--samples",
-        least=1,
-        help="Lines, or samples of a plane, in the end, those at the start included.",
-        show_default=False,
-    ),
-]
+Seed = Annotated[int, Within(0)]
+Jobs = Annotated[int, Within(1)]
+LineCount = Annotated[int | None, Within(1)]
 
 
-def own_slices(default: str) -> Any:
-    """The slices of the one input, with what help says of them where nobody names any."""
-    text = f"Slices by number, from 0, or middle; one negative number counts from the end. [default: {default}]"
-    return Annotated[str | None, option("--slices", "--slice", metavar="0,3-5|all", help=text, show_default=False)]
+class Shared:
+    """Flags of several verbs, as they are where a verb's docstring says nothing of them.
 
-
-FirstSlice, AllSlices = own_slices("0"), own_slices("all")
-Slices = Annotated[
-    str, option("--slices", metavar="0,3-5|middle|all", help="Slices of inputs that do not name their own.")
-]
-
-
-def other_images(more: str = "", metavar: str = "FILE") -> Any:
-    """The option ``--with``, and what further can be named in a verb."""
-    text = (
-        "Another image of the object, which the scan's own lines may refuse: another contrast, echo, repeat or earlier "
-        "scan, images or k-space of any format and grid, FILE#3 a slice, or the folder of a run; may be repeated."
-    )
-    return Annotated[list[str] | None, option("--with", metavar=metavar, help=f"{text} {more}".rstrip())]
-
-
-With, WithOfInputs = other_images(), other_images("Of the only input: --with t1w.nii.gz.", "INPUT=FILE")
-WithinToo = other_images(
-    "Of INPUT itself: slices, the mean of those above and below each (slices:2: two such), or frames, the earlier and "
-    "later ones with --contrast all and the like."
-)
-WithOfDesign = other_images(
-    "Of several --slices that share the mask: slices, the mean of those above and below that of the image; and frames: "
-    "around --contrast, --phase or --set N what the same lines measure of others, before --repetition N the earlier."
-)
+    Parameters
+    ----------
+    source : argument INPUT
+        k-space (.npy/.npz with optional JSON header, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images to
+        simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME (<phantoms>).
+    recipe : FILE.toml
+        Settings: a TOML file, or a shipped recipe (<recipes>).
+    out : Path
+        Run folder; made if it does not exist.
+    overwrite : bool
+        Begin anew in a folder that is not empty: another run there goes, files may be replaced.
+    quiet : bool
+        No progress and no result lines.
+    seed : N
+        Of everything random.
+    no_report : bool
+        For batch work: arrays, tables and the manifest, without figures and report.
+    png : bool
+        Write every figure as PNG too, for slides.
+    resume : bool
+        Go on from what an interrupted run left there.
+    jobs : N
+        Processes; results do not depend on it.
+    executor : NAME
+        Who computes: local, --jobs processes; dask, a dask cluster of --jobs workers on this machine; or dask:ADDRESS,
+        the workers of a scheduler. Results do not depend on it.
+    field_of_view : --fov M[,M]
+        Field of view in metres, along phase encoding and readout where they differ. [default: the scan's]
+    lines : --lines --samples N
+        Lines, or samples of a plane, in the end, those at the start included.
+    acceleration : R
+        In the place of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.
+    strategy : NAME
+        One of: <strategies of lines>; trained:FILE or calibrated:FILE with a file of mri-design train. [default:
+        calibrated, or the recipe's]
+    slices : 0,3-5|middle|all
+        Slices of inputs that do not name their own.
+    companions : --with FILE
+        <another image>
+    """
 
 
 def check_with(companions: Sequence[str] | None, recipe: Recipe) -> tuple[str, ...]:
@@ -510,22 +475,6 @@ class Maps:
         return recipe, given[0] if given else None
 
 
-Acceleration = Annotated[
-    float | None,
-    option(
-        "--acceleration",
-        metavar="R",
-        help="In the place of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.",
-    ),
-]
-StrategyName = Annotated[
-    str | None,
-    option(
-        "--strategy",
-        metavar="NAME",
-        help=f"One of: {names_in_help('lines', TRAINING_RULES)}; {FILES}. [default: calibrated, or the recipe's]",
-    ),
-]
 Angles = Annotated[
     int | None, of("shots.angles", "The recipe's table shots has the readouts and what gradients can do.")
 ]

@@ -13,12 +13,12 @@ from mri_design.experiment.recipe import Recipe
 
 @verb
 def recon(
-    source: flags.Input,
+    source: str,
     to: Resumed,
     mask: Path | None = None,
-    slices: flags.AllSlices = None,
+    slices: str | None = None,
     reference: Path | None = None,
-    companions: flags.WithinToo = None,
+    companions: list[str] | None = None,
     calibrated_on: Path | None = None,
     *,
     maps: flags.Maps,
@@ -51,6 +51,11 @@ def recon(
     encoding : NAME
         lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too. A
         number is that of --encoding-space. [default: lines, and plane where MASK or the scan has single samples]
+    slices : --slices --slice 0,3-5|all
+        <own slices> [default: all]
+    companions : --with FILE
+        <another image> Of INPUT itself: slices, the mean of those above and below each (slices:2: two such), or frames,
+        the earlier and later ones with --contrast all and the like.
     """
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS

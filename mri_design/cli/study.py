@@ -25,9 +25,9 @@ def compare(
     strategies: str | None = None,
     train: list[str] | None = None,
     methods: str | None = None,
-    slices: flags.Slices = "middle",
+    slices: str = "middle",
     seeds: Annotated[int, flags.Within(1)] = 5,
-    companions: flags.WithOfInputs = None,
+    companions: list[str] | None = None,
     *,
     maps: flags.Maps,
     recipe: Annotated[
@@ -72,6 +72,8 @@ def compare(
         the first. Weights of penalties are tuned on --train, or without it in hindsight.
     seeds : N
         Draws of every random strategy.
+    companions : --with INPUT=FILE
+        <another image> Of the only input: --with t1w.nii.gz.
     """
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
@@ -109,14 +111,14 @@ def protocol(
     sources: list[str],
     to: terminal.Resumed,
     lines: flags.LineCount = None,
-    acceleration: flags.Acceleration = None,
+    acceleration: float | None = None,
     test: list[str] | None = None,
     against: str = "low-pass,vd-polynomial",
     swaps: Annotated[int, flags.Within(0)] = 0,
     strategy: str | None = None,
-    slices: flags.Slices = "middle",
+    slices: str = "middle",
     seeds: Annotated[int, flags.Within(1)] = 5,
-    companions: flags.WithOfInputs = None,
+    companions: list[str] | None = None,
     *,
     maps: flags.Maps,
     recipe: Annotated[
@@ -155,6 +157,8 @@ def protocol(
         train. [default: residual-greedy, or the recipe's where it names another than calibrated]
     seeds : N
         Draws of every random competitor.
+    companions : --with INPUT=FILE
+        <another image> Of the only input: --with t1w.nii.gz.
     """
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_folder import CHECKPOINT
@@ -186,18 +190,18 @@ def train(
     sources: list[str],
     out: Path,
     lines: flags.LineCount = None,
-    acceleration: flags.Acceleration = None,
+    acceleration: float | None = None,
     rule: str = RULES[0],
     start: Annotated[int | None, flags.Within(1)] = None,
     candidates: Annotated[int | None, flags.Within(1)] = None,
     scans: Annotated[int | None, flags.Within(1)] = None,
-    slices: flags.Slices = "middle",
+    slices: str = "middle",
     seed: flags.Seed = 0,
     jobs: flags.Jobs = flags.JOBS,
-    executor: flags.Executor = "local",
-    overwrite: flags.Overwrite = False,
-    resume: flags.Resume = False,
-    quiet: flags.Quiet = False,
+    executor: str = "local",
+    overwrite: bool = False,
+    resume: bool = False,
+    quiet: bool = False,
     *,
     maps: flags.Maps,
     recipe: Annotated[
@@ -265,9 +269,9 @@ def demo(
     out: Path = Path("demo-run"),
     seed: flags.Seed = 0,
     tune: bool = False,
-    overwrite: flags.Overwrite = False,
-    quiet: flags.Quiet = False,
-    png: flags.Png = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+    png: bool = False,
 ) -> int:
     """Choose lines for a head whose truth is known, against a tuned density; then for a real low-field scan.
 

@@ -25,7 +25,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from mri_design.cli.flags import JOBS, Command, Executor, Jobs, NoReport, Out, Overwrite, Png, Quiet, Resume, Seed
+from mri_design.cli.flags import JOBS, Command, Jobs, Seed
 from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
 from mri_design.status import Status
 
@@ -249,12 +249,12 @@ def check_resume(resume: bool, overwrite: bool) -> None:
 class Destination:
     """Where a run goes, and how it is made: the flags of every verb that leaves a run folder."""
 
-    out: Out
+    out: Path
     seed: Seed = 0
-    overwrite: Overwrite = False
-    no_report: NoReport = False
-    png: Png = False
-    quiet: Quiet = False
+    overwrite: bool = False
+    no_report: bool = False
+    png: bool = False
+    quiet: bool = False
 
     @contextmanager
     def opened(self, kept: str = "", *, aloud: bool = True) -> Iterator[Run]:
@@ -311,5 +311,5 @@ class Resumed(Destination):
     """A `Destination` whose work several processes do, and that ``--resume`` goes on with."""
 
     jobs: Jobs = JOBS
-    executor: Executor = "local"
-    resume: Resume = False
+    executor: str = "local"
+    resume: bool = False
