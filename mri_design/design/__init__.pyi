@@ -98,7 +98,6 @@ from .training import Exchange as Exchange
 from .training import ExchangeRules as ExchangeRules
 from .training import OrderTraining as OrderTraining
 from .training import Refinement as Refinement
-from .training import ResidualGreedy as ResidualGreedy
 from .training import TrainedDesign as TrainedDesign
 from .training import TrainedOrder as TrainedOrder
 from .training import TrainingRule as TrainingRule

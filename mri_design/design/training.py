@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from mri_design.design.constraints import Constraints, LineConstraints
 from mri_design.design.fixed import SHARE, first_disc
-from mri_design.design.greedy import covering, thinned, unmeasured_around
+from mri_design.design.greedy import covering, thinned
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace
-from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, Trial, shared_lines
+from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, TrainingResidual, Trial, shared_lines
 from mri_design.errors import InputError, option, require_counts
 from mri_design.readouts import PlaneReadouts, Readouts
 
@@ -160,35 +160,6 @@ class TrainedDesign:
 
 
 @dataclass(frozen=True)
-class ResidualGreedy:
-    """The candidate on and around which the residual energy is largest: no reconstruction beyond those so far.
-
-    Parameters
-    ----------
-    neighbours : sequence of float
-        Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; other subjects have
-        their details on lines nearby.
-    reach : float
-        In a plane, standard deviation of the Gaussian window, in samples; 0 takes every sample for itself.
-    """
-
-    neighbours: tuple[float, ...] = (0.25,)
-    reach: float = 2.0
-    name: str = "residual-greedy"
-
-    def scores(
-        self,
-        candidates: LineCandidates,
-        residual: NDArray[np.float64],
-        n_scans: int,
-        evaluate: Evaluate,
-        rng: np.random.Generator,
-    ) -> NDArray[np.float64]:
-        """The mean residual around a candidate."""
-        return unmeasured_around(residual, candidates, self.neighbours, self.reach)
-
-
-@dataclass(frozen=True)
 class LBCS:
     """The line after which the mean error over the scans is least: one reconstruction per line and scan tried.
 
@@ -226,7 +197,7 @@ class LBCS:
         return scores
 
 
-TrainingRule = ResidualGreedy | LBCS
+TrainingRule = TrainingResidual | LBCS
 """Its scores are larger for better candidates, and NaN for those not tried, from the mean residual so far, (size,)."""
 
 

@@ -27,7 +27,7 @@ from mri_design.design.greedy import (
     removed_share,
     unmeasured_around,
 )
-from mri_design.design.strategy import DesignView, Strategy, best_line
+from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice
 from mri_design.errors import InputError, sequence_of
 from mri_design.model.mr_image import MRSlice
@@ -427,4 +427,8 @@ class TrainingResidual(ChoosesByScore):
         images = means_of(view.posteriors) if again is None else [again(i, lines) for i in range(len(scans))]
         pairs = zip(scans, images, strict=True)
         residual = np.mean([line_residual(scan.slice_model, image, scan.reference) for scan, image in pairs], axis=0)
-        return Scores(unmeasured_around(residual, view.candidates, self.neighbours, self.reach))
+        return Scores(self.scores(view.candidates, np.asarray(residual)))
+
+    def scores(self, candidates: LineCandidates, residual: NDArray[np.float64], *_: object) -> NDArray[np.float64]:
+        """The mean residual around every candidate, by which a training goes on, too (`training.TrainingRule`)."""
+        return unmeasured_around(residual, candidates, self.neighbours, self.reach)

@@ -18,7 +18,6 @@ from mri_design.design.training import (
     ExchangeRules,
     OrderTraining,
     Refinement,
-    ResidualGreedy,
     TrainedDesign,
     TrainingRule,
     begin_refinement,
@@ -27,7 +26,7 @@ from mri_design.design.training import (
     train,
     with_exchanges,
 )
-from mri_design.design.trials import ReferenceSlice, shared_lines
+from mri_design.design.trials import ReferenceSlice, TrainingResidual, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.page import FirstScreen, ReportTable, Section, sentence
 from mri_design.evaluation.plots.panels import Frame
@@ -426,7 +425,7 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
         return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
     if candidates is not None or scans is not None:
         raise UsageError(f"rule {name!r} tries everything; --candidates and --scans belong to stochastic-lbcs")
-    return LBCS() if name == "lbcs" else ResidualGreedy()
+    return LBCS() if name == "lbcs" else TrainingResidual()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,7 +461,7 @@ class TrainingRequest(StudyRequest):
     def __post_init__(self) -> None:
         extent.refuse_shots(self.recipe, "train")
         extent.require_amount(self.lines, self.acceleration, self.recipe)
-        if self.recipe.design.encoding == "plane" and not isinstance(self.rule, ResidualGreedy):
+        if self.recipe.design.encoding == "plane" and not isinstance(self.rule, TrainingResidual):
             raise UsageError(
                 f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
                 "changes is too little to tell: take residual-greedy"

@@ -20,9 +20,9 @@ from mri_design.design import (
     PlaneConstraints,
     ReferenceSlice,
     Refinement,
-    ResidualGreedy,
     TrainedDesign,
     TrainedOrder,
+    TrainingResidual,
     TrainingRule,
     Trial,
     begin_refinement,
@@ -93,7 +93,7 @@ def test_lbcs_picks_as_brute_force_does(scans: list[ReferenceSlice]) -> None:
 
 def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[ReferenceSlice]) -> None:
     """The residual is that of the definition: |F(u_hat - u)|^2 over the image's energy."""
-    state = learnt(scans, ResidualGreedy())
+    state = learnt(scans, TrainingResidual())
     for step, picked in enumerate(state.lines[3:]):
         lines = state.lines[: 3 + step]
         total = np.zeros(16)
@@ -139,7 +139,7 @@ def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[ReferenceSli
 @pytest.mark.parametrize(
     ("rule", "count"),
     [
-        (ResidualGreedy(), 3 * 6),
+        (TrainingResidual(), 3 * 6),
         (LBCS(), 3 * 6 + 3 * (13 + 12 + 11 + 10 + 9)),
         (LBCS(candidates=4, scans=1), 3 * 6 + 5 * 4),
     ],
@@ -161,7 +161,7 @@ def test_reconstructions_are_counted(scans: list[ReferenceSlice], rule: Training
         assert value == pytest.approx(np.mean([error(scan, state.lines[: 3 + row]) for scan in scans]), rel=1e-5)
 
 
-@pytest.mark.parametrize("rule", [ResidualGreedy(), LBCS(candidates=5, scans=2)])
+@pytest.mark.parametrize("rule", [TrainingResidual(), LBCS(candidates=5, scans=2)])
 def test_an_interrupted_training_goes_on_to_the_same_order(scans: list[ReferenceSlice], rule: TrainingRule) -> None:
     seen: list[TrainedDesign] = []
     whole = train(training(scans, rule, seed=3), begun(scans, rule), seen.append)
@@ -320,7 +320,7 @@ def plane_training(n_coils: int = 1, target: int = 60) -> OrderTraining:
     scans = [ReferenceSlice(str(i), one, one.plain_image(range(256))) for i, one in enumerate(slices)]
     constraints = PlaneConstraints(PLANE)
     return OrderTraining(
-        scans, ResidualGreedy(), target, replayed(plain_plane, scans), constraints=constraints, block=16
+        scans, TrainingResidual(), target, replayed(plain_plane, scans), constraints=constraints, block=16
     )
 
 
@@ -342,7 +342,7 @@ def test_samples_come_in_blocks_where_the_images_are_most_wrong(n_coils: int) ->
             total += np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3)) / np.sum(np.abs(scan.reference) ** 2) / 2
         np.testing.assert_allclose(design.profile[row], total, rtol=1e-3, atol=1e-9)
     candidates = LineCandidates(np.ones(256, dtype=bool), CENTRE, 60, 20, PlaneConstraints(PLANE), PLANE)
-    scores = ResidualGreedy().scores(
+    scores = TrainingResidual().scores(
         candidates, design.profile[0], 2, replayed(plain_plane, scans), np.random.default_rng(0)
     )
     if n_coils == 1:
@@ -356,7 +356,7 @@ def test_a_block_is_spread_by_the_errors_of_the_training_images(n_coils: int, ro
     begin = design.counts[row]
     there = design.lines[:begin]
     candidates = LineCandidates(np.ones(256, dtype=bool), there, 60, 20, PlaneConstraints(PLANE), PLANE)
-    scores = ResidualGreedy().scores(candidates, design.profile[row], 2, lambda _: [], np.random.default_rng(0))
+    scores = TrainingResidual().scores(candidates, design.profile[row], 2, lambda _: [], np.random.default_rng(0))
     shares = []
     for scan in scans:
         squared = np.abs(plain_plane(scan.slice_model, there) - scan.reference) ** 2
