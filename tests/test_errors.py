@@ -9,6 +9,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.errors import UnknownNameError, naming_options, number_array, option, require_choice
+from tests.refusals import refused
 
 
 def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
@@ -32,9 +33,8 @@ def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
     ],
 )
 def test_an_array_is_as_asked_or_refused(asked: dict, value: object) -> None:
-    with pytest.raises(InputError) as refused:
+    with refused("k"):
         number_array("k", value, **asked)
-    assert refused.value.field == "k"
     array = np.ones((3, 2))
     assert number_array("k", array, shape=(None, 2), kind="positive") is array
 

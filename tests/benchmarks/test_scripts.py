@@ -12,7 +12,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from mri_design import load_recipe
 from mri_design.evidence import features, shipped_squared_error_model
 from mri_design.sequences import LineOrder, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
@@ -39,39 +38,6 @@ def test_a_table_takes_the_place_of_the_one_under_its_heading(module: Module, tm
     assert page.read_text().count("Measured with") == 1 and "numpy" not in page.read_text()
 
 
-MODULE = '''"""A docstring
-of two lines."""
-
-# A comment.
-import math
-
-
-def area(radius):
-    """Another docstring."""
-    text = """not a
-docstring"""
-    return (
-        math.pi * radius**2  # code
-    ), text
-'''
-
-
-def test_sizes_are_those_of_a_planted_package(module: Callable[[str], ModuleType], tmp_path: Path) -> None:
-    size = module("size")
-    for name, text in (
-        ("mri_design/a/b.py", MODULE),
-        ("mri_design/__init__.py", ""),
-        ("tests/t.py", "def test_x():\n\n    pass\n"),
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    found = size.sizes(tmp_path)
-    assert size.code_lines(MODULE) == found[size.CODE] == found[f"{size.CODE}, a"] == 7
-    assert [found[name] for name in (size.FILES, size.TESTS, size.FUNCTIONS, size.BENCHMARKS)] == [2, 3, 1, 0]
-    rows = {row["what"]: row for row in size.table(found, {size.FILES: 5})}
-    assert rows[size.FILES] == {"what": size.FILES, "before": 5, "now": 2, "wanted": size.WANTED[size.FILES]}
-
-
 def test_what_is_shipped_has_been_learnt_from_the_images_of_the_page(module: Module) -> None:
     bars, shipped = module("error_bars"), shipped_squared_error_model()
     rows = bars.with_held(bars.read_rows())
@@ -94,15 +60,6 @@ def test_a_subject_is_predicted_by_what_the_others_teach(module: Module) -> None
     raised = bars.left_open(changed)
     np.testing.assert_allclose(before[own] - raised[own], np.log(9), atol=1e-9)
     assert np.abs(raised[~own] - before[~own]).max() > 0.05
-
-
-def test_modules_of_a_start_are_counted(tables_of: Callable[..., Tables], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("startup.VERBS", ("info",), raising=False)
-    tables = tables_of("startup", "--repeats", "1", "--verbs", "info")
-    rows = {row["what"]: int(row["of this package"]) for row in tables["startup"]}
-    assert rows["import mri_design"] <= 2
-    assert rows["mri-design info --help"] < rows["mri-design info small.npy (64 x 64)"]
-    assert int(tables["startup-modules"][0]["of this package"]) > rows["mri-design info --help"]
 
 
 @thorough
@@ -187,38 +144,6 @@ def test_spokes_and_spirals_make_their_tables(tables_of: Callable[..., Tables], 
     sets = module("trajectories.sets")
     twice = {name: sets.conjugate_redundancy(shots) for name, shots in sets.spiral_sets(32, 4, 1.5).items()}
     assert twice[sets.USUAL] > 0.95 and max(twice[name] for name in twice if name != sets.USUAL) < 0.6
-
-
-@thorough
-def test_designs_end_where_the_wanted_error_is_predicted(module: Module) -> None:
-    until_error = module("until_error")
-    recipe = load_recipe("local").replacing("simulation", matrix=32)
-    rows = []
-    for encoding in ("lines", "radial"):
-        case = until_error.phantom(encoding, "t2w", recipe.replacing("design", encoding=encoding), 0)
-        rows += until_error.measured(case, 0, (0.1, 0.2))
-    ended = [row for row in rows if row["because"] in ("reached", "at once")]
-    assert ended and all(row["ends at"] >= row["start"] + 4 for row in ended)
-    assert all(row["predicted of the image"] <= row["wanted"] for row in ended)
-    assert sum(int(row["ended"].split()[2]) for row in until_error.summary(rows)) == len(rows) == 4
-
-
-@thorough
-def test_the_spread_between_heads_is_told_from_the_spread_within(module: Module) -> None:
-    """Heads whose weights are drawn around a mean: mean and covariance are found again."""
-    error_model = module("error_model")
-    rng = np.random.default_rng(0)
-    n = len(error_model.FEATURES)
-    mean, deviations = rng.standard_normal(n), np.where(np.arange(n) % 3 == 0, 0.6, 0.05)
-    tables = []
-    for _ in range(80):
-        x = rng.standard_normal((3000, n))
-        weights = mean + deviations * rng.standard_normal(n)
-        tables.append((x, x @ weights + 0.3 * rng.standard_normal(3000)))
-    found_mean, covariance, spread = error_model.fitted(tables)
-    np.testing.assert_allclose(found_mean, mean, atol=0.25)
-    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviations, rtol=0.3, atol=0.06)
-    assert spread == pytest.approx(0.3, rel=0.05)
 
 
 @thorough

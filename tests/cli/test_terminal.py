@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mri_design.cli import start
-from mri_design.cli.terminal import exit_code, progress
+from mri_design.cli.terminal import progress
 from mri_design.evaluation import ProgressFile
 from mri_design.runs.run import Progress
 
@@ -98,11 +98,6 @@ def test_an_interruption_while_the_program_is_loaded_ends_with_130(
         start.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "mri-design: interrupted\n"
-
-
-def test_the_exit_code_of_several_runs_is_that_of_the_worst() -> None:
-    assert exit_code("converged", "converged") == 0
-    assert exit_code("converged", "not converged (2 of 3 design steps)") == 4
 
 
 CODE = (

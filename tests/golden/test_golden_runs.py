@@ -109,16 +109,11 @@ def test_a_tree_in_a_process_of_its_own_gives_the_same_bits(tmp_path: Path, caps
     ("before", "now", "bits", "rounding"),
     [
         (1.0, 1.0 + 1e-6, False, True),
-        (1.0, 1.1, False, False),
         ([1.0, np.nan], [1.0, np.nan], True, True),
-        ([1.0, np.nan], [1.0, 2.0], False, False),
         (0.0, -0.0, False, True),
-        (1j, 1j + 1e-6, False, True),
         (np.float32(1), np.float64(1), False, False),
-        ([1, 2], [1, 3], False, False),
         ([1, 2], [1, 2, 3], False, False),
         (["yes"], ["no"], False, False),
-        (["a", "b"], ["a", "b"], True, True),
     ],
 )
 def test_what_counts_as_the_same(before: object, now: object, bits: bool, rounding: bool) -> None:

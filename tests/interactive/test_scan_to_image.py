@@ -11,6 +11,7 @@ import mri_design as md
 from mri_design.evaluation import read_csv_texts
 from tests.command_line import called
 from tests.interactive.conftest import RECIPE
+from tests.refusals import refused
 from tests.undrawn import undrawn
 
 PLAIN = {"method": "zero-filled"}
@@ -153,9 +154,8 @@ def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
 def test_errors_name_the_argument_that_they_are_about(
     scan: md.LoadedScan, call: Callable[[md.LoadedScan], object], field: str
 ) -> None:
-    with pytest.raises(md.InputError) as refused:
+    with refused(field):
         call(scan)
-    assert refused.value.field == field
 
 
 def test_files_are_refused_by_the_argument(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
@@ -165,13 +165,11 @@ def test_files_are_refused_by_the_argument(design: md.ScanDesign, image: md.Scan
         (lambda: image.to_nifti(tmp_path / "no" / "image.nii"), "path"),
         (lambda: design.to_csv(tmp_path / "no" / "lines.csv"), "path"),
     ):
-        with pytest.raises(md.InputError) as refused:
+        with refused(field):
             call()
-        assert refused.value.field == field
     for field_of_view in (0.2, (0.2,), (0.0, 0.2), ("a", "b")):
-        with pytest.raises(md.InputError) as refused:
+        with refused("field_of_view"):
             image.to_nifti(tmp_path / "image.nii", field_of_view=field_of_view)  # type: ignore[arg-type]
-        assert refused.value.field == "field_of_view"
     assert not list(tmp_path.iterdir())
 
 
@@ -306,9 +304,8 @@ def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedSca
     measured = md.load(scan.kspace, noise_samples=Tensor(samples), recipe=RECIPE)
     assert measured.prepared.data.noise_variance == pytest.approx(variance, rel=0.1)
     for field, wrong in (("noise_sd", {"noise_sd": 0}), ("noise_samples", {"noise_sd": 1, "noise_samples": samples})):
-        with pytest.raises(md.InputError) as refused:
+        with refused(field):
             md.load(scan.kspace, recipe=RECIPE, **wrong)
-        assert refused.value.field == field
 
 
 def test_a_mask_says_which_lines_were_measured(scan: md.LoadedScan) -> None:
@@ -322,9 +319,8 @@ def test_a_mask_says_which_lines_were_measured(scan: md.LoadedScan) -> None:
     np.testing.assert_array_equal(md.load(scan.kspace, mask=mask, recipe=RECIPE).mask, mask)
     assert scan.mask.all() and scan.mask.shape == (32,)
     for wrong in (mask[1:], [40], np.full(32, 0.5), np.zeros(32)):
-        with pytest.raises(md.InputError) as refused:
+        with refused("mask"):
             md.load("phantom:t2w", mask=wrong, recipe=RECIPE)
-        assert refused.value.field == "mask"
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
@@ -338,9 +334,8 @@ def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
         held = np.mean((low <= truth) & (truth <= high), where=inside)
         assert level - 0.2 < held < level + 0.15, (level, held)
     for wrong in (95, 0, "0.9"):
-        with pytest.raises(md.InputError) as refused:
+        with refused("level"):
             image.interval(wrong)
-        assert refused.value.field == "level"
 
 
 def test_draws_are_made_when_they_are_wanted(scan: md.LoadedScan, image: md.ScanImage) -> None:
