@@ -761,8 +761,8 @@ def _status(path: Path, folder: Path) -> RunStatus | None:
     if holder:
         return RunStatus(path=path, state="running", holder=holder, progress=progress, about=about)
     if not before and progress is None:
-        with suppress(ValueError, KeyError, TypeError):  # no manifest, or another program's
-            stored = _own_table(folder / MANIFEST)
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no manifest, or another program's
+            stored = read_json_table(folder / MANIFEST, _TEXTS)
             status, seconds, settings = str(stored["status"]), float(stored["wall_seconds"]), stored["settings"]
             if "identity" in settings:
                 about = str(settings.get("part_of_scan", ""))

@@ -57,7 +57,7 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
 
 def _rows(kind: str, *facts: object, **named: object) -> dict[str, str]:
     """Label and text of every line that a macro of info.txt.j2 makes of some facts."""
-    lines = getattr(words("info"), kind)(*facts, **named).splitlines()
+    lines = getattr(words("info"), kind)(*facts, **named).strip("\n").split("\n")
     return {label: said for label, _, said in (line.partition(": ") for line in lines)}
 
 
