@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from mri_design.runs.stored_run import (
     MadeFiles,
     StoredRun,
     ending_of,
+    listed,
     name_beside,
     read_run,
     sized,
@@ -58,7 +59,6 @@ def scan_parameters(run: StoredRun) -> dict[str, float]:
     return known if thickness is None else {"slice_thickness": thickness * _MILLI, **known}
 
 
-_LISTED = 12
 _UNKNOWN_SIZE = "The run does not say how large pixels are"
 
 
@@ -177,10 +177,10 @@ def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
         if run.geometry is not None and len(run.numbers) > 1:
             known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
         turned = "" if order == sorted(order) else ", in the order in which they lie"
-        numbers = _listed([run.numbers[place] for place in order])
+        numbers = listed([run.numbers[place] for place in order])
         said = [f"{len(order)} slices along the third axis{turned}: {numbers}."]
     if run.frames:
-        said.append(f"{len(run.frames)} {run.axis}s along the fourth axis: {_listed(run.frames)}.")
+        said.append(f"{len(run.frames)} {run.axis}s along the fourth axis: {listed(run.frames)}.")
     geometry = sized(known, extents, images[0][2].shape[-2:])
     compressed = out.name.endswith(".gz")
     files = {
@@ -204,10 +204,6 @@ def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
         of_first = f" of {run.axis} {run.frames[0]}" if run.frames else ""
         said.append(f"coil maps{of_first}, complex, coil after coil along the fourth axis: {path}")
     return MadeFiles(files, tuple(said))
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:_LISTED])) + (", ..." if len(numbers) > _LISTED else "")
 
 
 def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:

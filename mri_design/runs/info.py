@@ -6,7 +6,6 @@ import hashlib
 import re
 import shlex
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import counted, mask_axes, words
+from mri_design.runs.stored_run import counted, listed, mask_axes, words
 from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
@@ -98,7 +97,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
         what = counted(folder, manifest.get("settings", {}))
-        rows = _rows("finished", folder.resolve().name, manifest, inputs, what, _listed(manifest["lines"]))
+        rows = _rows("finished", folder.resolve().name, manifest, inputs, what, listed(manifest["lines"], _MOST_LINES))
         uses = words("info").uses(folder, what, {path.name for path in folder.iterdir()})
         return rows | _holds(folder, uses.splitlines())
     if not runs:
@@ -162,10 +161,6 @@ def _holds(folder: Path, uses: list[str], *, reported: bool = True) -> dict[str,
     page = folder / "report.html"
     uses = [f"open {page}", *uses] if reported and page.is_file() else uses
     return {"holds": ", ".join(names), **({"next": "; ".join(uses)} if uses else {})}
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:_MOST_LINES])) + (", ..." if len(numbers) > _MOST_LINES else "")
 
 
 _START = b"# Pulseq sequence file"
@@ -309,7 +304,7 @@ def _order(path: Path) -> dict[str, str] | None:
     from mri_design.experiment.stored_designs import load_trained
 
     order = load_trained(path)
-    return _rows("order", path, order, "samples" if order.counts else "lines", _listed(order.lines))
+    return _rows("order", path, order, "samples" if order.counts else "lines", listed(order.lines, _MOST_LINES))
 
 
 def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> dict[str, str]:

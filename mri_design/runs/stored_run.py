@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -307,6 +307,11 @@ def words(name: str) -> Any:
 
     text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
     return Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).module
+
+
+def listed(numbers: Sequence[int], most: int = 12) -> str:
+    """Numbers in words, the first of them where there are many."""
+    return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
 
 
 WITHOUT_UNIT = "the file has sizes of 1 without a unit"

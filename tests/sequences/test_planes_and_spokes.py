@@ -27,11 +27,7 @@ from tests.sequences.conftest import PLANE, ROUND, SLAB, SPOKES, TSE, Written, p
 pytest.importorskip("pypulseq")
 
 
-@pytest.fixture(params=[(PLANE, SLAB), (SPOKES, ROUND)], ids=["plane", "spokes"])
-def case(request: pytest.FixtureRequest) -> tuple[Order, SequenceSettings]:
-    """An order and settings with which it can be played."""
-    made: tuple[Order, SequenceSettings] = request.param
-    return made
+playable = pytest.mark.parametrize(("order", "settings"), [(PLANE, SLAB), (SPOKES, ROUND)], ids=["plane", "spokes"])
 
 
 def test_samples_of_a_plane_lie_where_they_were_designed(written: Written) -> None:
@@ -50,10 +46,10 @@ def test_spokes_lie_at_their_angles(written: Written) -> None:
     assert labels["LIN"].tolist() == [0, 1, 2, 3, 4]
 
 
+@playable
 def test_another_order_than_the_file_s_is_refused_with_the_block(
-    case: tuple[Order, SequenceSettings], written: Written, generic: Scanner
+    order: Order, settings: SequenceSettings, written: Written, generic: Scanner
 ) -> None:
-    order, settings = case
     moved_plane = PlaneOrder(((8, 3), (0, 6), (15, 0), (8, 4)), (16, 8))
     other = moved_plane if isinstance(order, PlaneOrder) else SpokeOrder((0.0, 1.001, np.pi / 2, 4.0, -2.5))
     path = written(settings, order=order)
@@ -65,10 +61,10 @@ def test_another_order_than_the_file_s_is_refused_with_the_block(
         verify(path, order, replace(settings, field_of_view=(1.001 * along_y, along_x)), generic)
 
 
+@playable
 def test_limits_hold_and_what_cannot_be_played_is_refused(
-    case: tuple[Order, SequenceSettings], generic: Scanner
+    order: Order, settings: SequenceSettings, generic: Scanner
 ) -> None:
-    order, settings = case
     with refused("generic: max_gradient"):
         pulseq_file(order, replace(settings, bandwidth=15_000.0), generic)
     with refused("echo time"):
