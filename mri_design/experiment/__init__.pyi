@@ -144,7 +144,7 @@ from .volume import Shared as Shared
 from .volume import Slices as Slices
 from .volume import Survey as Survey
 from .volume import is_around as is_around
+from .volume import neighbour_modulus as neighbour_modulus
 from .volume import neighbours as neighbours
 from .volume import opened_slices as opened_slices
 from .volume import recipe_of_frame as recipe_of_frame
-from .volume import told_to_neighbours as told_to_neighbours

@@ -41,7 +41,7 @@ from mri_design.status import Convergence, Status
 MAP_SMOOTHING = 1e-3
 """Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
 OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
-"""What is said of error bars that nothing scales."""
+"""Text about error bars that nothing scales."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
@@ -129,25 +129,25 @@ class Reconstruction:
 
     def account(self) -> dict[str, str]:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
-        said: dict[str, str] = {}
+        texts: dict[str, str] = {}
         if self.left_out:
-            said["non-local left out"] = non_local.why_left_out(self.left_out)
+            texts["non-local left out"] = non_local.why_left_out(self.left_out)
         if self.phase_choice is not None:
-            said["model of the image"] = str(self.phase_choice)
+            texts["model of the image"] = str(self.phase_choice)
         if self.companions is not None:
-            said["companions"] = str(self.companions)
+            texts["companions"] = str(self.companions)
         if self.band_strength:
-            said["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
+            texts["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
         if self.std_factor is not None:
-            said["error bars"] = str(self.std_factor)
+            texts["error bars"] = str(self.std_factor)
         elif self.std is not None:
-            said["error bars"] = OF_THE_POSTERIOR
+            texts["error bars"] = OF_THE_POSTERIOR
         if self.noise is not None:
-            said["noise"] = str(self.noise)
-        return said
+            texts["noise"] = str(self.noise)
+        return texts
 
 
-def _nobody_watches(part: str) -> None:
+def _unwatched(part: str) -> None:
     """Show nothing of the progress."""
 
 
@@ -175,7 +175,7 @@ class InferenceOptions:
     warm_start: WarmStart | None = None
     signal: float | None = None
     callback: Callable[[StepInfo], None] | None = None
-    watch: Callable[[str], None] = _nobody_watches
+    watch: Callable[[str], None] = _unwatched
     number: int = 0
 
 

@@ -414,8 +414,8 @@ class Around:
 NOT_AROUND = Around()
 
 
-def told_to_neighbours(one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:
-    """Modulus of the posterior mean of some lines, (ky, kx), which neighbours are told; zero where it is of noise."""
+def neighbour_modulus(one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:
+    """Modulus of the posterior mean of some lines, (ky, kx), for its neighbours; zero where it is of noise."""
     if not one.shows_signal(lines):
         return np.zeros(one.shape, dtype=np.float32)
     recipe = recipe.replacing("reconstruction", noise_map=False)

@@ -158,13 +158,13 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     text = resources.files("mri_design.runs").joinpath("mask.txt.j2").read_text("utf-8")
     facts = {"lobe": largest_side_lobe(spread), "shots": shots, "counted": count_text(count, drawn.readouts.unit)}
     words = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    told = words.render(request=request, drawn=drawn, count=count, **facts).splitlines()
+    sentences = words.render(request=request, drawn=drawn, count=count, **facts).splitlines()
     made = _written(request, drawn)
-    files, said = dict(made.files), [*told, *made.sentences]
+    files, said = dict(made.files), [*sentences, *made.sentences]
     if request.picture:
         from mri_design.evaluation.plots.kspace import mask_with_spread  # here, because no other figure is needed
 
-        figure = mask_with_spread(f"{told[0]}\n{told[-1]}", drawn.mask, spread, shots)
+        figure = mask_with_spread(f"{sentences[0]}\n{sentences[-1]}", drawn.mask, spread, shots)
         path = request.out.with_suffix(".png")
         files[path] = png_bytes(figure)
         said.append(f"picture: {path}")

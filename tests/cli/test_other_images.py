@@ -201,7 +201,7 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(three: Path, tm
             file.add_scan(kspace, **{axis: count})
         one = recipe.replacing("input", **{axis: number})
         found = other_frames(str(file.write("frames.h5")), one, None, 0, Around(frames=1), 0)
-        return {each.name: each.told(lines, LineReadouts((GRID, GRID)), one, 0) for each in found}
+        return {each.name: each.modulus(lines, LineReadouts((GRID, GRID)), one, 0) for each in found}
 
     image = told(1, other, frame, later)
     assert list(image) == [f"{axis} {number}" for number in ((0, 2) if axis == "contrast" else (0,))]

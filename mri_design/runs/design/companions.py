@@ -21,7 +21,7 @@ from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import EVERY, Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.experiment.volume import NEIGHBOURS, Around, neighbours, opened_slices, told_to_neighbours
+from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
 from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
@@ -202,7 +202,7 @@ class OtherFrame:
     data: KSpaceData
     complete: bool
 
-    def told(self, mask: NDArray[np.bool_], readouts: Readouts, recipe: Recipe, seed: int) -> NDArray[np.float32]:
+    def modulus(self, mask: NDArray[np.bool_], readouts: Readouts, recipe: Recipe, seed: int) -> NDArray[np.float32]:
         """Its modulus (ky, kx) in the input's units, from what had been measured when ``mask`` was."""
         held = readouts.measured_flags(self.data.samplings[0].samples)
         used = held if self.complete else held & mask
@@ -260,9 +260,9 @@ def other_frames(
 
 
 def in_units(scan: PreparedScan, one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int) -> NDArray[np.float32]:
-    """What neighbours are told of a slice, in the units of the input."""
-    told = told_to_neighbours(one.calibrated(lines), lines, recipe, seed)
-    return np.asarray(told * scan.image_unit(0), dtype=np.float32)
+    """The modulus of a slice that its neighbours know, in the units of the input."""
+    modulus = neighbour_modulus(one.calibrated(lines), lines, recipe, seed)
+    return np.asarray(modulus * scan.image_unit(0), dtype=np.float32)
 
 
 def companions_within(
@@ -301,7 +301,7 @@ def companions_within(
     def of_frame(place: int) -> NDArray[np.float32]:
         run.progress.show(NEIGHBOURS, len(asked) + place, len(asked) + len(frames))
         try:
-            return frames[place].told(mask, readouts, recipe, run.seed)
+            return frames[place].modulus(mask, readouts, recipe, run.seed)
         except InputError as error:  # the lines of the design are measured, and its image can do without
             run.progress.warn(f"{frames[place].name} is left out: {error}")
             return np.zeros(readouts.grid, dtype=np.float32)

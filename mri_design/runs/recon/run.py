@@ -415,8 +415,8 @@ class OpenScan:
                 raise _of_slice(numbering, number, error) from error
             if number == self.numbers[0]:
                 self.first = data
-                told = replace(data, header=without_part(data.header)) if self.several else data
-                scan_facts.tell_part(told, recipe, run.progress)
+                whole = replace(data, header=without_part(data.header)) if self.several else data
+                scan_facts.tell_part(whole, recipe, run.progress)
             size = (data.n_coils, *data.grid_shape, mask.ndim)
             if shape not in (None, size):
                 raise InputError(
@@ -469,12 +469,12 @@ class OpenScan:
         places = {number: self._places.get(number) for number in range(self._count)}
         near = {number: self._around.of(number, self._numbering, places) for number in left}
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
-        untold = [number for number in asked if number not in kept.told]
-        jobs = max(1, min(run.jobs, max(len(left), len(untold))))
-        with Workers(self.work, jobs, run.executor if self.several or untold else LOCAL) as workers:
-            told = workers.map(neighbour_image, map(self.measured, untold), ahead=_AHEAD * run.jobs)
-            for done, modulus in enumerate(told, len(asked) - len(untold) + 1):
-                kept.tell(*modulus)
+        missing = [number for number in asked if number not in kept.neighbours]
+        jobs = max(1, min(run.jobs, max(len(left), len(missing))))
+        with Workers(self.work, jobs, run.executor if self.several or missing else LOCAL) as workers:
+            moduli = workers.map(neighbour_image, map(self.measured, missing), ahead=_AHEAD * run.jobs)
+            for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
+                kept.add_modulus(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
             if one is not None and self._stages is not None:
                 one = one.beside(volume.neighbours(near[numbers[0]], kept.modulus))
@@ -503,7 +503,7 @@ class OpenScan:
         known: KnownScan | KnownSamples,
         images: Sequence[NamedImage],
     ) -> ReconResult:
-        """What the run came to, once it has been said what became of the slices."""
+        """What the run came to, and a line about slices of noise and about other images."""
         facts, numbering = {number: kept.facts[number] for number in self.numbers}, self._numbering
         _say_of_images(facts, numbering, self._run)
         if known.given is not None and known.given.doubt:
@@ -543,9 +543,9 @@ def _say_of_images(facts: Mapping[int, SliceFacts], numbering: volume.Frames, ru
         if OTHER_IMAGES in one.rows[0]:
             used.setdefault(str(one.rows[0][OTHER_IMAGES]), []).append(number)
     if used:
-        told = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
-        told = told if len(facts) > 1 else first.account["companions"]
-        run.progress.say(f"other images: {told}")
+        text = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
+        text = text if len(facts) > 1 else first.account["companions"]
+        run.progress.say(f"other images: {text}")
     if noise_only := [number for number, one in facts.items() if one.noise_only]:
         words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
         run.progress.warn(f"{numbering.names(noise_only)} {words} noise")

@@ -21,7 +21,7 @@ from mri_design.experiment.calibration import PreparedSamples, PreparedScan, pre
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, told_to_neighbours
+from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, neighbour_modulus
 from mri_design.model.companion import Companion
 from mri_design.model.mr_image import MRSlice
 from mri_design.operators.base import Array
@@ -401,7 +401,7 @@ def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[
 def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, NDArray[np.float32]]:
     """The number of a slice, and the modulus of its image that its neighbours know."""
     ready = CalibratedSlice.of(work, measured)
-    return measured.number, told_to_neighbours(ready.slice_model, ready.lines, work.recipe, work.seed)
+    return measured.number, neighbour_modulus(ready.slice_model, ready.lines, work.recipe, work.seed)
 
 
 @dataclass
@@ -416,8 +416,8 @@ class KeptSlices:
         Of the run; files of another one are refused.
     facts : dict of int to SliceFacts
         By number of the slice.
-    told : set of int
-        Slices of which there is what their neighbours are told.
+    neighbours : set of int
+        Slices whose moduli are kept for their neighbours.
     coverage : Coverage, optional
         Of the error bars, where they have been calibrated.
     in_memory : mapping of int to mapping of str to array
@@ -427,7 +427,7 @@ class KeptSlices:
     folder: RunFolder
     identity: str
     facts: dict[int, SliceFacts] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
+    neighbours: set[int] = field(default_factory=set)
     coverage: Coverage | None = None
     in_memory: Mapping[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
@@ -449,7 +449,7 @@ class KeptSlices:
         def parse(stored: dict[str, Any]) -> tuple[dict[int, SliceFacts], set[int], Coverage | None]:
             facts = {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
             found = stored.get("coverage")
-            return facts, set(map(int, stored["told"])), Coverage.from_settings(found) if found else None
+            return facts, set(map(int, stored["neighbours"])), Coverage.from_settings(found) if found else None
 
         kept = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
         return cls(folder, identity, *kept)
@@ -460,10 +460,10 @@ class KeptSlices:
         self.facts[number] = facts
         self._write()
 
-    def tell(self, number: int, modulus: NDArray[np.float32]) -> None:
-        """Keep what the neighbours of a slice are told of it."""
+    def add_modulus(self, number: int, modulus: NDArray[np.float32]) -> None:
+        """Keep the modulus of a slice that its neighbours know."""
         self.folder.write_archive(_name(number, NEIGHBOURS), {_MODULUS: modulus})
-        self.told.add(number)
+        self.neighbours.add(number)
         self._write()
 
     def calibrate(self, coverage: Coverage | None) -> None:
@@ -473,12 +473,12 @@ class KeptSlices:
 
     def _write(self) -> None:
         stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
-        kept = {"identity": self.identity, "slices": stored, "told": sorted(self.told)}
+        kept = {"identity": self.identity, "slices": stored, "neighbours": sorted(self.neighbours)}
         kept |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
         write_json(self.folder.output_path(PROGRESS), kept)
 
     def modulus(self, number: int) -> NDArray[np.float32]:
-        """What the neighbours of a slice are told of it."""
+        """The modulus of a slice that its neighbours know."""
         arrays, _ = read_npz_members(self.folder.path / _name(number, NEIGHBOURS), (_MODULUS,), DEFAULT_LIMITS)
         return arrays[_MODULUS]
 
@@ -503,7 +503,7 @@ class KeptSlices:
     @property
     def files(self) -> list[str]:
         """Names of all files."""
-        return [PROGRESS, *map(_name, self.facts), *(_name(number, NEIGHBOURS) for number in self.told)]
+        return [PROGRESS, *map(_name, self.facts), *(_name(number, NEIGHBOURS) for number in self.neighbours)]
 
 
 def _name(number: int, kind: str = "slice") -> str:
