@@ -217,5 +217,7 @@ def test_errors_of_several_images_are_averaged_over_those_of_which_both_are_know
     assert RelativeError().over([alone]) == RelativeError(0.9) and RelativeError(0.3).over([]) == RelativeError(0.3)
     assert RelativeError(against="r.npy").over([pair]) == RelativeError(0.2, 0.1, against="r.npy")
     assert RelativeError().settings == {} and RelativeError.from_settings({}) is None
-    for error in (RelativeError(0.12, 0.1, against="r.npy"), RelativeError(0.12, unknown="it is all")):
+    errors = (RelativeError(0.12, 0.1, against="r.npy"), RelativeError(0.12, unknown="it is all"), RelativeError())
+    assert len({error.words for error in errors}) == 3 and [error.of for error in errors[:1]] == ["modulus"]
+    for error in errors[:-1]:
         assert RelativeError.from_settings(json.loads(json.dumps(error.settings))) == error

@@ -77,6 +77,9 @@ FIGURES: dict[str, Callable[[str], Figure]] = {
     "error_against_lines": lambda text: plots.error_against_lines(
         [plots.ErrorCurve(text, np.arange(3), np.ones((2, 3)))] * 9
     ),
+    "error_of_one_run": lambda text: plots.error_against_lines(
+        [plots.ErrorCurve(text, np.arange(9), np.ones((1, 9)))], bands=False
+    ),
     "calibration": lambda text: plots.calibration([1.0, 10.0, 0.0], [2.0, 5.0, 1.0], [3, 4, 5], text),
     "information_gained": lambda text: plots.information_gained([3.0, 2.0, 0.5], 9, text),
     "error_course": lambda text: plots.error_course([4, 5], [0.3, 0.2], [4], [0.3], [0.2], text),
