@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mri_design.evaluation.manifest import PERSONAL, Manifest, command_line, installed_versions, manifest_text
-from mri_design.evaluation.pictures import (
-    COLOURS,
-    PALETTE,
-    Drawing,
-    inline,
-    json_for_script,
-    pointed_curves,
-    svg_text,
-)
+from mri_design.evaluation.pictures import COLOURS, PALETTE, Drawing, inline, json_for_script, pointed_curves, svg_text
 from mri_design.evaluation.plots.panels import ScaleBar
 from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
 from mri_design.evaluation.tables import Row, alike, column_names, format_cell, is_numeric, percent, shown_texts

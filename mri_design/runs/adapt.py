@@ -23,13 +23,7 @@ from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
-from mri_design.experiment.extent import (
-    calibration_for,
-    centre_for_maps,
-    lines_expected,
-    require_lines,
-    start_lines,
-)
+from mri_design.experiment.extent import calibration_for, centre_for_maps, lines_expected, require_lines, start_lines
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.stored_designs import Checkpoint, load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
@@ -44,15 +38,7 @@ from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
 from mri_design.scan.sampling import gapless_run
 from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded
-from mri_design.scan.streaming.scanner import (
-    Arrivals,
-    Channel,
-    Connection,
-    Exchange,
-    Patience,
-    RepeatPolicy,
-    Scanner,
-)
+from mri_design.scan.streaming.scanner import Arrivals, Channel, Connection, Exchange, Patience, RepeatPolicy, Scanner
 
 JOURNAL = "readouts.mrd"
 """File of everything that arrives."""

@@ -12,15 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.evaluation import (
-    Explorer,
-    ReportFigure,
-    ReportTable,
-    Section,
-    plots,
-    pointed_curves,
-    write_report,
-)
+from mri_design.evaluation import Explorer, ReportFigure, ReportTable, Section, plots, pointed_curves, write_report
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

@@ -19,14 +19,7 @@ from mri_design import (
     turned,
 )
 from mri_design.design import DesignTrace
-from mri_design.evaluation import (
-    DesignAccount,
-    PredictionCheck,
-    RelativeError,
-    ReportTable,
-    RunFolder,
-    read_csv_texts,
-)
+from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, ReportTable, RunFolder, read_csv_texts
 from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
