@@ -97,7 +97,10 @@ class FrameFacts:
             return None, {"frames": "their pixels are not of one size"}
         if not first.placed:
             return first, {}
-        first = _facing(first, others[0])
+        centre, _, _, normal = first.vectors
+        if others[0] is not None and others[0].placed and (others[0].vectors[0] - centre) @ normal < 0:
+            x, y, z = (-normal).tolist()  # towards the second frame
+            first = replace(first, normal=(x, y, z))
         if all(_alike(other, first.slice_after(number)) for number, other in enumerate(others, 1)):
             return first, {}
         thick = "" if first.thickness is None else f" ({first.thickness:g} mm)"
@@ -121,25 +124,14 @@ class FrameFacts:
         return SliceGeometry.of_header((along_y, along_x), float(thickness or np.nan), place)
 
 
-def _facing(first: SliceGeometry, second: SliceGeometry | None) -> SliceGeometry:
-    """The first frame with its normal towards the second one."""
-    if second is None or not second.placed:
-        return first
-    centre, _, _, normal = first.vectors
-    away = (second.vectors[0] - centre) @ normal < 0
-    x, y, z = (-normal).tolist()
-    return replace(first, normal=(x, y, z)) if away else first
-
-
 def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
     """Whether two frames lie at one place, in one orientation, which both of them have."""
     if place is None or not place.placed or not wanted.placed:
         return False
     near = _SAME * (wanted.thickness or 1.0)
     (centre, *directions), (there, *others) = place.vectors, wanted.vectors
-    return bool(
-        np.abs(centre - there).max() <= near and np.allclose(directions[:2], others[:2], atol=_SAME)  # ky and kx
-    )
+    along_ky_and_kx = np.allclose(directions[:2], others[:2], atol=_SAME)
+    return bool(np.abs(centre - there).max() <= near and along_ky_and_kx)
 
 
 _START, _MAGIC = 128, b"DICM"

@@ -206,7 +206,7 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     with path.open("rb") as stream:
         got = f"a file starting with {stream.read(8)!r}"
     cure = ""
-    if pfile.named_as_pfile(path):
+    if path.suffix == ".7":  # as the scanner calls them, P12345.7
         got, cure = f"{got}, named as P-files of GE are and without their mark", pfile.CONVERT
     elif path.name.startswith("ScanArchive"):
         got, cure = f"{got}, named as scan archives of GE are", pfile.CONVERT

@@ -280,15 +280,9 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if stored.ndim not in (3, 4):
             raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
-        side = limits.max_side
-        check_sides(
-            {
-                "kspace: slice": (slices, limits.max_slices),
-                "kspace: coil": (coils, limits.max_coils),
-                "kspace: row": (rows, side),
-                "kspace: column": (columns, side),
-            }
-        )
+        most = limits.max_slices, limits.max_coils, limits.max_side, limits.max_side
+        sides = zip(("slice", "coil", "row", "column"), (slices, coils, rows, columns), most, strict=True)
+        check_sides({f"kspace: {name}": (side, bound) for name, side, bound in sides})
         declared = None
         if has_object(file, "mask"):
             mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])

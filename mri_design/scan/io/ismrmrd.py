@@ -95,23 +95,18 @@ class ShotSource(MrdSource):
             at: np.ascontiguousarray(coordinates[kept]).tobytes()
             for at, coordinates in acquisitions.coordinates(places.tolist())
         }
-        shots: list[dict[bytes, list[int]]] = [{} for _ in range(int(ranks[-1]) + 1)]
+        shots: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(int(ranks[-1]) + 1)]
+        where = dict[int, tuple[int, int]]()
         for at, rank in zip(places.tolist(), ranks.tolist(), strict=True):
-            same = shots[rank].setdefault(stored[at], [])
-            same.append(at)
-            if len(same) > 1 and duplicates == "refuse":
-                got = f"the same coordinates as acquisition {same[0]} of the slice"
+            number, first = shots[rank].setdefault(stored[at], (len(shots[rank]), at))
+            where[at] = rank, number
+            if first != at and duplicates == "refuse":
+                got = f"the same coordinates as acquisition {first} of the slice"
                 raise InputError(f"{field}[{at}]: traj", got, "each shot once", duplicates_cure())
         trajectory, notes = _in_cycles(field, _coordinates(field, shots, length), purposes.encoding)
         # Third, the samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from.
         kspace = np.zeros((len(shots), channels, len(shots[0]), length), np.complex64)
         times = np.zeros((len(shots), len(shots[0])), dtype=np.intp)
-        where = {
-            at: (rank, shot)
-            for rank, ones in enumerate(shots)
-            for shot, same in enumerate(ones.values())
-            for at in same
-        }
         for at, samples in acquisitions.samples(places.tolist()):
             rank, shot = where[at]
             if duplicates == "average":
@@ -177,14 +172,14 @@ class ShotSource(MrdSource):
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 
 
-def _coordinates(field: str, shots: list[dict[bytes, list[int]]], length: int) -> NDArray[np.float64]:
+def _coordinates(field: str, shots: list[dict[bytes, tuple[int, int]]], length: int) -> NDArray[np.float64]:
     """Coordinates (shot, sample, dimension) of the first slice, which are those of all."""
     stored = [np.frombuffer(b"".join(ones), np.float32).reshape(len(ones), length, -1) for ones in shots]
     largest = float(np.abs(stored[0]).max())
     for rank, (ones, theirs) in enumerate(zip(shots, stored, strict=True)):
         alike = theirs.shape == stored[0].shape and np.abs(theirs - stored[0]).max() <= _SAME * largest
         if not alike:
-            field = f"{field}[{next(iter(ones.values()))[0]}]: traj"
+            field = f"{field}[{next(iter(ones.values()))[1]}]: traj"
             got = f"{len(ones)} shots of slice {rank} with other coordinates than the {len(shots[0])} of slice 0"
             cure = "Export the slices whose trajectories agree to a file of their own."
             raise InputError(field, got, "the same trajectory in every slice", cure)

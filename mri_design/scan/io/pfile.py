@@ -47,11 +47,6 @@ def is_pfile(path: Path) -> bool:
     return _LOGO in head or _INVALID in head
 
 
-def named_as_pfile(path: Path) -> bool:
-    """Whether a file is called as the scanner calls P-files, ``P12345.7``, whatever it holds."""
-    return path.suffix == ".7"
-
-
 def opened(path: Path, options: ReadOptions) -> SlicedSource:
     """The slices of one P-file, in the order of their measurement.
 
