@@ -7,7 +7,7 @@ and readouts are cut to the field of view or, in a volume, transformed to one pl
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,13 +58,14 @@ _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 Place = TypeVar("Place")
 
 _PLACE = ["slice", "partition", "line"]
-_READOUT = np.dtype([(name, "p") for name in ("at", *_PLACE, "first", "count", "start", "turn")] + [("reversed", "?")])
+_One = namedtuple("_One", ["at", "slice", "partition", "line", "first", "count", "start", "turn", "reversed"])
 """One readout: its position in the file's list of acquisitions; its slice (counted over those that occur) and, on the
 grid, kz (0 in slices) and row ky; the ``first`` of its samples that is kept, and the ``count`` of these; column kx of
 the first of them; by how many samples a whole readout that is reversed has to be rotated after it was turned, so that
 its own centre comes to lie where the others have theirs; and whether it ran from high to low kx."""
+_READOUT = np.dtype([(name, "?" if name == "reversed" else "p") for name in _One._fields])
 Readouts = np.recarray[Any, np.dtype[np.record]]
-"""Structured array, one element a readout."""
+"""Structured array, one element a readout; one by one they are tuples: a field of a record takes a microsecond."""
 
 
 @dataclass(frozen=True)
@@ -586,9 +587,9 @@ def geometry_of(
     return found if len(found) == len(places) else None
 
 
-def _with_samples(acquisitions: Acquisitions, readouts: Readouts) -> Iterator[tuple[np.record, NDArray[np.complex64]]]:
+def _with_samples(acquisitions: Acquisitions, readouts: Readouts) -> Iterator[tuple[Any, NDArray[np.complex64]]]:
     """Readouts in the file's order, each with those of its samples (coil, sample) that are kept."""
-    by_place = dict(zip(readouts.at.tolist(), readouts, strict=True))
+    by_place: dict[int, Any] = dict(zip(readouts.at.tolist(), map(_One._make, readouts.tolist()), strict=True))
     for at, samples in acquisitions.samples(list(by_place)):
         one = by_place[at]
         yield one, samples[:, one.first : one.first + one.count]
@@ -621,7 +622,7 @@ def _filled(
     return kspace
 
 
-def upright(readout: np.record, kept: NDArray[np.complex64]) -> NDArray[np.complex64]:
+def upright(readout: Any, kept: NDArray[np.complex64]) -> NDArray[np.complex64]:
     """The samples (coil, sample) of a readout from low to high kx."""
     return np.roll(kept[:, ::-1], readout.turn, -1) if readout.reversed else kept
 
