@@ -54,6 +54,14 @@ T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
 
+WITHOUT_DRAWS = "the image has no draws, from which the errors of regions follow: ask for reconstruct(draws=32)"
+_WIDE = 100
+"""Letters of a line that shows itself in a console."""
+_COLUMNS = 6
+"""Slices in a row."""
+_BARCODE = 24
+"""Pixels that a mask of lines is high, or wide."""
+
 
 def named_file(path: str | os.PathLike[str]) -> str:
     """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
@@ -106,16 +114,6 @@ class Told:
             progress = Progress(warn=say_once) if self.watch is None else Progress(self.watch, warn=say_once)
             yield Run(folder=kept, seed=self.seed, jobs=self.jobs, progress=progress)
         self.seconds = time.perf_counter() - began
-
-
-WITHOUT_DRAWS = "the image has no draws, from which the errors of regions follow: ask for reconstruct(draws=32)"
-_COLUMNS = 6
-"""Slices in a row."""
-
-
-_WIDE = 100
-_BARCODE = 24
-"""Pixels that a mask of lines is high, or wide."""
 
 
 class Shown(ABC):
