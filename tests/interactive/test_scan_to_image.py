@@ -63,6 +63,13 @@ def test_errors_are_against_the_image_that_is_given(scan: md.LoadedScan, tmp_pat
     assert "truth.npy" in saved["settings"]["reference_source"]
 
 
+def test_images_of_other_lines_are_other_runs(scan: md.LoadedScan) -> None:
+    given = (None, range(10, 22), range(10, 23))
+    made = [scan.reconstruct(lines, method="zero-filled").result.record.identity for lines in given]
+    made.append(scan.reconstruct(method="zero-filled", reference=abs(scan.data.reference[0])).result.record.identity)
+    assert len(set(made)) == 4
+
+
 def test_a_comparison_holds_methods_against_each_other(scan: md.LoadedScan, tmp_path: Path) -> None:
     known = {"reconstruction": {"method": "zero-filled"}, "inference": {"loops": 1}}
     compared = scan.compare(["low-pass"], lines=12, methods=["zero-filled", "least-squares"], recipe=known)

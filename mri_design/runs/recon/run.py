@@ -11,6 +11,7 @@ import filecmp
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,10 @@ class ReconRequest:
             "slices": self.slices.text,
             **({"around": repr(around)} if (around := volume.Around.named(self.companions)) else {}),
         }
+        held = {"mask": self.mask, "reference": getattr(self.reference, "images", None)}
+        arrays = {name: np.asarray(one) for name, one in held.items() if one is not None and not isinstance(one, Path)}
+        for name, array in arrays.items():
+            choices[name] = sha256(array.tobytes()).hexdigest()
         settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
         return Record(run.identity("reconstruction", choices), inputs, settings)
 
