@@ -24,7 +24,7 @@ def _warm_up(side: int = 32) -> None:
     run_design([one], "information-gain", 9, start=8)
 
 
-# The command tells of an interruption, not this process as well; what is wrong is told of where it is asked for.
+# The command itself reports an interruption, and whoever asks for a piece of work reports what is wrong.
 before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
 with suppress(Exception):
     _warm_up()

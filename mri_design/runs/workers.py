@@ -25,6 +25,8 @@ from mri_design.errors import InputError, MriDesignError, UnknownNameError, Usag
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
 """Seconds that a scheduler may take to answer, and to have a worker."""
+GONE = (OSError, TimeoutError, AttributeError)
+"""What a client of dask raises whose scheduler is gone."""
 PUT_UP_WITH = 3
 """Processes that may die of one piece."""
 PRELOADED = "mri_design.runs.warm_process"
@@ -234,11 +236,20 @@ def _as_other_processes() -> AbstractContextManager[Any]:
 
 
 class DaskCluster:
-    """Workers of a dask cluster. The scheduler gives the piece of a worker that died to another one, a few times."""
+    """Workers of a dask cluster. The scheduler gives the piece of a worker that died to another one, a few times.
+
+    Where the scheduler goes away, or all workers at once, what is asked for next begins with a new connection or
+    cluster.
+    """
 
     def __init__(self, material: Any, jobs: int, address: str) -> None:
-        self._distributed = distributed = optional_package("distributed", "dask")
-        self._cluster, self._name = None, f"mri-design-{uuid4()}"
+        self._distributed = optional_package("distributed", "dask")
+        self._material, self._jobs, self._address = material, jobs, address
+        self._begin()
+
+    def _begin(self) -> None:
+        distributed, address = self._distributed, self._address
+        self._cluster, self._name, self._lost = None, f"mri-design-{uuid4()}", False
         if address:
             try:
                 self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
@@ -253,33 +264,38 @@ class DaskCluster:
                 ) from error
         else:
             with _as_other_processes():
-                load_ahead(jobs, DASK)
+                load_ahead(self._jobs, DASK)
                 self._cluster = distributed.LocalCluster(
-                    n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+                    n_workers=self._jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
-        self._client.register_plugin(_prepared(distributed, self._name, material, deaf=not address))
+        self._client.register_plugin(_prepared(distributed, self._name, self._material, deaf=not address))
         self._executor = self._client.get_executor(pure=False)
         self._addresses = sorted(self._client.nthreads())
-
-    def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """See `Processes`."""
-        future: Future[Any] = self._executor.submit(_on_one_thread, self._name, function, item)
-        return future
 
     @property
     def places(self) -> int:
         """See `Processes`."""
         return len(self._addresses)
 
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """See `Processes`."""
+        self._renew()
+        future: Future[Any] = self._executor.submit(_on_one_thread, self._name, function, item)
+        return future
+
     def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """See `Processes`. Where the worker is gone another one takes its place."""
+        self._renew()
         try:
             alive = sorted(self._client.nthreads())
-        except (OSError, TimeoutError) as error:
-            raise BrokenExecutor("the dask scheduler does not answer") from error
+        except GONE:
+            alive = []
         if not alive:
-            raise BrokenExecutor("the dask cluster lost its workers")
+            self._lost = True
+            self._renew()
+            alive = self._addresses
+        place %= len(self._addresses)
         if self._addresses[place] not in alive:
             free = [address for address in alive if address not in self._addresses]
             self._addresses[place] = free[0] if free else alive[place % len(alive)]
@@ -294,17 +310,22 @@ class DaskCluster:
             return future.result()
         except self._distributed.KilledWorker as error:
             raise LostPieceError(str(error)) from error
-        except CancelledError as error:
-            # the scheduler went away, or all workers at once, and what was sent to them with them
-            raise BrokenExecutor("the dask cluster lost its workers or its scheduler") from error
+        except CancelledError as error:  # the scheduler is gone, or all workers, and what was sent to them with them
+            self._lost = True
+            raise LostPieceError("the dask cluster lost its workers or its scheduler") from error
 
     def close(self) -> None:
         """See `Processes`."""
-        with suppress(OSError, TimeoutError):  # the scheduler is gone
+        with suppress(*GONE):
             self._client.unregister_worker_plugin(self._name)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+    def _renew(self) -> None:
+        if self._lost:
+            self.close()
+            self._begin()
 
 
 class Workers(Generic[Material]):

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -179,6 +180,17 @@ class TestDask:
         with Workers("MALLOC_TRIM_THRESHOLD_", 1, "dask") as workers:
             assert list(workers.map(environment, ["OMP_NUM_THREADS"])) == [(None, "1")]
         assert config.get("distributed.nanny.pre-spawn-environ") == before
+
+    @pytest.mark.slow
+    def test_a_cluster_that_is_lost_begins_anew(self) -> None:
+        pytest.importorskip("distributed")
+        with Workers(3, 1, "dask") as workers:
+            results, executor = workers.map(product, [1, 2, 3]), cast(Any, workers.executor)
+            assert next(results) == 3
+            executor._cluster.close()
+            assert list(results) == [6, 9]
+            executor._cluster.close()
+            assert executor.outcome(executor.submit_at(0, product, 2, 5)) == 10
 
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
