@@ -162,7 +162,7 @@ def hold_back(
     *,
     fold: int = 0,
 ) -> HeldBack | None:
-    """Hold back about a third of the lines outside the centre (`choosing.held_back`).
+    """Hold back about a third of the lines outside the centre (`held_back`).
 
     In a plane these are samples, along trajectories readouts.
 
@@ -179,7 +179,7 @@ def hold_back(
     signal : float, optional
         As in `MRSlice.model`; by default that of all lines.
     centre, fold : int, optional
-        As `choosing.held_back`.
+        As `held_back`.
 
     Returns
     -------

@@ -13,7 +13,16 @@ from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
 
-class FiniteDifferences(LinearOperator):
+class InPlace(LinearOperator):
+    """An operator whose weighted Gram product is made by `add_weighted_gram`."""
+
+    def weighted_gram(self, weights: Array, u: Array) -> Array:
+        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
+        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
+        return total
+
+
+class FiniteDifferences(InPlace):
     """Image (ky, kx) -> (2, ky, kx): u[i+1] - u[i] along ky, then along kx, wrapped around at the edges.
 
     Raises
@@ -51,11 +60,6 @@ class FiniteDifferences(LinearOperator):
         u[..., 1:] += along_x[..., :-1]
         u[..., 0] += along_x[..., -1]
         return u
-
-    def weighted_gram(self, weights: Array, u: Array) -> Array:
-        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
-        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
-        return total
 
     def add_weighted_gram(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
         """As in the base class; with ``pixels * u`` added in the same pass where those weights are given."""
@@ -104,7 +108,7 @@ def _image_shape(shape: tuple[int, int]) -> tuple[int, int]:
     return lengths[0], lengths[1]
 
 
-class GraphDifferences(LinearOperator):
+class GraphDifferences(InPlace):
     """Image (ky, kx) -> (K, ky, kx): u[i] - u[j] for every pixel i and each of its K neighbours j.
 
     Parameters
@@ -162,11 +166,6 @@ class GraphDifferences(LinearOperator):
         coefficients = _plain(v).reshape(-1, *self._flat.shape)
         return back_from_edges(self._flat, coefficients).reshape(*v.shape[:-3], *self.in_shape)
 
-    def weighted_gram(self, weights: Array, u: Array) -> Array:
-        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
-        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
-        return total
-
     def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
         if not compilable(u, total) or np.ndim(weights) > 3:
             total += self._adjoint(weights * self._apply(u))
@@ -206,7 +205,7 @@ def _plain(array: Array) -> Array:
     return np.ascontiguousarray(kept)
 
 
-class Wavelet(LinearOperator):
+class Wavelet(InPlace):
     """Image (ky, kx) -> wavelet coefficients in the usual nested layout, an isometry (A^H A = I).
 
     Sizes that the number of levels does not divide are first padded with zeros, so the coefficient array may be
@@ -256,11 +255,6 @@ class Wavelet(LinearOperator):
         from mri_design.operators.kernels.wavelet import synthesis
 
         return synthesis(_floating(v), self.wavelet, self.levels)
-
-    def weighted_gram(self, weights: Array, u: Array) -> Array:
-        total = np.zeros(u.shape, dtype=np.result_type(weights, u))
-        self.add_weighted_gram(weights, u.astype(total.dtype, copy=False), total)
-        return total
 
     def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
         if not compilable(u, total) or np.ndim(weights) > 2:
