@@ -106,6 +106,8 @@ def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -
     with refused("generic: max_slew") as caught:
         pulseq_file(order, replace(fastest, bandwidth=2 * fastest.bandwidth), generic)
     assert f"{fastest.bandwidth:.5g} Hz" in str(caught.value)
+    with refused("generic: max_gradient"):
+        pulseq_file(order, fastest, replace(generic, max_gradient=2e-3, max_slew=5000.0))
     with refused("bandwidth") as caught:
         pulseq_file(order, replace(fastest, bandwidth=fastest.bandwidth / 1.25), generic)
     assert f"{fastest.bandwidth / 2:.5g}" in str(caught.value)
