@@ -216,14 +216,11 @@ def _opened(path: Path) -> Any:
 
 def _scaled(field: str, stored: Any, slope: float | None, intercept: float | None) -> Any:
     """Values from what is stored, as the header says; complex ones stay complex."""
-    factor = 1.0 if slope is None else float(slope)
-    added = 0.0 if intercept is None else float(intercept)
-    unscaled = (factor, added) == (1.0, 0.0)
-    if unscaled and stored.dtype.kind != "c":
-        return to_float32(field, stored)
-    if stored.dtype.kind == "c":
-        return to_complex64(field, stored if unscaled else stored * factor + added)
-    return to_float32(field, stored.astype(np.float64) * factor + added)
+    factor, added = (1.0 if slope is None else float(slope)), (0.0 if intercept is None else float(intercept))
+    convert = to_complex64 if stored.dtype.kind == "c" else to_float32
+    if (factor, added) == (1.0, 0.0):
+        return convert(field, stored)
+    return convert(field, (stored if stored.dtype.kind == "c" else stored.astype(np.float64)) * factor + added)
 
 
 def _stem(path: Path) -> str:
