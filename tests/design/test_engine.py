@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from mri_design import (
     Forecast,
     GaussianPosterior,
     InformationGain,
-    InputError,
     LineCandidates,
     MonteCarlo,
     MRSlice,
@@ -143,10 +142,8 @@ def test_zero_filled_lines_are_never_chosen_and_all_others_can_be(make_slice: Sl
     holed = replace(full, kspace=np.where(measured[:, None], full.kspace, 0), measured=measured)
     lines = designed([holed], 12).trace.lines
     assert sorted(lines) == np.flatnonzero(measured).tolist()
-    with pytest.raises(InputError) as caught:
+    with refused("number of lines"):
         designed([holed], 13)
-    assert caught.value.field == "number of lines"
-    assert caught.value.wanted == "5 (start lines) to 12 (lines with data)"
 
 
 def test_slices_share_one_mask_and_their_scores_add(make_slice: SliceMaker) -> None:
@@ -322,8 +319,6 @@ def test_the_fields_of_all_parts_have_names_of_their_own() -> None:
     """So that a table of them has no column twice."""
     names = [each.name for part in (Choice, Forecast, LineOutcome, StepCost) for each in fields(part)]
     assert len(set(names)) == len(names)
-    assert [each.name for each in fields(DesignStep)] == ["choice", "outcome", "cost"]
-    assert all(is_dataclass(part) for part in vars(design_step(0)).values())
 
 
 def test_what_a_stop_rule_asks_is_that_of_the_forecast() -> None:

@@ -78,11 +78,12 @@ def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the
     moved = Companion("moved", RigidMotion((2.0, -3.0), 4.0).applied(T1))
     found, without = choice(one, moved), hold_back(one, LINES, engine, 0)
 
-    def renewed(first: CompanionChoice) -> CompanionChoice | None:
+    def renewed(first: CompanionChoice, image: np.ndarray = TRUTH) -> CompanionChoice | None:
         beside = replace(one, companions=(moved,))
-        return renew_companions(first, beside, LINES, without, CAREFUL, engine, TRUTH)
+        return renew_companions(first, beside, LINES, without, CAREFUL, engine, image)
 
     assert renewed(found) is renewed(found.using([])) is None  # where it lies already, or is not used
+    assert renewed(found, 0 * TRUTH) is None  # nothing to lie over
     again = renewed(one_pixel_off(found, moved, gain=0.5 * found.gain))
     assert again.used == ("moved",) and again.offered[0].renewed == pytest.approx(1, abs=0.4)
     assert again.offered[0].registration.motion.apart(found.offered[0].registration.motion, T1.shape) < 0.5

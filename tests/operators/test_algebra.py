@@ -430,6 +430,7 @@ REFUSED = [
     ("shots", lambda: ShotReadouts((6, 5), SHOT[None], "lines")),
     ("trajectory", lambda: ShotReadouts((6, 5), 4 * SHOT[None])),
     ("angles", lambda: ShotReadouts((6, 5), SHOT[None], "radial", (1, 2))),
+    ("weights", lambda: ShotReadouts((6, 5), SHOT[None], weights=np.ones(3))),
     *(("encoding", lambda name=name: readouts_named(name, (6, 5))) for name in ("spiral", "readouts", "nonsense")),
 ]
 

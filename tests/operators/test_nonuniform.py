@@ -212,6 +212,11 @@ def waves(points: np.ndarray) -> np.ndarray:
 KINDS = [LineReadouts(GRID), PlaneReadouts(GRID), pytest.param(SHOTS, marks=needs_finufft)]
 
 
+def test_without_the_spectrum_of_x_there_are_no_moments() -> None:
+    for encoding in (LineReadouts(GRID), PlaneReadouts(GRID)):
+        assert encoding.moments(np.ones(GRID), None, ()) is None
+
+
 @pytest.mark.parametrize("coils", [1, 3])
 @pytest.mark.parametrize("encoding", KINDS, ids=["lines", "plane", "shots"])
 def test_rows_measure_what_data_takes_from_full_kspace_and_values_have_their_energy(encoding: Readouts, coils) -> None:
