@@ -27,3 +27,6 @@ from .messages import coefficients_of_sites as coefficients_of_sites
 from .messages import load_chunk as load_chunk
 from .messages import minimise_in_box as minimise_in_box
 from .messages import partition_sites as partition_sites
+from .references import best_gaussian as best_gaussian
+from .references import exact_criterion as exact_criterion
+from .references import minimise_exact_criterion as minimise_exact_criterion

@@ -8,8 +8,7 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
-from mri_design.glm import minimise_in_box
-from tests.dense_references import best_gaussian
+from mri_design.glm import best_gaussian, minimise_in_box
 from tests.refusals import refused
 
 SEED = 3

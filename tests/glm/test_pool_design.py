@@ -12,8 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, expit
 
 from mri_design import DoubleLoop, Exact, Identity, LabelPool, Lanczos, Laplace, Logistic, PoolDesign, SiteBlock
-from mri_design.glm import bald, information_gain_of_labels, label_probability, site_width, uncertainty
-from tests.dense_references import exact_criterion
+from mri_design.glm import bald, exact_criterion, information_gain_of_labels, label_probability, site_width, uncertainty
 from tests.refusals import refused
 
 CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)

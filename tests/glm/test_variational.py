@@ -10,10 +10,10 @@ from mri_design.glm import (
     DecoupledDual,
     DualState,
     PriorAndSites,
+    best_gaussian,
     conjugate,
     slope_range,
 )
-from tests.dense_references import best_gaussian
 from tests.inference.conftest import integrated
 from tests.refusals import refused
 from tests.slow_cases import slow_case

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.glm import exact_criterion, minimise_exact_criterion
 from mri_design.inference import LogDeterminant, WarmStart, cold_start, pooled_variances
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
-from tests.dense_references import exact_criterion, minimise_exact_criterion
 from tests.inference.conftest import SITES
 from tests.refusals import refused
 from tests.unfit_sites import Honest, Quartic

@@ -9,9 +9,9 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
+from mri_design.glm import exact_criterion
 from mri_design.inference import LogDeterminant, prior_log_normaliser
 from mri_design.model import PosteriorPrecision
-from tests.dense_references import exact_criterion
 from tests.inference.conftest import SITES, integrated
 from tests.refusals import refused
 from tests.slow_cases import slow_case

@@ -1,6 +1,7 @@
 """Dense references: the criterion and the best Gaussian, without the closed forms of the engines.
 
-Both minimise over other parameters than the engines do, by a generic method; they are slow.
+Both are minimised over other parameters than the engines', by a generic method, and end in the optimum of the double
+loop, and of `VariationalGaussian` and `DecoupledGaussian`. They are for tiny models.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
-from mri_design.glm import DenseModel, PriorAndSites, as_image
-from mri_design.model import GeneralizedLinearModel
+from mri_design.glm.dense import DenseModel, PriorAndSites, as_image
+from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
 
@@ -17,12 +18,30 @@ Sites = tuple[Array, ...]
 
 
 def exact_criterion(model: GeneralizedLinearModel, site_precisions: Sites) -> float:
-    """phi(gamma) for any pi = 1 / gamma, by dense algebra; h(gamma) by a search that uses g alone."""
+    """phi(gamma) for any positive gamma, with dense log|A| and the exact minimiser u (TR-175, Section 2).
+
+    Parameters
+    ----------
+    site_precisions : tuple of float arrays
+        pi = 1 / gamma per block, broadcastable to the block's sites.
+
+    Notes
+    -----
+    h(gamma) = -min over x of (x / gamma + 2 g(x)) comes from a search over x that uses g alone.
+    """
     return _value_and_gradient(DenseModel.of(model), site_precisions)[0]
 
 
 def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tuple[float, Sites]:
-    """Minimum of the exact criterion over log pi, and where; a local one for sites that are not log-concave."""
+    """Minimum of the exact criterion over log pi, by a quasi-Newton method.
+
+    Returns
+    -------
+    phi : float
+        The minimum found; a local one for sites that are not log-concave.
+    site_precisions : tuple of arrays
+        Where it was found.
+    """
     dense = DenseModel.of(model)
     shapes = [block.site_shape for block in model.blocks]
     cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
@@ -81,7 +100,20 @@ def _dual(potential: SuperGaussian, pi: Array) -> tuple[Array, Array]:
 
 
 def best_gaussian(model: GeneralizedLinearModel, tolerance: float = 1e-6) -> tuple[Array, float]:
-    """Mean and criterion of the best Gaussian, over its mean and Cholesky factor (Challis & Barber 2011), by L-BFGS."""
+    """The best Gaussian over its mean and the Cholesky factor of its covariance (Challis & Barber 2011), by L-BFGS.
+
+    Parameters
+    ----------
+    tolerance : float
+        Largest derivative of phi / 2 at the end.
+
+    Returns
+    -------
+    mean : array
+        Shape of the model's image.
+    phi : float
+        The criterion, jointly convex in the n + n (n + 1) / 2 unknowns for log-concave sites.
+    """
     split = PriorAndSites.of(model)
     G, n = split.rows, len(split.centre)
     lower = np.tril_indices(n)
