@@ -224,7 +224,7 @@ HOSTILE: dict[str, tuple[Callable[[h5py.File, Path], Any], str]] = {
 
 
 @pytest.mark.slow
-def test_hostile_files_are_refused_by_name_within_a_second(tmp_path: Path, read_in_child: Callable[..., list]) -> None:
+def test_hostile_files_are_refused_by_name(tmp_path: Path, read_in_child: Callable[..., list]) -> None:
     secret, fields = tmp_path / "secret.bin", {}
     secret.write_bytes(SECRET)
     for name, (make, field) in HOSTILE.items():
@@ -235,7 +235,6 @@ def test_hostile_files_are_refused_by_name_within_a_second(tmp_path: Path, read_
     for outcome in read_in_child([*fields], limit=2**29):
         assert outcome.kind == "InputError" and outcome.field == fields[outcome.path], outcome
         assert "secret of another" not in outcome.message
-        assert outcome.seconds < 1, outcome
 
 
 @pytest.mark.slow
