@@ -26,7 +26,7 @@ def test_mypy_sees_a_scan(tmp_path: Path) -> None:
     revealed = [line.rpartition('type is "')[2].rstrip('"') for line in told.splitlines() if "Revealed" in line]
     assert revealed[0] == "mri_design.interactive.scan.LoadedScan"
     assert revealed[1].startswith("numpy.ndarray") and "mri_design.operators.dense.Dense" in revealed[2]
-    assert '"LoadedScan" has no attribute "no_such_method"' in told
+    assert "no_such_method" in told and "[attr-defined]" in told
 
 
 def test_jedi_sees_a_scan_and_completes_it() -> None:

@@ -92,7 +92,7 @@ def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, t
         run(verb, scan, *words, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0)
         assert "maps.npy" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
     told = settings(tmp_path / "design")
-    assert told["coil_maps_source"] == "given (maps.npy)"
+    assert "maps.npy" in told["coil_maps_source"]
     assert told["start"] == 4  # nothing was calibrated, so that nothing has to be measured for it
     run("recon", scan, "--maps", wrong, "--recipe", "fast.toml", "--out", tmp_path / "w", code=3)
     run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon", code=2)

@@ -48,9 +48,11 @@ def test_of_a_running_one_what_is_left_and_who_has_it(
             folder.progress.show("designing masks", 0, 8)
             patch.setattr("time.time", lambda: start + 300)
             folder.progress.show("designing masks", 3, 8)
-        text = told(run, tmp_path / "b")
-    assert "running; designing masks 3 of 8, 1.7 min each, about 8.3 min left; then reconstructing (30)" in text
-    assert f"process {os.getpid()} on host {socket.gethostname()}" in text
+        (found,), text = run_statuses(tmp_path / "b"), told(run, tmp_path / "b")
+    assert found.state == "running" and found.progress is not None
+    stages = [(stage.done, stage.total, stage.seconds_left) for stage in found.progress.stages]
+    assert stages == [(0, 30, None), (3, 8, pytest.approx(500))] and {"1.7", "8.3"} < {*text.split()}
+    assert found.holder in text and str(os.getpid()) in found.holder and socket.gethostname() in found.holder
     assert not (tmp_path / "b" / ".progress.json").exists()
 
 

@@ -13,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design.evaluation import Explorer, ReportFigure, ReportTable, Section, plots, pointed_curves, write_report
+from tests.numbers_in_text import numbers_in
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -101,12 +102,9 @@ def test_tables_sort_and_steps_are_shown(report: Path) -> None:
     assert not console and not seen["hidden"]
     assert seen["table"] == [["9", "100", "-20"], ["-20", "9", "100"], ["100", "9", "-20"]]
     assert seen["sort"] == "descending"
-    assert seen["end"] == seen["next"] == seen["spoken"] == "3 of 8 lines; the last one is ky \u22122"
-    assert seen["moved"] == "2 of 8 lines; the last one is ky 2"
-    assert seen["bars"] == [2, 1, 5]
-    assert seen["key"] == "ky \u22121 (line 3): not measured"
-    assert seen["pointed"] == "ky 1 (line 5): not measured"
-    rest = "Point at a curve, or use the arrow keys on the picture, to read its values."
-    assert seen["curves"] == [rest, "lines 10: found 0.25", "lines 100: found \u22120.125; predicted 0.2", rest]
+    assert seen["end"] == seen["next"] == seen["spoken"] and seen["bars"] == [2, 1, 5]
+    texts = [numbers_in(seen[name]) for name in ("end", "moved", "key", "pointed")]
+    assert texts == [[3, 8, -2], [2, 8, 2], [-1, 3], [1, 5]]
+    assert [numbers_in(text) for text in seen["curves"]] == [[], [10, 0.25], [100, -0.125, 0.2], []]
     assert seen["pictures"] == ["data:image/png", "data:image/png", False]
-    assert seen["told"] == "The posterior mean of 2 lines: error 25 % found."
+    assert numbers_in(seen["told"]) == [2, 25]

@@ -12,6 +12,7 @@ from mri_design.experiment import CompanionImages, RegionMask, companion_file, l
 from mri_design.model import Companion
 from mri_design.scan import KSpaceData, SliceGeometry
 from mri_design.scan.writing import nifti_bytes
+from tests.numbers_in_text import numbers_in
 from tests.refusals import refused
 from tests.two_contrasts import FIRST, head, scanned, slice_of
 
@@ -57,7 +58,7 @@ def test_a_volume_is_sampled_where_the_slice_lies_whatever_its_grid_and_directio
     inside = over.image > 0
     assert inside.mean() > 0.9
     np.testing.assert_allclose(over.image[inside], wanted[inside], atol=0.02)
-    assert over.by_headers and "places in both headers" in over.placed
+    assert over.by_headers
 
 
 def test_images_of_other_pixels_are_laid_over_by_their_fields_of_view():
@@ -66,7 +67,7 @@ def test_images_of_other_pixels_are_laid_over_by_their_fields_of_view():
     here = SliceGeometry((3.0, 2.5), 4.0)
     over = CompanionImages("wide", images, (wide,)).over(scan(geometry=here), 0, 1)
     np.testing.assert_allclose(over.image, ball(points_of(here, (40, 36))), atol=0.02)
-    assert "fields of view" in over.placed and not over.by_headers
+    assert not over.by_headers
 
 
 def zoomed(image: np.ndarray, more: float) -> np.ndarray:
@@ -91,9 +92,9 @@ def laid(beside: Companion) -> Offered:
 def test_of_volumes_without_places_the_slices_beside_that_of_the_number_are_looked_at():
     of_number = [volume_of_heads(None).over(scan((64, 64), None), number, 5) for number in (1, 2)]
     beside, right = (laid(companion) for companion in of_number)
-    assert beside.aside == "slice 2 of 5, numbered from 0, instead of 1" and "taken from slice 2 of" in str(beside)
+    assert numbers_in(beside.aside) == [2, 5, 0, 1] and beside.aside in str(beside)
     np.testing.assert_allclose(beside.companion.image, right.companion.image, atol=0.05)
-    assert right.aside == "" and "taken" not in str(right)
+    assert right.aside == ""
     assert of_number[0].volume.at(-1.5) is None  # where there is no slice
     halves = of_number[0].volume.at(0.5)
     np.testing.assert_allclose(halves, volume_of_heads(None).images[1:3].mean(axis=0), atol=1e-6)
@@ -108,11 +109,10 @@ def test_of_volumes_with_places_as_many_millimetres_are_looked_at_and_count_as_m
         return laid(file.over(scan((64, 64), STRAIGHT), 0, 1))
 
     assert lying(0.0, 0.0).aside == ""
-    assert lying(0.0, 5.0).aside == "5 mm from where the headers place it"
+    assert numbers_in(lying(0.0, 5.0).aside) == [5]
     assert lying(9.0, 0.0).refused == ""
     far = lying(9.0, 5.0)
-    assert far.aside == "5 mm from where the headers place it"
-    assert far.refused == "it fits 10 mm from where the headers place it"
+    assert (numbers_in(far.aside), numbers_in(far.refused)) == ([5], [10])
 
 
 def test_an_image_of_another_place_is_refused():
@@ -156,9 +156,9 @@ def test_the_scan_itself_is_recognised_and_left_out_and_a_repeat_is_not(tmp_path
     ):
         np.save(tmp_path / f"{name}.npy", samples)
         found = CompanionImages.read(str(tmp_path / f"{name}.npy"), RECIPE).over(here, 0, 1)
-        assert ("the scan itself" in found.refused) is same, name
+        assert bool(found.refused) is same, name
     truth = replace(here, reference=(3 * image)[None].astype(np.complex64))
-    assert "was made from" in CompanionImages("truth", image[None]).over(truth, 0, 1).refused
+    assert CompanionImages("truth", image[None]).over(truth, 0, 1).refused
     assert not CompanionImages("turned", image[None, ::-1]).over(truth, 0, 1).refused
 
 
@@ -172,7 +172,7 @@ def test_a_complex_image_is_no_kspace_and_a_constant_says_nothing(tmp_path):
         else:
             assert CompanionImages.read(str(tmp_path / name), RECIPE).images.shape == (1, *image.shape)
     flat = CompanionImages("flat", np.ones((1, 2, 2), np.float32)).over(scan(), 0, 1)
-    assert flat.refused == "it is the same everywhere"
+    assert flat.refused
 
 
 @pytest.mark.parametrize(

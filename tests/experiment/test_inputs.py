@@ -123,12 +123,11 @@ def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recip
     data = unknown_noise(load_input("phantom:brain", simulating(small, matrix=48, coils=1)))
     scanned = replace(data, noise_covariance=np.array([[0.04 + 0j]]))
     known = prepare(replace(scanned, noise_variance=9.0), small)
-    assert (known.data.noise_variance, known.noise_source) == (0.04, "from the noise readouts")
+    assert known.data.noise_variance == 0.04
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
     given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
     assert given.data.noise_variance == 0.25 and given.noise_source.startswith(GIVEN_NOISE) and given.noise_doubt
-    assert prepare(data, small).noise_source.startswith("estimated from the data")
-    assert prepare(replace(data, noise_variance=9.0), small).noise_source == "given with the data"
+    assert prepare(replace(data, noise_variance=9.0), small).data.noise_variance == 9
 
 
 @pytest.mark.parametrize("coils", [1, 2])
@@ -151,7 +150,7 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     centre = np.abs(np.arange(48) - 24) < 13
     scanned = np.where(centre[:, None], every.kspace, 0)
     found = prepare(replace(sparse, calibration=scanned), small)
-    assert (found.calibration_lines, found.maps_source) == (0, "estimated from the calibration scan")
+    assert found.calibration_lines == 0
     expected = prepare(every, small).data.coil_maps
     assert expected is not None and found.data.coil_maps is not None
     np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
@@ -164,7 +163,7 @@ def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recip
     few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
     sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
     scan = prepare(sparse, small)
-    assert scan.maps_source.startswith("estimated together with the image (NLINV) from the 12 measured")
+    assert "NLINV" in scan.maps_source and " 12 " in scan.maps_source
     assert (scan.calibration_lines, scan.maps_doubt) == (5, "")
     assert like(prepare(sparse, small, measured=few).data.coil_maps, data.coil_maps, data) > 0.995
     with refused("measured"):
@@ -206,7 +205,7 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
     np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
     assert float(found.header["coil_maps_explain"].partition("%")[0]) > 95
     scan = prepare(found, recipe)
-    assert (scan.calibration_lines, scan.maps_source[:15]) == (0, "given (maps.npy")
+    assert scan.calibration_lines == 0 and "maps.npy" in scan.maps_source
     for name, wrong in (("order", data.coil_maps[:, [2, 0, 1, 5, 4, 3]]), ("turned", data.coil_maps.swapaxes(-1, -2))):
         np.save(tmp_path / f"{name}.npy", wrong)
         with pytest.raises(InputError):
@@ -296,6 +295,6 @@ def test_maps_of_the_scans_own_file_are_held_against_it() -> None:
     assert data.coil_maps is not None
     assert not prepare(data).maps_doubt
     wrong = prepare(replace(data, coil_maps=data.coil_maps[:, [2, 0, 3, 1]]))
-    assert "which is bad" in wrong.maps_doubt and wrong.maps_doubt == wrong.maps_source
+    assert wrong.maps_doubt and wrong.maps_doubt == wrong.maps_source
     with refused("coil_maps"):
         prepare(replace(data, coil_maps=0 * data.coil_maps))

@@ -33,8 +33,8 @@ def test_maps_scans_and_other_images_belong_to_the_input_that_they_name() -> Non
     sources = scan_sources(["a.h5", "a folder/b.h5#1", "a folder/c.h5", "phantom:brain"], "middle", maps, of, beside)
     assert [source.maps for source in sources] == [None, Path("maps/b.npy"), MapsOfScan(Path("prescan.h5")), None]
     assert [source.companions for source in sources] == [(), ("t1.nii", "phantom:t1w"), ("run",), ()]
-    assert sources[1].label == "b.h5#1 with maps b.npy and the image t1.nii and the image phantom:t1w"
-    assert sources[2].label == "c.h5#middle with maps of prescan.h5 and the image run"
+    assert all(name in sources[1].label for name in ("b.h5#1", "b.npy", "t1.nii", "phantom:t1w"))
+    assert all(name in sources[2].label for name in ("c.h5#middle", "prescan.h5", "run"))
     files = ["a.h5", "a folder/b.h5", "maps/b.npy", "a folder/c.h5", "prescan.h5", "phantom:brain"]
     assert source_files(sources) == files
 

@@ -51,7 +51,7 @@ def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
     by_readouts = replace(unknown, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
     for scan in (unknown, by_readouts, replace(unknown, noise_variance=4.9e-5)):
         named = prepare(scan, SMALL, calibration_lines=16)
-        assert named.dead_coils == "coil 2 measured nothing"
+        assert " 2 " in named.dead_coils
     assert prepare(data, SMALL, calibration_lines=16).dead_coils == ""
     alone = image(replace(data, kspace=kspace[:, [0, 1, 3]]))
     np.testing.assert_allclose(

@@ -260,7 +260,7 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
     converged = md.DoubleLoop(md.Exact()).infer(model, rng).convergence
     assert converged.converged and converged.iterations > 6 and converged.advice == ""
     short = md.DoubleLoop(md.Exact(), outer_iterations=6).infer(model, rng).convergence
-    assert short.status is md.Status.MAX_ITERATIONS and short.advice == "raise outer_iterations (6)"
+    assert short.status is md.Status.MAX_ITERATIONS and "outer_iterations (6)" in short.advice
 
 
 def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
@@ -276,7 +276,7 @@ def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
 
     restless = md.DoubleLoop(Restless()).infer(tiny_model("moduli", scale=3.0), rng).convergence
     assert restless.status is md.Status.STALLED and restless.iterations < 20
-    assert restless.advice.startswith("loosen tolerance (0.01)")
+    assert "tolerance (0.01)" in restless.advice
 
 
 class UndefinedFarOut(md.Laplace):

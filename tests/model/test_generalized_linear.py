@@ -131,12 +131,12 @@ def test_a_common_null_space_is_refused_with_its_blocks_and_the_cure(model):
 
 
 def test_where_a_block_is_known_to_see_every_image_nothing_is_solved(monkeypatch):
-    monkeypatch.setattr("mri_design.model.generalized_linear._null_direction_found", lambda *_: pytest.fail("probed"))
+    monkeypatch.setattr("mri_design.model.generalized_linear._null_direction_found", lambda *_: pytest.fail())
     shape = (40, 20)
     rotation = np.exp(1j * np.random.default_rng(0).uniform(-3, 3, shape))
     pixels, slopes = (PhasedParts(B, rotation, 3.0) for B in (md.Identity(shape), md.FiniteDifferences(shape)))
     require_determined(model_of(md.cartesian([0, 3], shape, np.ones((2, *shape))), slopes, pixels))
-    with pytest.raises(pytest.fail.Exception, match="probed"):  # differences alone see no constant image
+    with pytest.raises(pytest.fail.Exception):  # differences alone see no constant image
         require_determined(model_of(md.cartesian([0, 3], shape, np.ones((2, *shape))), slopes))
 
 

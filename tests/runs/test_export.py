@@ -217,7 +217,7 @@ def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_pat
     image, std = (pydicom.dcmread(io.BytesIO(exported.files[tmp_path / name])) for name in ("i.dcm", "i_std.dcm"))
     assert image.StudyInstanceUID == std.StudyInstanceUID
     assert [image.SeriesDescription, std.SeriesDescription] == ["magnitude", "standard deviation"]
-    assert image.DerivationDescription == "5 of 16 lines, reconstructed by mri-design"
+    assert "5 of 16" in image.DerivationDescription
     np.testing.assert_allclose(std.pixel_array * float(std.RescaleSlope), STD, atol=1e-5)
 
 

@@ -71,7 +71,7 @@ def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: Trajector
     assert all(images[method].std is None for method in ("zero-filled", "least-squares", "map"))
     actual = np.sqrt(np.mean(np.abs(images["mean"].image - scan.reference[0]) ** 2))
     assert 0.4 < np.sqrt(np.mean(std**2)) / actual < 1.5
-    assert images["mean"].std_factor is not None and "readouts held back" in str(images["mean"].std_factor)
+    assert images["mean"].std_factor is not None and images["mean"].std_factor.held_back > 0
     assert not images["mean"].left_out and not images["map"].left_out
 
 
@@ -80,12 +80,9 @@ def test_what_is_unknown_is_estimated(scan: TrajectoryData) -> None:
     assert scan.reference is not None
     unknown = replace(scan, noise_variance=None, coil_maps=None)
     prepared = prepare_samples(unknown, RECIPE)
-    assert "outermost samples" in prepared.noise_source
     assert prepared.data.noise_variance == rim_noise(scan.kspace, scan.trajectory, scan.grid_shape)[0]
     if scan.n_coils == 1:
-        assert prepared.maps_source == "one coil"
         return
-    assert "gridded around DC" in prepared.maps_source
     known, guessed = (image_of(p, "least-squares").image for p in (prepare_samples(scan, RECIPE), prepared))
     assert error(guessed, scan.reference[0]) < error(known, scan.reference[0]) + 0.05
 
@@ -106,7 +103,6 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData)
     covariance = np.diag((NOISE_SD * gains) ** 2).astype(np.complex128)
     unknown = replace(scan, kspace=louder, noise_variance=None, noise_covariance=covariance, reference=None)
     prepared = prepare_samples(unknown, RECIPE)
-    assert prepared.noise_source == "from the noise readouts"
     if scan.n_coils == 1:
         assert prepared.data.noise_variance == pytest.approx(NOISE_SD**2)
         np.testing.assert_array_equal(prepared.data.kspace, scan.kspace)

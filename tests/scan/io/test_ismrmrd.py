@@ -18,6 +18,7 @@ from mri_design.scan import SliceGeometry, left_out_text, measure_noise, readout
 from mri_design.scan.io import DEFAULT_LIMITS, ReadOptions, opened, read, summary
 from mri_design.scan.io import mrd_acquisitions as acquisitions
 from mri_design.scan.writing import mrd_skeleton_bytes
+from tests.numbers_in_text import numbers_in
 from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told, read_here, summary_here
 
@@ -327,7 +328,7 @@ def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: 
     path = raw.write()
     first = read_here(path)
     np.testing.assert_array_equal(first.kspace, scan)
-    assert first.header[counter].startswith("1, the first of 3 (1, 2, 3)")
+    assert numbers_in(first.header[counter]) == [1, 3, 1, 2, 3]
     got = read_here(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     with refused(f"dataset/data: {counter}") as caught:
@@ -409,7 +410,7 @@ def test_a_partial_echo_of_a_volume_is_said(volume: np.ndarray, mrd: type) -> No
     expected = volume.copy()
     expected[..., :4] = 0
     np.testing.assert_allclose(got.kspace, readout_positions(expected.transpose(3, 0, 1, 2)), atol=1e-6)
-    assert got.header["partial_echo"].startswith("columns 0-3 of the readouts count as zeros")
+    assert " 0-3 " in got.header["partial_echo"]
 
 
 def test_averages_noise_and_calibration_of_volumes(volume: np.ndarray, mrd: type) -> None:
@@ -461,7 +462,7 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarra
     assert_told(told, whole, 1e-6)
     assert told.index == 1 and told.by_headers
     assert told.header["centre_in_file"] == "kspace_encode_step_1 = 6"
-    assert told.header["oversampling_removed"] == "readouts of 16 samples over 200 mm were cut to the 8 of 100 mm"
+    assert numbers_in(told.header["oversampling_removed"]) == [16, 200, 8, 100]
 
 
 def test_readouts_of_zeros_are_no_measurement_in_any_slice(scan: np.ndarray, mrd: type) -> None:
@@ -540,7 +541,7 @@ def test_calibration_lines_within_the_scan_are_data(scan, accelerated, parallel,
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
     np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
     assert got.calibration is None
-    assert got.header["calibration_lines"].startswith("4 readouts within the scan")
+    assert got.header["calibration_lines"].startswith("4 ")
 
 
 @pytest.mark.parametrize("mode", ["separate", "external"])

@@ -78,7 +78,7 @@ def test_pfiles_are_known_by_what_they_hold_whatever_their_name(tmp_path: Path, 
     path.write_bytes(turned)
     with refused("rdb_hdr_rdbm_rev") as caught:
         read(path)
-    assert caught.value.got == "a P-file of revision 9" and "ge_to_ismrmrd" in caught.value.cure
+    assert caught.value.got.endswith(" 9") and "ge_to_ismrmrd" in caught.value.cure
 
 
 def test_a_pfile_that_is_still_written_and_a_name_without_one_are_refused_by_name(tmp_path: Path) -> None:
