@@ -346,10 +346,11 @@ def mask(
     if encoding is not None and encoding not in designed_kinds():
         raise UnknownNameError("encoding", encoding, designed_kinds())
     wanted = f"one or two whole numbers from 4 to {_LARGEST}, as 256 or 256x180"
-    sides = shape.replace("x", ",")
     request = MaskRequest(
         kind,
-        tuple(flags.numbers_of("--shape", sides, wanted, least=4, most=_LARGEST, count=(1, 2), whole=True)),
+        tuple(
+            flags.numbers_of("--shape", shape, wanted, least=4, most=_LARGEST, count=(1, 2), whole=True, between=",x")
+        ),
         out,
         recipe,
         encoding=encoding,

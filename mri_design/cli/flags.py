@@ -24,6 +24,7 @@ from typer.models import OptionInfo, ParameterInfo
 
 from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
+from mri_design.experiment.settings import docstring
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -109,7 +110,7 @@ def parameter_texts(made: Callable[..., Any]) -> dict[str, tuple[str, str]]:
     """
     texts: dict[str, tuple[str, str]] = {}
     for part in reversed(made.__mro__) if isinstance(made, type) else [made]:
-        section = inspect.cleandoc(part.__doc__ or "").partition("Parameters\n----------\n")[2]
+        section = docstring(part).partition("Parameters\n----------\n")[2]
         for name, value, text in re.findall(r"^(\w+) : (.+)\n((?: {4}.*(?:\n|$))+)", section, re.M):
             texts[name] = value, re.sub(r"<([\w ]+)>", lambda found: NAMES[found[1]], " ".join(text.split()))
     return texts
@@ -486,7 +487,15 @@ def names_of(text: str) -> list[str]:
 
 
 def numbers_of(
-    flag: str, text: str, wanted: str, *, least: float, most: float, count: Sequence[int] = (), whole: bool = False
+    flag: str,
+    text: str,
+    wanted: str,
+    *,
+    least: float,
+    most: float,
+    count: Sequence[int] = (),
+    whole: bool = False,
+    between: str = ",",
 ) -> list[Any]:
     """Numbers of a list as it is typed, ``0.24,0.2``.
 
@@ -502,13 +511,15 @@ def numbers_of(
         How many there may be; any number by default.
     whole : bool
         Whether they have to be whole numbers, in digits.
+    between : str
+        Characters that may stand between two.
 
     Raises
     ------
     UsageError
         For anything else.
     """
-    parts = [part.strip(" ") for part in text.split(",")]
+    parts = [part.strip(" ") for part in re.split(f"[{between}]", text)]
     try:
         numbers = [whole_number(part) if whole else float(part) for part in parts]
     except ValueError:

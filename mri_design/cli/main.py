@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from mri_design.cli.flags import HelpfulCommand, HelpfulGroup
 from mri_design.cli.recon import recon
 from mri_design.cli.study import compare, demo, protocol, train
 from mri_design.cli.terminal import output_may_end_early
+from mri_design.experiment.settings import docstring
 
 VERBS = (demo, info, design, adapt, recon, measure, compare, protocol, train, export, mask, convert)
 """In the order of the help; the docstring of each ends with an example."""
@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in VERBS:
-    told = inspect.cleandoc(verb.__doc__ or "").partition("Parameters\n-----")[0]
+    told = docstring(verb).partition("Parameters\n-----")[0]
     text, _, example = told.partition("Example: ")
     example = f"Example: {' '.join(example.split())}"
     app.command(verb.__name__, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(verb)

@@ -62,6 +62,7 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
         raise typer.Exit(code)
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__wrapped__ = function  # type: ignore[attr-defined]
     run.__signature__ = inspect.Signature(list(command.flags.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {name: flag.annotation for name, flag in command.flags.items()}
     return run

@@ -493,8 +493,10 @@ class RunFolder:
             cure, stored = "", _own_table(self.path / MANIFEST)
             settings = stored.get("settings")
             if isinstance(settings, dict) and settings.get("identity") == identity:
-                return str(stored.get("status")), tuple(stored.get("lines", ())), settings
-            if isinstance(settings, dict) and beginning and settings.get("beginning") == beginning:
+                status, lines = stored.get("status"), stored.get("lines")
+                if isinstance(status, str) and isinstance(lines, list):
+                    return status, tuple(lines), settings
+            elif isinstance(settings, dict) and beginning and settings.get("beginning") == beginning:
                 if resume:
                     return None
                 cure = "add --resume to go on from it to more lines, "

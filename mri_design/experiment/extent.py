@@ -284,7 +284,8 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
     if design.until_gain is not None:
         rules["until-gain"] = UntilGain(design.until_gain, fewest)
     if rules and not strategy.needs_posterior:
-        needs = f"{option(next(iter(rules)))} needs one with a posterior"
+        setting = "until_error" if design.until_error is not None else "until_gain"
+        needs = f"{option(f'design.{setting}')} needs one with a posterior"
         raise UsageError(f"strategy {strategy.name!r} predicts nothing: {needs}")
     return AnyOf(tuple(rules.values())) if len(rules) > 1 else next(iter(rules.values()), None)
 

@@ -7,10 +7,13 @@ pages as well. Reading it imports nothing that takes time, because ``--help`` wa
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import operator
 import re
+import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
@@ -87,6 +90,17 @@ _LIMITS: dict[str, tuple[Callable[[float, float], bool], str]] = {
 def setting(default: Any = MISSING, **described: Any) -> Any:
     """A field of a section: its default, and what its `Setting` says beside the help."""
     return field(default=default, metadata={"setting": Setting(**described)})
+
+
+def docstring(made: Any) -> str:
+    """The docstring of a class or function, without indentation; read in its source where Python drops it (``-OO``)."""
+    if sys.flags.optimize < 2:
+        return inspect.cleandoc(made.__doc__ or "")
+    try:
+        [node] = ast.parse(textwrap.dedent(inspect.getsource(made))).body
+    except (OSError, TypeError):  # no source: a class of Python itself
+        return ""
+    return ast.get_docstring(node) or "" if isinstance(node, ast.ClassDef | ast.FunctionDef) else ""
 
 
 @dataclass(frozen=True)
@@ -241,7 +255,7 @@ class Settings:
     def kinds(cls) -> dict[str, Kind]:
         """Kind of every setting, by name."""
         hints, plain, found = get_type_hints(cls), Setting(), dict[str, Kind]()
-        entries = "".join(inspect.cleandoc(each.__doc__ or "") + "\n" for each in reversed(cls.__mro__))
+        entries = "".join(docstring(each) + "\n" for each in reversed(cls.__mro__))
         helps = dict(re.findall(r"^(\w+) : .*\n((?: {4}.*\n)+)", entries, re.MULTILINE))
         for one in fields(cls):  # type: ignore[arg-type]
             described = replace(one.metadata.get("setting", plain), help=" ".join(helps.get(one.name, "").split()))

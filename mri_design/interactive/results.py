@@ -139,9 +139,11 @@ class Shown(ABC):
         return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
 
     def _repr_html_(self) -> str:
-        from jinja2 import Environment, PackageLoader
+        from jinja2 import Environment, PackageLoader, StrictUndefined
 
-        page = Environment(loader=PackageLoader("mri_design.interactive", "."), autoescape=True)
+        page = Environment(
+            loader=PackageLoader("mri_design.interactive", "."), autoescape=True, undefined=StrictUndefined
+        )
         figures = [(says, b64encode(png).decode()) for says, png in self._pictures]
         facts = {name: text for name, text in self.facts.items() if text}
         return page.get_template("shown.html.j2").render(title=self._title, figures=figures, facts=facts)

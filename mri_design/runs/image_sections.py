@@ -91,7 +91,7 @@ def image_sections(
     images : sequence of NamedImage
         Images to show.
     rows : list of mappings
-        `metric_rows` of the images.
+        Errors of the images, a row each.
     several : bool
         Whether this is one slice of several.
     """

@@ -53,6 +53,7 @@ _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
 _OF_ALL = "it is made from all that the full scan has"
 _OF_NOISY = "are made from the scan's own image, which holds noise"
+_EMPTY = "the reference shows nothing here"
 _DARK = "the full scan shows hardly more than noise"
 OF_MODULUS = 0.93
 """Error of the modulus over that of the complex image: most of what is missing lies along the phase of the image. From
@@ -328,6 +329,8 @@ class KnownSlice:
         reference, predicted = self.shown_reference, made.predicted_error
         if reference is None:
             return NamedImage(name, made, error=RelativeError(predicted))
+        if not reference.any():
+            return NamedImage(name, made, error=RelativeError(predicted, unknown=_EMPTY))
         errors = measure(made.image, reference)
         if self.given is not None:
             predicted = None if predicted is None else OF_MODULUS * predicted

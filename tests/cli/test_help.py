@@ -81,6 +81,12 @@ def test_a_verb_does_not_wait_for_what_it_does_not_use(tmp_path: Path, words: st
     assert done.stdout.endswith("loaded: set()\n")
 
 
+def test_options_are_the_same_where_python_leaves_docstrings_out() -> None:
+    words = ("-m", "mri_design.cli.start", "design", "--help")
+    helps = [subprocess.check_output([sys.executable, *flags, *words], cwd=REPOSITORY) for flags in ((), ("-OO",))]
+    assert helps[0] == helps[1] and b"--lines" in helps[0]
+
+
 def test_the_version_is_the_installed_one(run: Run) -> None:
     try:
         installed = version("mri-design")

@@ -40,6 +40,19 @@ def volume_run(run: Run, stack: Path, tmp_path_factory: pytest.TempPathFactory) 
     return out
 
 
+def test_slices_of_air_have_no_error_and_are_no_object_of_a_design(run: Run, stack: Path, tmp_path: Path) -> None:
+    known = dict(np.load(stack))
+    known["reference"][1] = 0
+    known["kspace"][1] = 1e-6 * np.random.default_rng(0).standard_normal((24, 20))
+    np.savez(tmp_path / "air.npz", **known)
+    (tmp_path / "plain.toml").write_text(PLAIN)
+    run("recon", tmp_path / "air.npz", "--recipe", tmp_path / "plain.toml", "--out", tmp_path / "out")
+    errors = {row["slice"]: row["relative_l2"] for row in rows(tmp_path / "out" / "metrics.csv")}
+    assert [number for number, error in errors.items() if not error] == ["1"]
+    run("design", tmp_path / "air.npz", "--slices", 1, "--lines", 8, "--out", tmp_path / "none", code=3)
+    assert not (tmp_path / "none").exists()
+
+
 def test_all_slices_are_reconstructed_and_each_is_the_image_that_it_is_alone(
     run: Run, stack: Path, volume_run: Path, tmp_path: Path
 ) -> None:

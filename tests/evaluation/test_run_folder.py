@@ -335,7 +335,8 @@ def test_the_same_run_tells_how_it_ended_and_other_folders_are_refused(folder: R
     assert folder.ended("more", beginning="b", resume=True) is None
     with pytest.raises(UsageError):
         folder.ended("more", beginning="b")
-    for text in ("{", "[]", "\xff"):
+    damaged = (manifest | {"lines": 5}, {"settings": manifest["settings"]}, manifest | {"settings": 3})
+    for text in ("{", "[]", "\xff", *map(json.dumps, damaged)):
         (folder.path / "manifest.json").write_bytes(text.encode("latin-1"))
         with pytest.raises(UsageError):
             folder.ended("me")

@@ -3,13 +3,15 @@
 Whether a change keeps every bit is asked by ``make golden``, of two versions on one machine.
 """
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from tests.golden.outcomes import ROOT, carried_out, differences
+from tests.golden.outcomes import ROOT, Outcome, carried_out, differences
 from tests.golden.record import SECONDS, compared, made
 from tests.golden.runs import RUNS
 from tests.interruptions import interrupted
@@ -59,16 +61,18 @@ FIELDS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("golden")
+def outcome_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outcome]:
+    """Every run once, in one folder."""
+    folder = tmp_path_factory.mktemp("golden")
+    return cache(lambda name: carried_out(name, folder))
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=lambda facts: facts.run)
-def test_what_a_run_leaves_on_every_processor(folder: Path, facts: Facts) -> None:
+def test_what_a_run_leaves_on_every_processor(outcome_of: Callable[[str], Outcome], facts: Facts) -> None:
     run = RUNS[facts.run]
-    for name in (run.after, facts.run):
-        if name and not (folder / name).exists():
-            outcome = carried_out(name, folder)
+    if run.after:
+        outcome_of(run.after)
+    outcome = outcome_of(facts.run)
     assert outcome["exit code"] == 0
     assert FIELDS[run.words.split()[0]] - outcome.keys() == set()
     chosen = [outcome[order].astype(int).tolist() for order in ORDERS if order in outcome]

@@ -323,7 +323,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
         the image itself; the ``side_information_weight`` where the
         design was informed by an earlier scan or by training scans; energy of the innovation
         ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
-        themselves (`design.decision.columns`). Empty where a rule predicts nothing.
+        themselves (`design.trace.columns`). Empty where a rule predicts nothing.
     """
     trace, energies, gains = account.trace, account.innovations, account.gains
     gain, total = ("gain_nats", "total_nats") if score_is_information(trace) else ("at_most_nats", "at_most_total_nats")

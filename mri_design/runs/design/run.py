@@ -15,7 +15,7 @@ from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import UsageError, option, require_numbers
+from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation import predictions
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE
@@ -386,6 +386,9 @@ class ReplayedScan:
                 f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
                 f"give several with {option('slices')}, or leave it out"
             )
+        if data.reference is not None and not np.any(data.reference):
+            cure = f"Give a slice that shows the object with {option('slices', 'N')}."
+            raise InputError("reference", f"nothing but zeros in slice {number}", "an image with signal", cure)
         scan_facts.tell_part(data, recipe, run.progress)
         self._frames = other_frames(request.source, recipe, request.maps, number, request.around, run.seed)
         self._files = request.read_companions(run.seed)
@@ -433,7 +436,7 @@ class ReplayedScan:
             side = recipe.constraints.calibration or 0
             progress.say(
                 f"{side} x {side} samples at the centre are measured first, for the coil maps, of {self.most} "
-                f"altogether; {option('calibration')} sets how many"
+                f"altogether; {option('constraints.calibration')} sets how many"
             )
         growing = f"the lines as they are measured, beginning with {len(self.first)} at the centre" if grows else ""
         scan_facts.tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)

@@ -172,7 +172,8 @@ class _Child:
         if status < 0:
             name = signal.Signals(-status).name
             got = f"no end of reading within {self.allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
-            got = f"no end of reading within {self.computing} s of computing" if name == "SIGXCPU" else got
+            if name == "SIGXCPU":
+                got = f"no end of reading within {self.computing} s of computing"
             raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
         self.complaints.seek(0)
         said = self.complaints.read()[-2000:].decode(errors="replace")
@@ -186,7 +187,9 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
     room, inherited = 4 * limits.max_bytes + _ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]
     if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
-    resource.setrlimit(resource.RLIMIT_CPU, (request["computing"], resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    computing = request["computing"] if most == resource.RLIM_INFINITY else min(request["computing"], most)
+    resource.setrlimit(resource.RLIMIT_CPU, (computing, most))
     try:
         options = ReadOptions(limits=limits, **request["options"])
         with opened(request["path"], options, isolated=False) as source:

@@ -309,7 +309,8 @@ def sort_by_purpose(
         number = wanted.get(name, int(numbers[0]))
         if number not in numbers:
             got, there_are = f"no image with number {number}", f"a number that the file holds: {_listed(numbers)}"
-            cure = f"Change {option('encoding-space' if name == ENCODING else name)}; without it the first is read."
+            changed = option("encoding-space" if name == ENCODING else f"input.{name}")
+            cure = f"Change {changed}; without it the first is read."
             raise InputError(f"{field}: {name}", got, there_are, cure)
         if numbers.size > 1:
             which = "the first" if number == numbers[0] else "one"

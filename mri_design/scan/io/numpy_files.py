@@ -338,7 +338,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     ``noise_variance`` or ``noise_covariance`` (coil, coil). Lines without any sample are known to be not measured. A
     volume's readout (k0, or x of images) is transformed to positions, which take the place of slices: every one is a
     plane (ky, kz) of its own. An archive with a ``trajectory`` holds samples along it, perhaps with the weights
-    ``density``, see `along_trajectory`.
+    ``density``.
 
     Slices of k-space, and images, can be read one by one where they lie one after the other in the file.
 

@@ -133,7 +133,9 @@ def require_counters(
         if number not in (held or (0,)):
             others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
             got = f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind")
-            cure = f"Change {option('encoding-space' if name == ENCODING else name)}, or leave it out.{others}"
+            cure = (
+                f"Change {option('encoding-space' if name == ENCODING else f'input.{name}')}, or leave it out.{others}"
+            )
             raise InputError(f"{path}: {name}", got, f"0 to {len(held) - 1}" if held else "0, or none", cure)
 
 

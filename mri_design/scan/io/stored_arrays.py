@@ -393,7 +393,7 @@ def scan_of_arrays(
     key : str
         Which of the arrays is the data: complex k-space, or images.
     arrays : mapping of str to array
-        The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory` takes.
+        The data, `COMPANIONS`, and for samples along a trajectory what `_along_trajectory` takes.
     header : ArrayHeader
         Names of axes, and what else is known.
     limits : ReadLimits
