@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from importlib import resources
 from itertools import chain
 from pathlib import Path
@@ -214,6 +214,8 @@ class RunProgress:
         try:
             stored = _own_table(path)
             stages = [Stage(**stage) for stage in stored["stages"]]
+            if not all(isinstance(number, int | float) for stage in stages for number in astuple(stage)[1:]):
+                return None
             return cls([str(word) for word in stored["command"]], stages, str(stored["about"]))
         except (KeyError, TypeError):
             return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from types import NoneType
 from typing import get_args
 
 import numpy as np
@@ -15,7 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.calibration.maps import MapMethod
 from mri_design.design.strategy import Strategy
-from mri_design.errors import InputError, UsageError, described, number_array, positive_number, require_counts
+from mri_design.errors import (
+    InputError,
+    UsageError,
+    described,
+    number_array,
+    positive_number,
+    require_counts,
+    require_instance,
+)
 from mri_design.experiment.calibration import PreparedSamples, PreparedScan, only_measured, prepare, prepare_samples
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
@@ -288,6 +297,7 @@ class LoadedScan(Shown):
         UsageError, InputError
             As the verb: for no end, settings that contradict each other, a scan that cannot be replayed.
         """
+        require_instance((int, np.integer, NoneType), wanted="a whole number", lines=lines)
         settings = self._settings(recipe, blocks).replacing(
             "design", start=start, block=block, encoding=encoding, until_error=until_error
         )
@@ -306,7 +316,7 @@ class LoadedScan(Shown):
             maps=self.maps,
             acceleration=acceleration,
             slices=chosen if len(numbers) > 1 else None,
-            companions=tuple(map(named_file, companions)),
+            companions=_files(companions),
             loaded=require_grid_data(self.data, self.source),
         )
         told = self._told(seed, jobs, watch)
@@ -378,7 +388,7 @@ class LoadedScan(Shown):
             slices=self._choice(slices),
             loaded=self.data,
             reference=measured_against,
-            companions=tuple(map(named_file, companions)),
+            companions=_files(companions),
             calibrated_on=None if calibrated_on is None else Path(named_file(calibrated_on)),
         )
         told = self._told(seed, jobs, watch)
@@ -433,6 +443,10 @@ class LoadedScan(Shown):
             As the verb: for unknown strategies and methods, and a scan that is not fully sampled.
         """
         settings, told = self._settings(recipe, None).replacing("design", start=start), self._told(seed, jobs, watch)
+        numbers = [lines] if isinstance(lines, int | np.integer) else lines
+        require_instance((list, tuple, range, np.ndarray), wanted="whole numbers", lines=numbers)
+        for number in numbers:
+            require_instance((int, np.integer), wanted="whole numbers", lines=number)
         encoding = settings.design.encoding
         named = usual_strategies(encoding) if strategies is None else strategies
         source = ScanSource(
@@ -440,13 +454,13 @@ class LoadedScan(Shown):
             self._choice(slices),
             self.maps,
             require_grid_data(self.data, self.source),
-            tuple(map(named_file, companions)),
+            _files(companions),
         )
         request = ComparisonRequest(
             sources=[source],
             recipe=settings,
             strategies=[name_of_strategy(one, encoding) for one in named],
-            lines=[lines] if isinstance(lines, int | np.integer) else list(lines),
+            lines=list(numbers),
             seeds=draws,
             methods=list(methods),
         )
@@ -497,3 +511,8 @@ class LoadedScan(Shown):
         layout = layout_of(shown.known.slice_model.candidates, shown.known.data.orientation)
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
         return [(says, image_png(shown.array, layout))]
+
+
+def _files(companions: Sequence[File]) -> tuple[str, ...]:
+    require_instance((list, tuple), wanted="a list of files, or slices or frames", companions=companions)
+    return tuple(map(named_file, companions))

@@ -132,6 +132,8 @@ class ComparisonRequest(StudyRequest):
         if not self.lines and not self.accelerations:
             counts = f"{option(unit + 's')}, or {option('acceleration')}"
             raise UsageError(f"how many {kind.several}? Give their numbers with {counts}")
+        if not self.strategies:
+            raise UsageError(f"nothing to compare: name strategies with {option('strategies')}")
         extent.check_other_than_lines(self.recipe)
         names = tuple(dict.fromkeys(strategy_named(name, encoding) for name in self.strategies))
         object.__setattr__(self, "strategies", names)

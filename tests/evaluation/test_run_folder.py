@@ -415,7 +415,9 @@ def test_the_time_left_follows_from_the_pieces_done_since_the_work_began_or_went
 
 
 def test_a_damaged_progress_file_is_none_and_a_full_disk_stops_nobody(tmp_path: Path) -> None:
-    for content in ("", "[]", "{", '{"command": [], "stages": [{"name": "a"}]}', '{"stages": 3}'):
+    text = {"name": "a", "done": "a", "total": 1, "already": 0, "began": 0, "updated": 0}
+    stages = (json.dumps({"command": [], "about": "", "stages": [stage]}) for stage in ({"name": "a"}, text))
+    for content in ("", "[]", "{", '{"stages": 3}', *stages):
         (tmp_path / "p.json").write_text(content)
         assert RunProgress.read(tmp_path / "p.json") is None
     file = ProgressFile(tmp_path / "nowhere" / "p.json")

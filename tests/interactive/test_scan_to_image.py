@@ -135,6 +135,9 @@ def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
     ("call", "field"),
     [
         (lambda scan: scan.design(99), "lines"),
+        (lambda scan: scan.design("8"), "lines"),
+        (lambda scan: scan.compare(lines="8"), "lines"),
+        (lambda scan: scan.reconstruct(companions=5), "companions"),
         (lambda scan: scan.design(acceleration=0.5), "acceleration"),
         (lambda scan: scan.design(8, strategy="calibratd"), "strategy"),
         (lambda scan: scan.design(8, until_error=-1), "until_error"),
