@@ -66,5 +66,5 @@ def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> 
 
 def test_an_unknown_name_has_the_nearest_as_its_cure_wherever_it_was_raised() -> None:
     error = pickle.loads(pickle.dumps(UnknownNameError("strategy", "traned:order.npz", ["random", "trained:FILE"])))
-    assert (error.what, error.known, error.cure) == ("strategy", ("random", "trained:FILE"), "Did you mean trained?")
+    assert (error.what, error.known) == ("strategy", ("random", "trained:FILE")) and "trained?" in error.cure
     assert not UnknownNameError("rule", "xyz", ["lbcs"]).cure
