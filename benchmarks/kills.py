@@ -106,9 +106,10 @@ def verbs(matrix: int) -> list[Verb]:
                 *("compare", "stack.npz#all", "--train", "scan.npz", "--lines", f"8,{half}", "--seeds", "2"),
                 *("--strategies", "calibrated,vd-polynomial,low-pass", "--jobs", "2", *quick),
             ),
+            resume=again,
         ),
-        Verb("train", ("train", "scan.npz", "stack.npz#all", *of_lines, "--jobs", "1"), made="order.npz"),
-        Verb("recon", ("recon", "coils.npz", *quick)),
+        Verb("train", ("train", "scan.npz", "stack.npz#all", *of_lines, "--jobs", "1"), made="order.npz", resume=again),
+        Verb("recon", ("recon", "coils.npz", *quick), resume=again),
         Verb("convert", ("convert", "coils.npz"), made="scan.cfl", resume=("--overwrite",)),
         Verb("export", ("export", "designed", "--to", "csv"), made="lines.csv", resume=("--overwrite",)),
     ]
@@ -184,7 +185,8 @@ def _content(place: Path, records: Sequence[str]) -> object:
         return None
     if place.suffix == ".npz":
         with np.load(place) as archive:
-            return {name: (archive[name].dtype.str, archive[name].shape, archive[name].tobytes()) for name in archive}
+            kept = [name for name in archive if not _of_time(name)]
+            return {name: (archive[name].dtype.str, archive[name].shape, archive[name].tobytes()) for name in kept}
     if place.suffix == ".csv":
         with place.open(newline="") as stream:
             return [{name: text for name, text in row.items() if not _of_time(name)} for row in csv.DictReader(stream)]
