@@ -429,7 +429,8 @@ def save_report(
 ) -> None:
     """Write manifest.json and report.html with links to the run's files; what did not converge stands on top.
 
-    A folder without a report gets the manifest alone; figures and report of an earlier run there go.
+    A folder without a report gets the manifest alone; figures and report of an earlier run there go. The manifest comes
+    last: a run that has one is finished, so that a run killed before goes on and leaves the same files.
 
     Parameters
     ----------
@@ -446,11 +447,12 @@ def save_report(
     manifest : Manifest
         Of the run.
     """
-    folder.write_text("manifest.json", manifest_text(manifest))
     if not folder.reported:
         folder.remove_report()
+        folder.write_text("manifest.json", manifest_text(manifest))
         return
-    files = {name: what for name, what in OUTPUTS.items() if what and (folder.path / name).is_file()}
+    there = {name for name in OUTPUTS if (folder.path / name).is_file()} | {"manifest.json"}
+    files = {name: what for name, what in OUTPUTS.items() if what and name in there}
     status, converged = manifest.status, manifest.status == Status.CONVERGED.value
     shown = {name: value for name, value in manifest.settings.items() if name not in PERSONAL}  # reports are passed on
     write_report(
@@ -465,3 +467,4 @@ def save_report(
         warnings=[] if converged else [f"{status[:1].upper()}{status[1:]}."],
         manifest=replace(manifest, settings=shown),
     )
+    folder.write_text("manifest.json", manifest_text(manifest))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
     assert manifest["wall_seconds"] >= 0
     page = (run.folder.path / "report.html").read_text()
     assert "A title" in page and "seconds" in page
+
+
+def test_a_run_that_is_stopped_before_its_page_is_whole_is_not_finished(run: Run) -> None:
+    interrupted = mock.patch("mri_design.evaluation.page.write_report", side_effect=KeyboardInterrupt)
+    with interrupted, pytest.raises(KeyboardInterrupt):
+        end(run)
+    assert replace(run, resume=True).finished("me", checkpoint=KEPT, resumed="design") is None
+    assert not visible(run)
 
 
 def test_a_finished_run_is_left_alone_unless_it_is_to_be_made_again(run: Run) -> None:
