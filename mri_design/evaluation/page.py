@@ -447,24 +447,23 @@ def save_report(
     manifest : Manifest
         Of the run.
     """
-    if not folder.reported:
+    if folder.reported:
+        there = {name for name in OUTPUTS if (folder.path / name).is_file()} | {"manifest.json"}
+        files = {name: what for name, what in OUTPUTS.items() if what and name in there}
+        status, converged = manifest.status, manifest.status == Status.CONVERGED.value
+        passed_on = {name: value for name, value in manifest.settings.items() if name not in PERSONAL}
+        write_report(
+            folder.output_path("report.html"),
+            title,
+            dated(first(), manifest.command),
+            [
+                *sections,
+                Section("How it was computed", [KeyNumbers(summary)]),
+                Section("Files", [Links(files), Paragraph("The figures are in the folder figures.")]),
+            ],
+            warnings=[] if converged else [f"{status[:1].upper()}{status[1:]}."],
+            manifest=replace(manifest, settings=passed_on),
+        )
+    else:
         folder.remove_report()
-        folder.write_text("manifest.json", manifest_text(manifest))
-        return
-    there = {name for name in OUTPUTS if (folder.path / name).is_file()} | {"manifest.json"}
-    files = {name: what for name, what in OUTPUTS.items() if what and name in there}
-    status, converged = manifest.status, manifest.status == Status.CONVERGED.value
-    shown = {name: value for name, value in manifest.settings.items() if name not in PERSONAL}  # reports are passed on
-    write_report(
-        folder.output_path("report.html"),
-        title,
-        dated(first(), manifest.command),
-        [
-            *sections,
-            Section("How it was computed", [KeyNumbers(summary)]),
-            Section("Files", [Links(files), Paragraph("The figures are in the folder figures.")]),
-        ],
-        warnings=[] if converged else [f"{status[:1].upper()}{status[1:]}."],
-        manifest=replace(manifest, settings=shown),
-    )
     folder.write_text("manifest.json", manifest_text(manifest))

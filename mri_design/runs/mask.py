@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
-from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
@@ -19,7 +17,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import SequenceRequest, export_run
-from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, order_of_shots
+from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, order_of_shots, words
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import largest_side_lobe, to_bart
 from mri_design.scan.writing.images import pair_files
@@ -155,10 +153,8 @@ def make_mask(request: MaskRequest) -> MadeFiles:
         seed=request.seed,
     )
     spread, shots, count = drawn.spread, drawn.trajectory, len(drawn.order)
-    text = resources.files("mri_design.runs").joinpath("mask.txt.j2").read_text("utf-8")
-    facts = {"lobe": largest_side_lobe(spread), "shots": shots, "counted": count_text(count, drawn.readouts.unit)}
-    words = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    sentences = words.render(request=request, drawn=drawn, count=count, **facts).splitlines()
+    counted, lobe = count_text(count, drawn.readouts.unit), largest_side_lobe(spread)
+    sentences = words("mask").mask(request, drawn, count, counted, shots, lobe).splitlines()
     made = _written(request, drawn)
     files, said = dict(made.files), [*sentences, *made.sentences]
     if request.picture:

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, option
+from mri_design.errors import InputError
 from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
@@ -27,6 +27,7 @@ from mri_design.scan.io.source import (
     NoiseReadouts,
     ReadOptions,
     Source,
+    counter_option,
 )
 from mri_design.scan.sampling import require_finite
 
@@ -309,8 +310,7 @@ def sort_by_purpose(
         number = wanted.get(name, int(numbers[0]))
         if number not in numbers:
             got, there_are = f"no image with number {number}", f"a number that the file holds: {_listed(numbers)}"
-            changed = option("encoding-space" if name == ENCODING else f"input.{name}")
-            cure = f"Change {changed}; without it the first is read."
+            cure = f"Change {counter_option(name)}; without it the first is read."
             raise InputError(f"{field}: {name}", got, there_are, cure)
         if numbers.size > 1:
             which = "the first" if number == numbers[0] else "one"

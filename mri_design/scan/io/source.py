@@ -103,6 +103,11 @@ def duplicates_cure() -> str:
     return f"Say which counts: {option('duplicates', 'average')}, or first or last."
 
 
+def counter_option(name: str) -> str:
+    """The option, or Python's setting, of a counter or of the encoding space."""
+    return option("encoding-space" if name == ENCODING else f"input.{name}")
+
+
 def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
     """Which contrast, phase, repetition, set and encoding space to read, by name.
 
@@ -133,9 +138,7 @@ def require_counters(
         if number not in (held or (0,)):
             others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
             got = f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind")
-            cure = (
-                f"Change {option('encoding-space' if name == ENCODING else f'input.{name}')}, or leave it out.{others}"
-            )
+            cure = f"Change {counter_option(name)}, or leave it out.{others}"
             raise InputError(f"{path}: {name}", got, f"0 to {len(held) - 1}" if held else "0, or none", cure)
 
 
