@@ -40,7 +40,7 @@ from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.experiment.strategies import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.simulation.random_head import random_head
@@ -67,7 +67,7 @@ class Case:
     share: float
     products: Numbers
     powers: Numbers
-    slice_model: MRSlice
+    slice_model: SliceModel
     lines: tuple[int, ...]
     image: NDArray[np.complexfloating]
     truth: NDArray[np.complexfloating]
@@ -107,7 +107,7 @@ def _cases(seed: int) -> Iterator[Case]:
 def case(
     model: ModelName,
     share: float,
-    one: MRSlice,
+    one: SliceModel,
     lines: tuple[int, ...],
     image: NDArray[np.complexfloating],
     truth: NDArray[np.complexfloating],

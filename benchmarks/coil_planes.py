@@ -32,7 +32,7 @@ from mri_design.experiment.masks import draw_mask
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import KSpaceData
@@ -90,7 +90,7 @@ CASES: Mapping[str, Case] = {
 class Plane:
     """A scan as a plane, the image that it is judged by, and the recipe of its masks."""
 
-    mr_slice: MRSlice
+    mr_slice: SliceModel
     reference: Array
     recipe: Recipe
 

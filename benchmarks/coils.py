@@ -41,7 +41,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.runs.run import Work
@@ -115,7 +115,7 @@ def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
     return image_of(middle_of(folder, name, recipe, SCANS[name][1], **simulation), recipe)
 
 
-def error(image: ReferenceSlice, seen: MRSlice, lines: Sequence[int], recipe: Recipe) -> float:
+def error(image: ReferenceSlice, seen: SliceModel, lines: Sequence[int], recipe: Recipe) -> float:
     """Relative error of the image from some lines."""
     seen = seen.calibrated(lines)
     made = reconstruct_by_recipe(seen, lines, recipe, 0)

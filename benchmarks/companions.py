@@ -30,7 +30,7 @@ from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 
 STRENGTHS = ("careful", "moderate", "strong")
@@ -40,7 +40,7 @@ COLUMNS = [*ERRORS, "gain", "control", "ratio", "ratio with", "seconds over plai
 SHARES = (8, 4, 2)
 
 
-def made(one: MRSlice, lines: list[int], companion: Array | None, recipe: Recipe, std: bool) -> Reconstruction:
+def made(one: SliceModel, lines: list[int], companion: Array | None, recipe: Recipe, std: bool) -> Reconstruction:
     """The image, with a companion or without."""
     beside = () if companion is None else (Companion("companion", np.abs(companion)),)
     return reconstruct_prepared(replace(one, companions=beside), lines, "mean", recipe, image_rng(0), with_std=std)

@@ -33,8 +33,8 @@ from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.stored_designs import fingerprint
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice, phase_refined
 from mri_design.model.phase import PhasePrior
+from mri_design.model.slice import SliceModel, phase_refined
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
@@ -117,7 +117,7 @@ def table(states: Sequence[State]) -> Table:
     return np.concatenate(features), np.concatenate(found)
 
 
-def knowledge(one: MRSlice, lines: Sequence[int], expected: Numbers) -> LineKnowledge:
+def knowledge(one: SliceModel, lines: Sequence[int], expected: Numbers) -> LineKnowledge:
     """Features that a design would know of a slice."""
     flags = np.zeros(one.shape[0], dtype=bool)
     flags[list(lines)] = True

@@ -26,7 +26,7 @@ from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy, tuned_powers
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.readouts import PlaneReadouts
 from mri_design.runs.scan_facts import knowing_oracle
 
@@ -135,7 +135,7 @@ def encoding_of(strategy: str) -> tuple[str, str]:
     return ("lines", strategy.removeprefix(LINES)) if strategy.startswith(LINES) else ("plane", strategy)
 
 
-def mask_by(scan: Scan, mr_slice: MRSlice, cell: Row, recipe: Recipe) -> Sequence[int]:
+def mask_by(scan: Scan, mr_slice: SliceModel, cell: Row, recipe: Recipe) -> Sequence[int]:
     """Candidates that the strategy of a cell chooses."""
     encoding, name = encoding_of(str(cell["strategy"]))
     rule = make_strategy(name, encoding)

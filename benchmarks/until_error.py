@@ -41,7 +41,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.experiment.strategies import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.readouts import ShotReadouts
 
 WANTED = (0.05, 0.08, 0.12, 0.20)
@@ -116,7 +116,7 @@ class Case:
         encoding = self.recipe.design.encoding
         return make_strategy("information-gain" if encoding == "radial" else "calibrated", encoding)
 
-    def slice_model(self, seed: int) -> MRSlice:
+    def slice_model(self, seed: int) -> SliceModel:
         """The slice with its candidates."""
         if self.recipe.design.encoding in ("lines", "plane"):
             return self.scan.slice_model(0, self.recipe)
@@ -236,7 +236,7 @@ def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
             }
 
 
-def actual_error(case: Case, one: MRSlice, state: DesignState, seed: int) -> float:
+def actual_error(case: Case, one: SliceModel, state: DesignState, seed: int) -> float:
     """Relative L2 error of the image in the end, phase included."""
     lines = state.trace.lines
     model, warm = final_model(one, state, case.recipe)

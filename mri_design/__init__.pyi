@@ -82,8 +82,8 @@ from .interactive.scan import load as load
 from .model.generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .model.generalized_linear import SiteBlock as SiteBlock
 from .model.generalized_linear import with_noise_covariance as with_noise_covariance
-from .model.mr_image import MRSlice as MRSlice
 from .model.posterior import GaussianPosterior as GaussianPosterior
+from .model.slice import SliceModel as SliceModel
 from .model.sparsity import Coefficients as Coefficients
 from .model.sparsity import ImageFacts as ImageFacts
 from .model.sparsity import SparsityBlock as SparsityBlock

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from mri_design import Choice, MRSlice
+from mri_design import Choice, SliceModel
 from mri_design.design import DesignStep, Evaluate, Forecast, Outcome, ReferenceSlice, Trial
 from mri_design.operators import Array
 
@@ -44,7 +44,7 @@ def _changed(record: Any, left: dict[str, Any]) -> Any:
     return replace(record, **parts)
 
 
-def replayed(reconstruct: Callable[[MRSlice, Sequence[int]], Array], scans: Sequence[ReferenceSlice]) -> Evaluate:
+def replayed(reconstruct: Callable[[SliceModel, Sequence[int]], Array], scans: Sequence[ReferenceSlice]) -> Evaluate:
     """Trials one after another in this process; ``reconstruct`` makes an image of a slice from some lines."""
 
     def evaluate(trials: Sequence[Trial]) -> Iterable[Outcome]:

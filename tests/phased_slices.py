@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design import MRSlice
+from mri_design import SliceModel
 from mri_design.operators import CentredFFT
 
 SD = 0.005
@@ -22,10 +22,10 @@ def places(shape: tuple[int, int]) -> np.ndarray:
     return np.mgrid[: shape[0], : shape[1]] / np.array(shape)[:, None, None] - 0.5
 
 
-def textured(phase: np.ndarray) -> MRSlice:
+def textured(phase: np.ndarray) -> SliceModel:
     """A fully sampled disc of random magnitudes under a phase."""
     rng, shape = np.random.default_rng(0), phase.shape
     y, x = places(shape)
     image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=shape)) * np.exp(1j * phase)
     noise = SD * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
-    return MRSlice((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(shape[0], bool), SD**2)
+    return SliceModel((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(shape[0], bool), SD**2)

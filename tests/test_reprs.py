@@ -24,7 +24,7 @@ MADE: Mapping[str, Callable[[], object]] = {
     "ImageStack": lambda: md.ImageStack(np.ones((1, 256, 256), np.float32), header={"a": "b" * 900}),
     "Laplace": lambda: md.Laplace(WIDE),
     "LineCandidates": lambda: md.LineCandidates(np.ones(32, dtype=bool), (16, 15), 12),
-    "MRSlice": lambda: SLICE,
+    "SliceModel": lambda: SLICE,
     "Recipe": lambda: md.Recipe().replacing("simulation", matrix=32),
     "Reconstruction": lambda: md.reconstruct(SLICE, method="zero-filled"),
     "SiteBlock": lambda: md.SiteBlock("entries", md.Identity((900,)), md.Laplace(WIDE)),

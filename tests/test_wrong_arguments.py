@@ -29,7 +29,7 @@ def posterior() -> md.GaussianPosterior:
 
 
 @pytest.fixture(scope="module")
-def small_slice() -> md.MRSlice:
+def small_slice() -> md.SliceModel:
     return md.load("phantom:t2w", matrix=32).prepared.slice_model()
 
 
@@ -39,7 +39,7 @@ def assert_refused(field: str, call: Callable[[], object]) -> None:
     assert caught.value.wanted
 
 
-def design(one: md.MRSlice, recipe: md.Recipe | None, **wrong: object) -> object:
+def design(one: md.SliceModel, recipe: md.Recipe | None, **wrong: object) -> object:
     named = {"slices": [one], "strategy": md.make_strategy("low-pass"), "target": 12, "seed": 0, "start": 8} | wrong
     return md.run_design(named.pop("slices"), named.pop("strategy"), named.pop("target"), recipe, **named)
 
@@ -203,7 +203,7 @@ def test_everything_random_wants_a_generator(
     ],
 )
 def test_runs_of_the_wrong_parts(
-    field: str, call: Callable[[md.MRSlice, md.Recipe], object], small_slice: md.MRSlice
+    field: str, call: Callable[[md.SliceModel, md.Recipe], object], small_slice: md.SliceModel
 ) -> None:
     assert_refused(field, lambda: call(small_slice, md.load_recipe(None)))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.model import MRSlice, SparsityBlock
+from mri_design.model import SliceModel, SparsityBlock
 from mri_design.scan.simulation import load_phantom
 
 Image = NDArray[Any]
@@ -35,10 +35,10 @@ def scanned(image: Image, sd: float = 0.02, seed: int = 0) -> Image:
     return (np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(image), norm="ortho")) + noise).astype(np.complex64)
 
 
-def slice_of(image: Image, sd: float = 0.02, seed: int = 0) -> MRSlice:
+def slice_of(image: Image, sd: float = 0.02, seed: int = 0) -> SliceModel:
     """All its lines, which one coil has measured."""
     kspace = scanned(image, sd, seed)[None]
-    return MRSlice(kspace, np.ones(len(image), bool), sd**2, prior=PRIOR)
+    return SliceModel(kspace, np.ones(len(image), bool), sd**2, prior=PRIOR)
 
 
 def some_lines(count: int, of: int = GRID, seed: int = 0) -> list[int]:

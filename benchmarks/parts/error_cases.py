@@ -18,7 +18,7 @@ from mri_design.experiment.calibration import prepare, prepare_samples
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
@@ -82,7 +82,7 @@ class Case:
     group: str
     name: str
     mask: str
-    slice_model: MRSlice
+    slice_model: SliceModel
     lines: list[int]
     truth: Array
     recipe: Recipe
@@ -213,7 +213,7 @@ def _coil_images(scan: Scan) -> Array:
     return CentredFFT(one.shape).adjoint(one.kspace)
 
 
-def _line_mask(one: MRSlice, rng: Rng, with_coils: bool, centre: int) -> tuple[str, list[int]]:
+def _line_mask(one: SliceModel, rng: Rng, with_coils: bool, centre: int) -> tuple[str, list[int]]:
     n = one.shape[0]
     count = max(int(n * np.exp(rng.uniform(np.log(1 / 8), np.log(1 / 2)))), centre + 8, 10)
     middle = list(range(n // 2 - centre // 2, n // 2 + centre // 2))
@@ -225,7 +225,7 @@ def _line_mask(one: MRSlice, rng: Rng, with_coils: bool, centre: int) -> tuple[s
     return "density", sorted({*lines, *middle})
 
 
-def _plane_mask(one: MRSlice, rng: Rng, with_coils: bool) -> tuple[str, list[int]]:
+def _plane_mask(one: SliceModel, rng: Rng, with_coils: bool) -> tuple[str, list[int]]:
     plane = one.candidates
     assert isinstance(plane, PlaneReadouts)
     share = float(np.exp(rng.uniform(np.log(1 / 16), np.log(1 / 3))))

@@ -16,7 +16,7 @@ from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategies import make_strategy
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.scan.simulation.scenes import rough_phase
 
@@ -126,14 +126,14 @@ GROUPS = {
 }
 
 
-def random_lines(one: MRSlice, count: int, seed: int) -> list[int]:
+def random_lines(one: SliceModel, count: int, seed: int) -> list[int]:
     """Lines by a polynomial variable density."""
     strategy = VariableDensity(family="polynomial", power=4.0)
     start = start_lines(one.measured, strategy, count, LOCAL)
     return sorted(run_design([one], strategy, count, LOCAL, seed=seed, start=start).trace.lines)
 
 
-def designed_lines(one: MRSlice, counts: Sequence[int], seed: int) -> dict[int, list[int]]:
+def designed_lines(one: SliceModel, counts: Sequence[int], seed: int) -> dict[int, list[int]]:
     """The first lines of a design by the strategy calibrated."""
     strategy = make_strategy("calibrated")
     start = start_lines(one.measured, strategy, min(counts), LOCAL)

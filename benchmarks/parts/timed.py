@@ -104,7 +104,7 @@ def image(case: str, seed: int, data: Path) -> None:
     from mri_design.experiment.recipe import Recipe, load_recipe
     from mri_design.experiment.reconstruction import reconstruct_prepared
     from mri_design.experiment.shots import shot_slice
-    from mri_design.model.mr_image import MRSlice
+    from mri_design.model.slice import SliceModel
     from mri_design.operators.trajectory import equispaced_angles, radial_spokes
     from mri_design.readouts import ShotReadouts
 
@@ -129,7 +129,7 @@ def image(case: str, seed: int, data: Path) -> None:
         drawn = rng.choice(len(away), count, replace=False, p=weights / weights.sum())
         return sorted([*middle.tolist(), *drawn.tolist()])
 
-    def slice_of(scan: Scan, recipe: Recipe, kind: str) -> MRSlice:
+    def slice_of(scan: Scan, recipe: Recipe, kind: str) -> SliceModel:
         if kind != "radial":
             return scan.prepared.slice_model(0, recipe.replacing("design", encoding=kind))
         angles, grid = equispaced_angles(32), scan.reference.shape

@@ -46,8 +46,8 @@ from mri_design.design.trace import DesignStep, Forecast
 from mri_design.errors import InputError, require_counts, require_instance
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
@@ -302,7 +302,7 @@ class EarlierScan:
 
     Parameters
     ----------
-    scan : MRSlice
+    scan : SliceModel
         k-space of the earlier image, with the coils and the noise of the scan to be measured.
     image : complex array, shape of the scan's grid
         The image that it was made from.
@@ -317,7 +317,7 @@ class EarlierScan:
         Of the variances.
     """
 
-    scan: MRSlice
+    scan: SliceModel
     image: Array
     unknown: Numbers
     inference: DoubleLoop = field(default_factory=DoubleLoop)

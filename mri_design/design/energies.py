@@ -300,7 +300,7 @@ def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary
             field="posterior",
             got=f"one whose measurement is {described(measured)}",
             wanted="a measurement of lines, of samples of a plane, or along a trajectory",
-            cure="Make the slice with MRSlice.",
+            cure="Make the slice with SliceModel.",
         )
     return measured.maps, "scipy" if isinstance(measured, NonUniformFourier) else measured.library
 

@@ -27,8 +27,8 @@ from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, L
 from mri_design.errors import InputError, described, require_counts, require_instance
 from mri_design.inference.base import StepInfo, WarmStart, with_unseen
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.variances.base import VarianceEstimator
@@ -56,12 +56,12 @@ def map_lines(start: int, count: int) -> int:
     return known
 
 
-Refined = Callable[[MRSlice, Array], MRSlice]
+Refined = Callable[[SliceModel, Array], SliceModel]
 """A slice and its image so far -> its model in the light of that image."""
 
 
 def infer_slice(
-    mr_slice: MRSlice,
+    mr_slice: SliceModel,
     lines: Sequence[int],
     signal: float,
     inference: DoubleLoop,
@@ -72,7 +72,7 @@ def infer_slice(
 
     Parameters
     ----------
-    mr_slice : MRSlice
+    mr_slice : SliceModel
         The slice.
     lines : sequence of int
         Lines so far.
@@ -144,7 +144,7 @@ class KeptSlice:
 
     Parameters
     ----------
-    mr_slice : MRSlice
+    mr_slice : SliceModel
         The slice; whoever measures fills it.
     signal : float
         Its signal level.
@@ -155,7 +155,7 @@ class KeptSlice:
     """
 
     def __init__(
-        self, mr_slice: MRSlice, signal: float, refined: Refined | None = None, warm: WarmStart | None = None
+        self, mr_slice: SliceModel, signal: float, refined: Refined | None = None, warm: WarmStart | None = None
     ) -> None:
         self._slice, self._signal, self._refined = mr_slice, signal, refined
         self.warm = warm
@@ -248,12 +248,12 @@ class Keeper:
         return [kept.warm for kept in self._kept if kept.warm is not None]
 
 
-def innovation(mr_slice: MRSlice, image: Array, line: int) -> float:
+def innovation(mr_slice: SliceModel, image: Array, line: int) -> float:
     """Energy of y - X_* image on one line, noise included."""
     return float(np.sum(np.abs(mr_slice.acquire([line]) - mr_slice.measurement([line])(image)) ** 2))
 
 
-def found_energies(mr_slice: MRSlice, image: Array, lines: Sequence[int]) -> NDArray[np.float64]:
+def found_energies(mr_slice: SliceModel, image: Array, lines: Sequence[int]) -> NDArray[np.float64]:
     """Energy of y - X_* image on every one of ``lines``, (lines,): by one transform, but for lines with holes."""
     if mr_slice.samples is not None:
         each = (mr_slice.acquire([line]) - mr_slice.measurement([line])(image) for line in lines)
@@ -278,7 +278,7 @@ def most_information(energy: float, noise: float, values: int) -> float:
 
 
 def decided(
-    slices: Sequence[MRSlice],
+    slices: Sequence[SliceModel],
     posteriors: Sequence[GaussianPosterior],
     choice: Choice,
     block: Sequence[DesignStep],
@@ -289,7 +289,7 @@ def decided(
 
     Parameters
     ----------
-    slices : sequence of MRSlice
+    slices : sequence of SliceModel
         Whose noise and coils a line is measured with.
     posteriors : sequence of GaussianPosterior
         What the strategy saw; empty for rules that need none.
@@ -320,13 +320,13 @@ def decided(
 
 
 def measured(
-    slices: Sequence[MRSlice], means: Sequence[Array], steps: Sequence[DesignStep], together: bool = False
+    slices: Sequence[SliceModel], means: Sequence[Array], steps: Sequence[DesignStep], together: bool = False
 ) -> list[DesignStep]:
     """A block of decisions once its lines have been measured: what they hold is looked up in the slices.
 
     Parameters
     ----------
-    slices : sequence of MRSlice
+    slices : sequence of SliceModel
         Where the lines' data are.
     means : sequence of complex arrays, shape (ky, kx)
         Of the posteriors that the block was decided from; empty for rules that need none.
@@ -359,7 +359,7 @@ This line has not been measured yet. For a rule whose attribute ``looks_ahead`` 
 """
 Measuring = Callable[[Sequence[DesignStep]], None]
 """Has the lines of a block of decisions measured, and returns once the slices hold their data."""
-ImageError = Callable[[Sequence[MRSlice], "DesignState"], float]
+ImageError = Callable[[Sequence[SliceModel], "DesignState"], float]
 """Predicts the relative L2 error of the image that the lines of a state give in the end; NaN where it cannot."""
 EXPECTED_RATIO = 0.6
 """Error of the image over the one that a design predicts, before anybody has looked: small, to look in time."""
@@ -454,7 +454,7 @@ class DesignEngine:
         require_instance(Strategy, wanted="a strategy, for example make_strategy('calibrated')", strategy=self.strategy)
         require_counts(block=self.block, least=1)
 
-    def begin(self, slices: Sequence[MRSlice], start: Sequence[int]) -> DesignState:
+    def begin(self, slices: Sequence[SliceModel], start: Sequence[int]) -> DesignState:
         """The state before the first decision.
 
         Raises
@@ -482,7 +482,7 @@ class DesignEngine:
 
     def run(
         self,
-        slices: Sequence[MRSlice],
+        slices: Sequence[SliceModel],
         state: DesignState,
         target: int,
         callback: Callable[[DesignState], None] | None = None,
@@ -494,7 +494,7 @@ class DesignEngine:
 
         Parameters
         ----------
-        slices : sequence of MRSlice
+        slices : sequence of SliceModel
             Fully sampled, or at least with data in enough lines: each decided line is looked up in them.
         state : DesignState
             From `begin`, or from an interrupted run.
@@ -564,14 +564,14 @@ class DesignEngine:
         asks = getattr(stop, "asks", None)
         return asks is not None and self.image_error is not None and bool(asks(forecast, ratio))
 
-    def _with_image_error(self, slices: Sequence[MRSlice], state: DesignState, forecast: Forecast) -> Forecast:
+    def _with_image_error(self, slices: Sequence[SliceModel], state: DesignState, forecast: Forecast) -> Forecast:
         """The forecast with what is predicted of the image; the design's own prediction where nothing is."""
         assert self.image_error is not None
         found = self.image_error(slices, state)
         return replace(forecast, image_error=found if np.isfinite(found) else forecast.predicted_error)
 
     def _closing(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper, ahead: bool
+        self, slices: Sequence[SliceModel], state: DesignState, candidates: LineCandidates, keeper: Keeper, ahead: bool
     ) -> Forecast | None:
         """The forecast after one more inference from all the lines; None for strategies that predict nothing.
 
@@ -624,7 +624,7 @@ class DesignEngine:
         total = float(np.sum(left))
         return replace(forecast, least_error=float(np.sqrt(total / (forecast.image_energy + total))))
 
-    def _unseen(self, slices: Sequence[MRSlice], candidates: LineCandidates) -> int:
+    def _unseen(self, slices: Sequence[SliceModel], candidates: LineCandidates) -> int:
         """How many samples the strategy chooses next before anything is inferred."""
         if not self._in_blocks(candidates):
             return 0
@@ -632,7 +632,12 @@ class DesignEngine:
         return max(0, part - len(candidates.acquired))
 
     def _decide(
-        self, slices: Sequence[MRSlice], state: DesignState, candidates: LineCandidates, keeper: Keeper, unseen: int = 0
+        self,
+        slices: Sequence[SliceModel],
+        state: DesignState,
+        candidates: LineCandidates,
+        keeper: Keeper,
+        unseen: int = 0,
     ) -> tuple[list[DesignStep], Sequence[GaussianPosterior]]:
         """The next block of lines, before they are measured, and the posteriors behind it."""
         began = time.perf_counter()

@@ -30,7 +30,7 @@ from mri_design.design.greedy import (
 from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice
 from mri_design.errors import InputError, sequence_of
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
@@ -76,7 +76,7 @@ class ReferenceSlice:
     ----------
     name : str
         For tables and files.
-    slice_model : MRSlice
+    slice_model : SliceModel
         Calibrated data, replayed as the scanner.
     reference : complex array, shape (ky, kx)
         The image.
@@ -110,7 +110,7 @@ class ReferenceSlice:
     """
 
     name: str
-    slice_model: MRSlice
+    slice_model: SliceModel
     reference: Array
     _: KW_ONLY
     calibration_lines: int = 0
@@ -130,13 +130,13 @@ class ReferenceSlice:
             raise InputError(field=f"reference {self.name}", got="nothing but zeros", wanted="an image")
 
     @property
-    def as_measured(self) -> MRSlice:
+    def as_measured(self) -> SliceModel:
         """The slice as a scanner would measure it: nothing about it is known from lines that a mask leaves out."""
         if self.own_maps is None:
             return self.slice_model
         return replace(self.slice_model, maps=None, own_maps=self.own_maps)
 
-    def unit_of(self, seen: MRSlice) -> float | Array:
+    def unit_of(self, seen: SliceModel) -> float | Array:
         """What images under the maps of a calibrated slice are multiplied by to be shown and judged."""
         if self.own_maps is None or self.mixing is None:
             return self.unit
@@ -163,7 +163,7 @@ def relative_error(image: Array, truth: Array) -> float:
     return float(np.linalg.norm(np.abs(image) - magnitude) / np.linalg.norm(magnitude))
 
 
-def line_residual(mr_slice: MRSlice, image: Array, truth: Array) -> NDArray[np.float64]:
+def line_residual(mr_slice: SliceModel, image: Array, truth: Array) -> NDArray[np.float64]:
     """Energy of image - truth on every line, or other candidate of the slice, over the truth's energy, (size,)."""
     wrong = mr_slice.encoding()(image - truth)
     energy = np.sum(np.abs(truth) ** 2, dtype=np.float64)

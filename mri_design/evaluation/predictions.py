@@ -16,8 +16,8 @@ from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts
 
@@ -43,13 +43,13 @@ class Replay:
 
 
 def slice_means(
-    slice_model: MRSlice, signal: float, index: int, trace: DesignTrace, replay: Replay, counts: Sequence[int]
-) -> Iterator[tuple[MRSlice, GaussianPosterior]]:
+    slice_model: SliceModel, signal: float, index: int, trace: DesignTrace, replay: Replay, counts: Sequence[int]
+) -> Iterator[tuple[SliceModel, GaussianPosterior]]:
     """Posteriors behind the decisions after so many lines, each from the one before, and the slice as it was seen then.
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice; it is seen with the coil maps that the design had.
     signal : float
         Its signal level during the design.
@@ -213,7 +213,7 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return ranks
 
 
-def truth_or_none(slice_model: MRSlice, reference: Array | None) -> Array | None:
+def truth_or_none(slice_model: SliceModel, reference: Array | None) -> Array | None:
     """The reference where it is the noise-free image behind the slice's data, None where it is not.
 
     The reference counts as the truth if its misfit on the measured lines is between half and twice the noise. The
@@ -239,7 +239,7 @@ def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
 
 
 def check_predictions(
-    slices: Sequence[MRSlice],
+    slices: Sequence[SliceModel],
     trace: DesignTrace,
     replay: Replay,
     *,
@@ -252,7 +252,7 @@ def check_predictions(
 
     Parameters
     ----------
-    slices : sequence of MRSlice
+    slices : sequence of SliceModel
         Those the design was for.
     trace : DesignTrace
         The design.
@@ -321,7 +321,7 @@ def check_predictions(
 
 
 def actual_energies(
-    slice_model: MRSlice, mean: Array, truth: Array | None, acquired: NDArray[np.bool_]
+    slice_model: SliceModel, mean: Array, truth: Array | None, acquired: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float]:
     """Energy of a mean's error on every line, (ky,), and of the image itself; see `PredictionCheck`.
 
@@ -338,7 +338,7 @@ def actual_energies(
     return np.where(slice_model.measured & ~acquired, energies, np.nan), max(level, np.finfo(np.float64).tiny)
 
 
-def _energies(slice_model: MRSlice, values: Array) -> NDArray[np.float64]:
+def _energies(slice_model: SliceModel, values: Array) -> NDArray[np.float64]:
     """Energies of all candidates, (ky,) for lines, from their values (coil, ky, kx), or (coil, sample)."""
     power = np.abs(values).reshape(slice_model.n_coils, slice_model.candidates.size, -1) ** 2
     return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))

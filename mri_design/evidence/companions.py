@@ -25,9 +25,9 @@ from mri_design.evidence.registration import Registration, alike_after, register
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, companion_patches, unit_modulus
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.phase import estimate_phase
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.base import Array
 
@@ -41,12 +41,12 @@ SURROUNDINGS = 1.5
 """Standard deviation, in pixels, of the window in which the data contradict it."""
 
 
-def matched(slice_model: MRSlice, lines: Sequence[int], modulus: Array, image: Array) -> Array:
+def matched(slice_model: SliceModel, lines: Sequence[int], modulus: Array, image: Array) -> Array:
     """The other image with the phase of the image so far, times a smooth complex factor that central lines tell.
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The scan.
     lines : sequence of int
         Measured readouts.
@@ -67,7 +67,7 @@ def matched(slice_model: MRSlice, lines: Sequence[int], modulus: Array, image: A
 
 
 def expected_image(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     modulus: Array,
     doubt: float,
@@ -82,7 +82,7 @@ def expected_image(
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The scan, without other images in its prior.
     lines : sequence of int
         Measured readouts.
@@ -281,7 +281,7 @@ class CompanionChoice:
         """Names of those in the prior; empty where there are none."""
         return tuple(one.companion.name for one in self.offered if one.used)
 
-    def applied(self, slice_model: MRSlice, asked: CompanionPrior) -> MRSlice:
+    def applied(self, slice_model: SliceModel, asked: CompanionPrior) -> SliceModel:
         """The slice with the companions that are used in its prior."""
         if self.expected is not None:
             return replace(slice_model, expected=self.expected, prior=asked.repeat_blocks(slice_model.prior))
@@ -312,7 +312,7 @@ class CompanionChoice:
 
 
 def choose_companions(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     without: HeldBack | None,
     asked: CompanionPrior,
@@ -323,7 +323,7 @@ def choose_companions(
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         Its ``companions`` are offered.
     lines : sequence of int
         Measured readouts.
@@ -382,7 +382,7 @@ def choose_companions(
 
 def renew_companions(
     choice: CompanionChoice,
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     without: HeldBack | None,
     asked: CompanionPrior,
@@ -454,12 +454,12 @@ class _Judge:
         expected = self.expected(one, self.without.known, companion, doubt)
         return self._gains(replace(one, expected=expected, prior=self.asked.repeat_blocks(one.prior)))
 
-    def expected(self, one: MRSlice, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
+    def expected(self, one: SliceModel, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
         """What a companion makes expect as a repeat."""
         without = self.without
         return expected_image(one, lines, companion.image, doubt, without.posterior, self.engine, without.seed)
 
-    def _gains(self, one: MRSlice) -> NDArray[np.float64]:
+    def _gains(self, one: SliceModel) -> NDArray[np.float64]:
         without = self.without
         model = one.model(without.known, without.signal)
         start = carried(without.posterior, model)

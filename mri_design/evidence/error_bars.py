@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from mri_design.evidence.draws import radii
 from mri_design.evidence.held_back import HeldBack
 from mri_design.kinds import count_text
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.potentials.priors import Laplace
@@ -110,7 +110,7 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
     return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
 
 
-def sample_radii(slice_model: MRSlice, ids: Sequence[int]) -> NDArray[np.float64]:
+def sample_radii(slice_model: SliceModel, ids: Sequence[int]) -> NDArray[np.float64]:
     """|k| of every sample of some readouts as the data of one coil are ordered, 1 at the middle of the grid's edges."""
     readouts, half = slice_model.candidates, np.array(slice_model.shape) / 2
     if isinstance(readouts, ShotReadouts):
@@ -127,7 +127,7 @@ def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: floa
     return float(max(found.sum() - noise * found.size, least) / expected.sum())
 
 
-def energy_missing(slice_model: MRSlice, lines: Sequence[int], image: Array) -> float:
+def energy_missing(slice_model: SliceModel, lines: Sequence[int], image: Array) -> float:
     """Energy that an image lacks on candidates that were not measured, beside those measured at the same distance.
 
     The error of a posterior mean is orthogonal to the mean, so its energy is that of the truth less that of the mean;
@@ -135,7 +135,7 @@ def energy_missing(slice_model: MRSlice, lines: Sequence[int], image: Array) -> 
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         Lines, or samples of a plane.
     lines : sequence of int
         Those measured.
@@ -222,7 +222,7 @@ class Estimates:
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice without its companions.
     lines : sequence of int
         Readouts behind the image.
@@ -240,7 +240,7 @@ class Estimates:
         As `ErrorEvidence.gain`.
     """
 
-    slice_model: MRSlice
+    slice_model: SliceModel
     lines: Sequence[int]
     final: GaussianPosterior
     before: GaussianPosterior
@@ -296,7 +296,7 @@ def powers(samples: Array) -> NDArray[np.float64]:
     return np.asarray(squared_modulus(samples.astype(double)))
 
 
-def share_measured(slice_model: MRSlice, lines: Sequence[int]) -> float:
+def share_measured(slice_model: SliceModel, lines: Sequence[int]) -> float:
     """Measured readouts over those of the whole grid; along trajectories samples over pixels, at most 1."""
     if isinstance(slice_model.candidates, ShotReadouts):
         samples = slice_model.candidates.shots.shape[1]

@@ -28,9 +28,9 @@ from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.mr_image import MRSlice, phase_variants
 from mri_design.model.phase import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel, phase_variants
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, Readouts
 
@@ -112,7 +112,7 @@ class HeldBack:
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice without non-local blocks.
     known, held : tuple of int
         The lines that are inferred from, and those that are held back.
@@ -124,7 +124,7 @@ class HeldBack:
         Signal level that the prior's scales follow: that of all lines.
     """
 
-    slice_model: MRSlice
+    slice_model: SliceModel
     known: tuple[int, ...]
     held: tuple[int, ...]
     engine: DoubleLoop
@@ -153,7 +153,7 @@ class HeldBack:
 
 
 def hold_back(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     engine: DoubleLoop,
     seed: int,
@@ -168,7 +168,7 @@ def hold_back(
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         Its non-local blocks are left out: they are known from an image only.
     lines : sequence of int
         Measured lines.
@@ -177,7 +177,7 @@ def hold_back(
     seed : int
         Of what it draws.
     signal : float, optional
-        As in `MRSlice.model`; by default that of all lines.
+        As in `SliceModel.model`; by default that of all lines.
     centre, fold : int, optional
         As `held_back`.
 
@@ -352,12 +352,12 @@ class SpectralCorrection:
         table = self.table[low] + (at - low) * (self.table[low + 1] - self.table[low])
         return np.asarray(table.ravel()[bands(shape)])
 
-    def applied(self, slice_model: MRSlice, lines: Sequence[int], image: Array, strength: float) -> Array:
+    def applied(self, slice_model: SliceModel, lines: Sequence[int], image: Array, strength: float) -> Array:
         """The image with the factors on its lines that were not measured.
 
         Parameters
         ----------
-        slice_model : MRSlice
+        slice_model : SliceModel
             The slice, of one coil.
         lines : sequence of int
             Measured lines, which stay as they are.
@@ -382,7 +382,7 @@ def bands(shape: tuple[int, int]) -> NDArray[np.intp]:
     return np.asarray(places[0][:, None] * (len(KX_EDGES) - 1) + places[1])
 
 
-def unmeasured(slice_model: MRSlice, lines: Sequence[int]) -> NDArray[np.bool_]:
+def unmeasured(slice_model: SliceModel, lines: Sequence[int]) -> NDArray[np.bool_]:
     """Samples (ky, kx) on none of the lines."""
     left = np.ones(slice_model.shape, dtype=bool)
     left[list(lines)] = False

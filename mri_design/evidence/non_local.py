@@ -13,8 +13,8 @@ from mri_design.estimation.map_estimate import MapEstimate
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.mr_image import MRSlice, non_locally_refined
 from mri_design.model.posterior import GaussianPosterior, pooled_products
+from mri_design.model.slice import SliceModel, non_locally_refined
 from mri_design.model.sparsity import PriorBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
@@ -25,7 +25,7 @@ COLD = 2
 """Outer loops from a cold start."""
 
 
-def is_non_local(slice_model: MRSlice) -> bool:
+def is_non_local(slice_model: SliceModel) -> bool:
     """Whether the prior of a slice has non-local blocks."""
     return any(block.kind == "non-local" for block in prior_blocks(slice_model.prior))
 
@@ -56,7 +56,7 @@ class LastStage:
 
 
 def mean_stages(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     engine: DoubleLoop,
     seed: int,
@@ -72,7 +72,7 @@ def mean_stages(
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice; patches it knows already are left out of the first stage.
     lines : sequence of int
         Measured lines.
@@ -81,7 +81,7 @@ def mean_stages(
     seed : int
         Every stage draws from a generator made from it, so that draws of one may start those of the next.
     signal : float, optional
-        As in `MRSlice.model`.
+        As in `SliceModel.model`.
     warm_start : WarmStart, optional
         Of the model without non-local blocks.
     callback : callable, optional
@@ -115,13 +115,13 @@ def mean_stages(
     return LastStage(model, start, local=local, matvecs=matvecs)
 
 
-def loops_of_stages(slice_model: MRSlice) -> int:
+def loops_of_stages(slice_model: SliceModel) -> int:
     """Outer loops that `mean_stages` makes at most; none for a prior without non-local blocks."""
     return COLD + LOOKS - 1 if is_non_local(slice_model) else 0
 
 
 def local_posterior(
-    slice_model: MRSlice, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
+    slice_model: SliceModel, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> GaussianPosterior:
     """The posterior without non-local blocks and without what limits the others beside them; see `mean_stages`.
 
@@ -144,7 +144,7 @@ def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepIn
 
 
 def map_stages(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     estimate: MapEstimate,
     *,
@@ -164,7 +164,7 @@ def map_stages(
     return slice_model.model(lines, signal), image, ""
 
 
-def _at_first_look(slice_model: MRSlice) -> MRSlice:
+def _at_first_look(slice_model: SliceModel) -> SliceModel:
     """The slice without non-local blocks, the others as they are beside them.
 
     Of noisy scans they then leave more noise in the image. That is what patches have to be compared in: where the
@@ -174,7 +174,7 @@ def _at_first_look(slice_model: MRSlice) -> MRSlice:
     return replace(slice_model, prior=prior, alike=None)
 
 
-def _as_determined(slice_model: MRSlice, posterior: GaussianPosterior) -> MRSlice:
+def _as_determined(slice_model: SliceModel, posterior: GaussianPosterior) -> SliceModel:
     """The slice with a prior that is as strong as what its lines leave open of the image, as a first posterior has it.
 
     One coil leaves half of the image open where it measures half of the lines; that is what its prior is made for.
@@ -184,7 +184,7 @@ def _as_determined(slice_model: MRSlice, posterior: GaussianPosterior) -> MRSlic
     return replace(slice_model, prior=prior)
 
 
-def _reweighted(slice_model: MRSlice, usual: Sequence[PriorBlock], image: Array) -> MRSlice:
+def _reweighted(slice_model: SliceModel, usual: Sequence[PriorBlock], image: Array) -> SliceModel:
     """The slice with blocks that are to be reweighted as an image asks for, the others as they are."""
     pairs = zip(prior_blocks(slice_model.prior), usual, strict=True)
     prior = tuple(first.less_where_bright(image) if first.reweighted else block for block, first in pairs)

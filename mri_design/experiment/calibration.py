@@ -43,7 +43,7 @@ from mri_design.scan.sampling import require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
     from mri_design.calibration.maps import MapEstimate, OwnMaps
-    from mri_design.model.mr_image import MRSlice
+    from mri_design.model.slice import SliceModel
     from mri_design.operators.base import Array
 
 
@@ -111,7 +111,7 @@ class Calibrated:
         """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
         return maps_before_mixing(self.mixing, self.data.coil_maps)
 
-    def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> MRSlice:
+    def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> SliceModel:
         """One slice as the model takes it, by the default recipe where none is given."""
         recipe = recipe_or_default(recipe)
         made = (
@@ -610,7 +610,7 @@ class PreparedSamples(Calibrated):
 
     data: TrajectoryData
 
-    def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> MRSlice:
+    def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> SliceModel:
         """One slice as the model takes it; its candidates are the readouts, and one coil has no map."""
         one = super().slice_model(index, recipe)
         return replace(one, maps=None) if one.n_coils == 1 else one

@@ -26,7 +26,7 @@ from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice, phase_refined
+from mri_design.model.slice import SliceModel, phase_refined
 from mri_design.operators.conventions import Chosen
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
 
@@ -177,7 +177,7 @@ NO_OPTIONS = DesignOptions()
 
 
 def run_design(
-    slices: Sequence[MRSlice],
+    slices: Sequence[SliceModel],
     strategy: Strategy | str,
     target: int,
     recipe: Recipe | None = None,
@@ -190,7 +190,7 @@ def run_design(
 
     Parameters
     ----------
-    slices : sequence of MRSlice
+    slices : sequence of SliceModel
         Replayed as the measurement source, or filled line by line by ``options.measure``.
     strategy : Strategy or str
         Decides which line comes next; by name, as `make_strategy` takes it, or any object that is a strategy.
@@ -213,8 +213,8 @@ def run_design(
         For no slice, impossible line counts, constraints that contradict the scan, or a checkpoint that is not this
         design's.
     """
-    wanted = "a list of MRSlices, as PreparedScan.slice_model makes them"
-    slices = sequence_of(MRSlice, "slices", slices, wanted=wanted, least=1)
+    wanted = "a list of SliceModels, as PreparedScan.slice_model makes them"
+    slices = sequence_of(SliceModel, "slices", slices, wanted=wanted, least=1)
     recipe = recipe_or_default(recipe)
     strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy
     require_counts(target=target, seed=seed, least=0)
@@ -290,8 +290,8 @@ def refinement(recipe: Recipe) -> Refined | None:
 
 
 def final_model(
-    slice_model: MRSlice, state: DesignState, recipe: Recipe, place: int = 0
-) -> tuple[MRSlice, WarmStart | None]:
+    slice_model: SliceModel, state: DesignState, recipe: Recipe, place: int = 0
+) -> tuple[SliceModel, WarmStart | None]:
     """A slice's model to reconstruct with after a design, and where its inference stood, which is None without one.
 
     ``place`` is that of the slice among those that share the lines. Coil maps that are not known are those of all
@@ -337,7 +337,7 @@ class ImageErrors:
         require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)
         require_counts(seed=self.seed, least=0)
 
-    def __call__(self, slices: Sequence[MRSlice], state: DesignState) -> float:
+    def __call__(self, slices: Sequence[SliceModel], state: DesignState) -> float:
         """Norm of the error over norm of the image, slices together whose error is predicted; NaN without such."""
         places = range(len(slices))
         if len(slices) > MOST_SLICES:
@@ -353,7 +353,7 @@ class ImageErrors:
         """The posterior mean of the first slice with its error bars, where the last call made it of these lines."""
         return self._last.get(tuple(lines))
 
-    def _energies(self, slices: Sequence[MRSlice], state: DesignState, place: int) -> tuple[float, float]:
+    def _energies(self, slices: Sequence[SliceModel], state: DesignState, place: int) -> tuple[float, float]:
         """Of the error of one slice as it is predicted, in the units of its file squared, and of its image.
 
         Whitened coils weigh pixels in another way than the file's coils, in whose units the run judges its image.
@@ -372,7 +372,7 @@ class ImageErrors:
         return energy_of(shown.std) if known else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]
 
 
-def final_signal(slice_model: MRSlice, state: DesignState, place: int = 0) -> float:
+def final_signal(slice_model: SliceModel, state: DesignState, place: int = 0) -> float:
     """The signal level of the image in the end, of one of the slices.
 
     That of lines is what their common centre shows; the few shots of a start show less of it than all do.

@@ -30,8 +30,8 @@ from mri_design.experiment.extent import expected_total
 from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_or_default
 from mri_design.experiment.textbook import TEXTBOOK, textbook
 from mri_design.inference.base import StepInfo, WarmStart
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior, require_posterior
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.registry import full_name
@@ -161,8 +161,8 @@ class InferenceOptions:
     warm_start : WarmStart, optional
         Posterior mean only: where an earlier inference of the slice ended, to start from there.
     signal : float, optional
-        Signal level that the prior's scales follow, as in `MRSlice.model`; by default it is measured from the centre of
-        the lines.
+        Signal level that the prior's scales follow, as in `SliceModel.model`; by default it is measured from the
+        centre of the lines.
     callback : callable, optional
         Posterior mean only: called after every outer loop.
     watch : callable, optional
@@ -180,7 +180,7 @@ class InferenceOptions:
 
 
 def reconstruct(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Chosen | None = None,
     method: Method | None = None,
     recipe: Recipe | None = None,
@@ -193,7 +193,7 @@ def reconstruct(
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice.
     lines : sequence of int, or bool array, optional
         Measured lines, or a mask that is true for them; by default all that the slice holds.
@@ -217,14 +217,14 @@ def reconstruct(
     InputError
         For an argument of another kind than described here.
     """
-    require_instance(MRSlice, wanted="an MRSlice, as PreparedScan.slice_model makes it", slice_model=slice_model)
+    require_instance(SliceModel, wanted="an SliceModel, as PreparedScan.slice_model makes it", slice_model=slice_model)
     lines = _chosen(slice_model, lines)
     calibrated = slice_model.calibrated(lines)
     made = reconstruct_prepared(calibrated, lines, method, recipe, rng, with_std=with_std, options=options)
     return made.times(calibrated.image_unit)
 
 
-def _chosen(slice_model: MRSlice, lines: Chosen | None) -> Sequence[int]:
+def _chosen(slice_model: SliceModel, lines: Chosen | None) -> Sequence[int]:
     """Numbers of the lines, by default of all that the slice holds; more than there are is refused."""
     numbers = slice_model.chosen(slice_model.measured if lines is None else lines)
     size = slice_model.candidates.size
@@ -235,7 +235,7 @@ def _chosen(slice_model: MRSlice, lines: Chosen | None) -> Sequence[int]:
 
 
 def reconstruct_prepared(
-    slice_model: MRSlice,
+    slice_model: SliceModel,
     lines: Sequence[int],
     method: Method | None = None,
     recipe: Recipe | None = None,
@@ -337,7 +337,7 @@ class _Inferred:
 
     Parameters
     ----------
-    slice_model, alone : MRSlice
+    slice_model, alone : SliceModel
         With the companions that its prior knows, and without; the same where it knows none.
     lines : sequence of int
         Behind the image.
@@ -349,8 +349,8 @@ class _Inferred:
         That without non-local blocks; None where there are none.
     """
 
-    slice_model: MRSlice
-    alone: MRSlice
+    slice_model: SliceModel
+    alone: SliceModel
     lines: Sequence[int]
     without: HeldBack | None
     _: KW_ONLY
@@ -400,7 +400,9 @@ def _with_error_bars(
     return replace(result, std=scaled, std_factor=scale, draws=draws, sampler=sampler)
 
 
-def loops_shown(show: Callable[[int, int], None], recipe: Recipe, slice_model: MRSlice) -> Callable[[StepInfo], None]:
+def loops_shown(
+    show: Callable[[int, int], None], recipe: Recipe, slice_model: SliceModel
+) -> Callable[[StepInfo], None]:
     """A callback that shows how many outer loops are done, of how many.
 
     Parameters
@@ -409,7 +411,7 @@ def loops_shown(show: Callable[[int, int], None], recipe: Recipe, slice_model: M
         Takes both numbers.
     recipe : Recipe
         Its tolerance ends the loops.
-    slice_model : MRSlice
+    slice_model : SliceModel
         Whose posterior mean is made; a prior with non-local blocks takes several stages. Fewer loops are shown as soon
         as the changes so far say so (`expected_total`).
     """
@@ -424,7 +426,7 @@ def loops_shown(show: Callable[[int, int], None], recipe: Recipe, slice_model: M
 
 
 def _map_image(
-    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
+    slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
 ) -> Reconstruction:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
     estimate = MapEstimate(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
@@ -437,7 +439,7 @@ def _map_image(
 
 
 def _mean(
-    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
+    slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
 ) -> tuple[Reconstruction, GaussianPosterior, GaussianPosterior | None]:
     """The mean without error bars, its posterior, and of a non-local prior that without such blocks.
 
@@ -469,13 +471,13 @@ def image_rng(seed: int) -> np.random.Generator:
 
 
 def reconstruct_by_recipe(
-    slice_model: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
+    slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
 ) -> Reconstruction:
     """Reconstruct one slice by its recipe's method: what every mask of a comparison gets, so that only masks differ.
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice.
     lines : sequence of int
         Measured lines, in any order.

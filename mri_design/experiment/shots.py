@@ -23,7 +23,7 @@ from mri_design.registry import require_part
 from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_readout
 
 if TYPE_CHECKING:
-    from mri_design.model.mr_image import MRSlice
+    from mri_design.model.slice import SliceModel
     from mri_design.scan.simulation.scanner import EllipsePhase
 
 MakesShot = Callable[[ShotRecipe, int, int], NDArray[np.float64]]
@@ -153,13 +153,13 @@ def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: 
 
 
 def shot_slice(
-    scan: MRSlice, shots: ShotReadouts, rng: np.random.Generator, *, truth: Array | None, known: Array | None = None
-) -> MRSlice:
+    scan: SliceModel, shots: ShotReadouts, rng: np.random.Generator, *, truth: Array | None, known: Array | None = None
+) -> SliceModel:
     """A slice whose candidates are shots, from one that was sampled in full on the grid.
 
     Parameters
     ----------
-    scan : MRSlice
+    scan : SliceModel
         The slice on the grid.
     shots : ShotReadouts
         The candidates.

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.readouts import ShotReadouts
@@ -28,12 +28,12 @@ _SETTLED = 1e-2
 """Relative change over the last tenth of the iterations below which they have converged."""
 
 
-def textbook(slice_model: MRSlice, lines: Chosen, method: Textbook, weight: float) -> tuple[Array, Convergence]:
+def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: float) -> tuple[Array, Convergence]:
     r"""argmin of ||P F S u - y||^2 / 2 + lambda ||W u||_1, with wavelets or finite differences W.
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         The slice; its prior and noise have no say.
     lines : sequence of int, or bool array
         Measured lines, or samples of a plane.

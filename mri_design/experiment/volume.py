@@ -24,7 +24,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.sources import GivenMaps, slices_text
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.scan.calibration import NOISE_FROM, calibration_energies, measure_noise
 from mri_design.scan.data import KSpaceData, TrajectoryData
@@ -414,7 +414,7 @@ class Around:
 NOT_AROUND = Around()
 
 
-def neighbour_modulus(one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:
+def neighbour_modulus(one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:
     """Modulus of the posterior mean of some lines, (ky, kx), for its neighbours; zero where it is of noise."""
     if not one.shows_signal(lines):
         return np.zeros(one.shape, dtype=np.float32)

@@ -15,10 +15,6 @@ from .memory import RecentNoise as RecentNoise
 from .memory import draws_at_once as draws_at_once
 from .memory import keep_freed_memory as keep_freed_memory
 from .memory import least_memory as least_memory
-from .mr_image import MRSlice as MRSlice
-from .mr_image import non_locally_refined as non_locally_refined
-from .mr_image import phase_refined as phase_refined
-from .mr_image import phase_variants as phase_variants
 from .phase import PhaseMap as PhaseMap
 from .phase import PhasePrior as PhasePrior
 from .phase import estimate_phase as estimate_phase
@@ -33,6 +29,10 @@ from .posterior import mirrored as mirrored
 from .posterior import phased_preconditioner as phased_preconditioner
 from .posterior import pooled_products as pooled_products
 from .posterior import require_posterior as require_posterior
+from .slice import SliceModel as SliceModel
+from .slice import non_locally_refined as non_locally_refined
+from .slice import phase_refined as phase_refined
+from .slice import phase_variants as phase_variants
 from .sparsity import PriorBlock as PriorBlock
 from .sparsity import SparsityBlock as SparsityBlock
 from .sparsity import prior_blocks as prior_blocks

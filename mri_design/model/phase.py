@@ -127,7 +127,7 @@ class PhasePrior:
     Parameters
     ----------
     phase : PhaseMap, optional
-        phi; None has it estimated from the central lines' own image wherever a model is made (`MRSlice.model`).
+        phi; None has it estimated from the central lines' own image wherever a model is made (`SliceModel.model`).
     imaginary_ratio : float
         R, by how much more the imaginary part is penalised where the phase is certain; where the map's confidence c is
         less, rho = 1 + (R - 1) c.

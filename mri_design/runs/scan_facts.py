@@ -32,7 +32,7 @@ from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import make_strategy
 from mri_design.kinds import KINDS
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.given_reference import FittedReference
@@ -258,7 +258,7 @@ class KnownSlice:
         The slice as read; of a trajectory the readouts that are used.
     scan : PreparedScan or PreparedSamples
         Calibrated.
-    slice_model : MRSlice
+    slice_model : SliceModel
         As models take it.
     signal : float
         Signal level that the prior's scales follow.
@@ -272,7 +272,7 @@ class KnownSlice:
 
     data: KSpaceData | TrajectoryData
     scan: PreparedScan | PreparedSamples
-    slice_model: MRSlice
+    slice_model: SliceModel
     signal: float
     reference: Array | None
     reference_noise: float | None = None
@@ -382,7 +382,7 @@ class KnownScan(KnownSlice):
         cls,
         data: KSpaceData,
         scan: PreparedScan,
-        slice_model: MRSlice,
+        slice_model: SliceModel,
         signal: float,
         given: FittedReference | None = None,
     ) -> KnownScan:
@@ -569,13 +569,13 @@ def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, see
     return rule.knowing(scans, _imaging([scan.slice_model for scan in scans], recipe, seed))
 
 
-def _imaging(slices: Sequence[MRSlice], recipe: Recipe, seed: int) -> Callable[[int, Sequence[int]], Array]:
+def _imaging(slices: Sequence[SliceModel], recipe: Recipe, seed: int) -> Callable[[int, Sequence[int]], Array]:
     """Reconstruction by the recipe of the slice of a number from some lines."""
     return lambda index, lines: reconstruct_by_recipe(slices[index], lines, recipe, seed).image
 
 
 def knowing_oracle(
-    name: str, slices: Sequence[MRSlice], truths: Sequence[Array | None], recipe: Recipe, seed: int
+    name: str, slices: Sequence[SliceModel], truths: Sequence[Array | None], recipe: Recipe, seed: int
 ) -> Strategy:
     """The oracle called ``name`` for slices whose truth is known; it reconstructs as the recipe does.
 

@@ -48,7 +48,7 @@ from mri_design.experiment.strategies import (
     with_power,
 )
 from mri_design.kinds import KINDS
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs import error_tables
 from mri_design.runs.run import Record, Work
@@ -238,7 +238,7 @@ def trial_outcome(material: Material, trial: tuple[int, Lines]) -> Outcome:
     return scan.outcome(result.image, result.convergence.converged)
 
 
-def _design(material: Material, slices: Sequence[MRSlice], strategy: Strategy, job: MaskJob) -> DesignedMask:
+def _design(material: Material, slices: Sequence[SliceModel], strategy: Strategy, job: MaskJob) -> DesignedMask:
     options = DesignOptions(draw=job.draw)
     trace = run_design(
         slices, strategy, job.target, material.recipe, seed=material.seed, start=job.start, options=options
@@ -257,7 +257,7 @@ def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Rec
 
 def slice_for(
     image: ReferenceSlice, strategy: str, count: int, recipe: Recipe, seed: int, *, whole: bool = False
-) -> MRSlice:
+) -> SliceModel:
     """The image's slice as a strategy for ``count`` measures it: as it is, or sampled along that strategy's shots.
 
     With ``whole`` coil maps are those of all its lines, where they have to be estimated from lines.

@@ -16,11 +16,11 @@ def _warm_up(side: int = 32) -> None:
     import mri_design.runs.resident
     import mri_design.runs.study  # noqa: F401
     from mri_design.experiment.design import run_design
-    from mri_design.model.mr_image import MRSlice
+    from mri_design.model.slice import SliceModel
 
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((2, 1, side, side))
-    one = MRSlice((noise[0] + 1j * noise[1]).astype(np.complex64), np.ones(side, dtype=bool), 0.5)
+    one = SliceModel((noise[0] + 1j * noise[1]).astype(np.complex64), np.ones(side, dtype=bool), 0.5)
     run_design([one], "information-gain", 9, start=8)
 
 

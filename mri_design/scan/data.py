@@ -30,7 +30,7 @@ from mri_design.scan.sampling import Sampling, refused_samples, require_finite
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
     from mri_design.calibration.maps import OwnMaps
-    from mri_design.model.mr_image import MRSlice
+    from mri_design.model.slice import SliceModel
     from mri_design.readouts import Readouts, ShotReadouts
 
 Orientation = Literal["ky-rows", "ky-columns"]
@@ -129,7 +129,7 @@ class Scan(ABC):
         """The same data as lines, or as the samples of a plane; shots stay what they are."""
         return self
 
-    def slice_model(self, index: int = 0, *, own_maps: OwnMaps | None = None, **settings: Any) -> MRSlice:
+    def slice_model(self, index: int = 0, *, own_maps: OwnMaps | None = None, **settings: Any) -> SliceModel:
         """One slice of calibrated data as models take it, whose candidates are the scan's readouts.
 
         Parameters
@@ -139,19 +139,19 @@ class Scan(ABC):
         own_maps : OwnMaps, optional
             Estimates coil maps, where there are several coils and no maps.
         **settings
-            Of `MRSlice`: ``prior``, ``library`` and ``phase``.
+            Of `SliceModel`: ``prior``, ``library`` and ``phase``.
 
         Raises
         ------
         InputError
             Where the noise variance is still unknown, or coil maps are and ``own_maps`` is not there to estimate them.
         """
-        from mri_design.model.mr_image import MRSlice
+        from mri_design.model.slice import SliceModel
 
         if self.noise_variance is None:
             raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
         chosen = self.select_slice(index)
-        return MRSlice(
+        return SliceModel(
             chosen.by_readout[0],
             chosen.measured_readouts,
             self.noise_variance,

@@ -29,13 +29,13 @@ for package in papers:
 
 import numpy as np
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 
 rng = np.random.default_rng(0)
 image = np.kron(rng.random((4, 3)), np.ones((4, 4)))
 clean = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(image), norm="ortho"))
 noise = 0.01 * (rng.standard_normal(clean.shape) + 1j * rng.standard_normal(clean.shape))
-one = MRSlice((clean + noise)[None].astype(np.complex64), np.ones(16, bool), 1e-4)
+one = SliceModel((clean + noise)[None].astype(np.complex64), np.ones(16, bool), 1e-4)
 posterior = DoubleLoop().infer(one.model([2, 5, 6, 7, 8, 9, 10, 12]), rng)
 error, bars = np.abs(posterior.mean - image), np.sqrt(posterior.image_variances)
 assert np.linalg.norm(error) < 0.5 * np.linalg.norm(image) and (bars > 0).all() and np.isfinite(bars).all()

@@ -6,13 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import DoubleLoop, Exact, GaussianPosterior, MRSlice, load_phantom
+from mri_design import DoubleLoop, Exact, GaussianPosterior, SliceModel, load_phantom
 
-SliceMaker = Callable[..., MRSlice]
+SliceMaker = Callable[..., SliceModel]
 
 
 @cache
-def _slice(n_coils: int, shape: tuple[int, int], seed: int, name: str) -> MRSlice:
+def _slice(n_coils: int, shape: tuple[int, int], seed: int, name: str) -> SliceModel:
     data = load_phantom(name, shape=shape, n_coils=n_coils, rng=np.random.default_rng(seed))
     return data.slice_model()
 
@@ -27,7 +27,7 @@ def _posterior(n_coils: int, lines: tuple[int, ...]) -> GaussianPosterior:
 def make_slice() -> SliceMaker:
     """(n_coils=1, shape=(16, 16), seed=0, name="brain") -> a fully sampled slice."""
 
-    def make(n_coils: int = 1, shape: tuple[int, int] = (16, 16), seed: int = 0, name: str = "brain") -> MRSlice:
+    def make(n_coils: int = 1, shape: tuple[int, int] = (16, 16), seed: int = 0, name: str = "brain") -> SliceModel:
         return _slice(n_coils, shape, seed, name)
 
     return make

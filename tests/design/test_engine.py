@@ -21,7 +21,7 @@ from mri_design import (
     InformationGain,
     LineCandidates,
     MonteCarlo,
-    MRSlice,
+    SliceModel,
     Strategy,
     centre_lines,
     information_gain,
@@ -50,7 +50,7 @@ from tests.design_steps import changed, design_step
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
-SliceMaker = Callable[..., MRSlice]
+SliceMaker = Callable[..., SliceModel]
 INFERENCE = DoubleLoop(MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)
 
 
@@ -58,7 +58,7 @@ def engine(seed: int = 0, strategy: object = None, **settings: int) -> DesignEng
     return DesignEngine(strategy or InformationGain(draws=8), INFERENCE, seed=seed, **settings)  # type: ignore[arg-type]
 
 
-def designed(slices: list[MRSlice], target: int, start: int = 5, **settings: object) -> DesignState:
+def designed(slices: list[SliceModel], target: int, start: int = 5, **settings: object) -> DesignState:
     one = engine(**settings)  # type: ignore[arg-type]
     measurable = np.logical_and.reduce([s.measured for s in slices])
     return one.run(slices, one.begin(slices, centre_lines(measurable, start)), target)
@@ -119,7 +119,7 @@ def test_a_design_that_stops_and_goes_on_is_the_same_design(make_slice: SliceMak
 def test_the_model_of_a_slice_follows_its_image(make_slice: SliceMaker) -> None:
     one, seen, states = make_slice(), list[np.ndarray](), list[DesignState]()
 
-    def refined(mr_slice: MRSlice, image: np.ndarray) -> MRSlice:
+    def refined(mr_slice: SliceModel, image: np.ndarray) -> SliceModel:
         seen.append(image)
         return replace(mr_slice, kspace=mr_slice.kspace * len(seen))
 
@@ -381,8 +381,8 @@ def test_information_of_a_decision_against_the_dense_determinant(
 class Scanner:
     """Fills a slice with the lines that it is asked for, and keeps what it was asked."""
 
-    scan: MRSlice
-    live: MRSlice
+    scan: SliceModel
+    live: SliceModel
     asked: list[tuple[int, ...]]
 
     def __call__(self, steps: Sequence[DesignStep]) -> None:
@@ -392,13 +392,13 @@ class Scanner:
         self.live.kspace[:, lines] = self.scan.kspace[:, lines]
 
 
-def live(scan: MRSlice) -> Scanner:
+def live(scan: SliceModel) -> Scanner:
     empty = replace(scan, kspace=np.zeros_like(scan.kspace))
     empty.kspace[:, START] = scan.kspace[:, START]
     return Scanner(scan, empty, [])
 
 
-def ran(one: MRSlice, strategy: Strategy, target: int, **settings: object) -> DesignState:
+def ran(one: SliceModel, strategy: Strategy, target: int, **settings: object) -> DesignState:
     stop = settings.pop("stop", None)
     loop = DoubleLoop(MonteCarlo(6, 0.1), outer_iterations=2)
     engine = DesignEngine(strategy, loop, **settings)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from mri_design import (
     Forecast,
     GaussianPosterior,
     InformationGain,
-    MRSlice,
+    SliceModel,
     UntilError,
     UntilGain,
     centre_lines,
@@ -111,7 +111,7 @@ def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
     assert not AnyOf((UntilGain(5.0),)).looks_ahead
 
 
-def _dense_error(one: MRSlice, forecast: Forecast, posterior: GaussianPosterior, lines: list[int]) -> float:
+def _dense_error(one: SliceModel, forecast: Forecast, posterior: GaussianPosterior, lines: list[int]) -> float:
     """Relative error once ``lines`` are measured, by dense linear algebra with the site precisions of ``posterior``."""
     held = posterior.precision
     full = PosteriorPrecision(one.encoding(lines), held.blocks, held.site_precisions)
@@ -232,7 +232,7 @@ def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMak
     """Looks come with the first prediction that is near, and a sixteenth of the lines later, at least one."""
     one, looked = make_slice(), []
 
-    def image_error(slices: Sequence[MRSlice], state: DesignState) -> float:
+    def image_error(slices: Sequence[SliceModel], state: DesignState) -> float:
         looked.append(len(state.trace.lines))
         assert list(slices) == [one]
         return (0.95, 0.9, 0.7)[len(looked) - 1]
@@ -255,7 +255,7 @@ def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMak
 def test_looks_lie_apart_and_the_last_is_at_the_end(make_slice: SliceMaker) -> None:
     one, looked = make_slice(shape=(64, 16)), []
 
-    def image_error(slices: Sequence[MRSlice], state: DesignState) -> float:
+    def image_error(slices: Sequence[SliceModel], state: DesignState) -> float:
         looked.append(len(state.trace.lines))
         return 0.55
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import MRSlice, Recipe, load_phantom, prepare
+from mri_design import Recipe, SliceModel, load_phantom, prepare
 from mri_design.design import ReferenceSlice
 from tests.phased_slices import smooth, textured
 
@@ -39,6 +39,6 @@ def make_image() -> Callable[..., ReferenceSlice]:
 
 
 @pytest.fixture
-def phased_slice() -> MRSlice:
+def phased_slice() -> SliceModel:
     """24 x 16, without structure but for a smooth phase."""
     return textured(smooth((24, 16)))

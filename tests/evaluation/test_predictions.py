@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, MRSlice, Recipe
+from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, Recipe, SliceModel
 from mri_design.design import DesignTrace, RandomLines, ReferenceSlice
 from mri_design.evaluation import (
     WINDOW,
@@ -149,7 +149,7 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
 
 
 @pytest.mark.slow
-def test_the_means_follow_the_phase_as_the_design_did(phased_slice: MRSlice) -> None:
+def test_the_means_follow_the_phase_as_the_design_did(phased_slice: SliceModel) -> None:
     """At every count the very means of the design; at some of them means that tell the same."""
     one = replace(phased_slice, phase=PhasePrior(None, 3.0))
     loop = DoubleLoop(ControlVariate(4, 0.05), IRLS(tolerance=1e-4))

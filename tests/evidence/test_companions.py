@@ -19,7 +19,7 @@ from mri_design.evidence import (
 )
 from mri_design.experiment import Recipe, load_recipe, reconstruct, shot_slice
 from mri_design.inference import DoubleLoop
-from mri_design.model import Companion, ExpectedImage, MRSlice, SparsityBlock
+from mri_design.model import Companion, ExpectedImage, SliceModel, SparsityBlock
 from mri_design.operators import FiniteDifferences, radial_spokes
 from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.variances import Exact
@@ -34,7 +34,7 @@ CAREFUL, TRUSTING = CompanionPrior(), CompanionPrior(trusted=True)
 
 
 def choice(
-    one: MRSlice, *companions: Companion, lines: list[int] = LINES, prior: CompanionPrior = CAREFUL
+    one: SliceModel, *companions: Companion, lines: list[int] = LINES, prior: CompanionPrior = CAREFUL
 ) -> CompanionChoice:
     one = replace(one, companions=companions)
     return choose_companions(one, lines, hold_back(one, lines, ENGINE, 0), prior, ENGINE, one.central_image(lines))
@@ -157,27 +157,27 @@ def test_few_lines_judge_as_a_quarter_of_them_would_and_ask_for_less():
     assert found.applied(one, CAREFUL).prior[-1].tau_limit == CAREFUL.limit(10 / 64) < 0.5 * CAREFUL.limit(0.25)
 
 
-def plane() -> tuple[MRSlice, list[int]]:
+def plane() -> tuple[SliceModel, list[int]]:
     """A third of the samples of a plane."""
     rng, readouts = np.random.default_rng(3), PlaneReadouts((64, 64))
     y, x = np.mgrid[-32:32, -32:32]
     chosen = (np.hypot(y, x) < 8) | (rng.random((64, 64)) < 0.25 / (1 + np.hypot(y, x) / 20))
-    one = MRSlice(scanned(TRUTH)[None], np.ones(64 * 64, bool), 0.02**2, prior=PRIOR, readouts=readouts)
+    one = SliceModel(scanned(TRUTH)[None], np.ones(64 * 64, bool), 0.02**2, prior=PRIOR, readouts=readouts)
     return one, np.flatnonzero(chosen).tolist()
 
 
-def coils() -> tuple[MRSlice, list[int]]:
+def coils() -> tuple[SliceModel, list[int]]:
     """Two coils with known maps, a fifth of the lines."""
     side = np.linspace(0, 1, 64)[None, :] * np.ones((64, 1))
     maps = np.stack([np.sqrt(side), np.sqrt(1 - side)]).astype(np.complex64)
     kspace = np.stack([scanned(coil * TRUTH, 0.01, seed) for seed, coil in enumerate(maps)])
-    return MRSlice(kspace, np.ones(64, bool), 0.01**2, maps, prior=PRIOR), some_lines(14)
+    return SliceModel(kspace, np.ones(64, bool), 0.01**2, maps, prior=PRIOR), some_lines(14)
 
 
-def spokes() -> tuple[MRSlice, list[int]]:
+def spokes() -> tuple[SliceModel, list[int]]:
     """Sixteen spokes."""
     shots = ShotReadouts((64, 64), radial_spokes(64, np.arange(16) * np.pi / 16))
-    every = MRSlice(scanned(TRUTH)[None], np.ones(64, bool), 0.01**2, prior=PRIOR)
+    every = SliceModel(scanned(TRUTH)[None], np.ones(64, bool), 0.01**2, prior=PRIOR)
     return shot_slice(every, shots, np.random.default_rng(0), truth=TRUTH.astype(complex)), list(range(shots.size))
 
 
@@ -207,7 +207,7 @@ def marked(image: np.ndarray) -> np.ndarray:
     return image + 0.3 * (np.hypot(y - 30, x - 30) < 2.5)
 
 
-def chosen(one: MRSlice, other: np.ndarray) -> CompanionChoice:
+def chosen(one: SliceModel, other: np.ndarray) -> CompanionChoice:
     """What its lines say of another image, which is not registered."""
     beside = replace(one, companions=(Companion("other", other, in_place=True),))
     return choose_companions(beside, FEWER, hold_back(one, FEWER, ENGINE, 0), MODERATE, ENGINE, TRUTH)
@@ -289,7 +289,7 @@ def test_an_image_about_a_repeat_is_that_of_the_data_beyond_it():
     c = (rng.standard_normal((6, 5)) + 1j * rng.standard_normal((6, 5))).astype(np.complex64)
     block = SparsityBlock("repeat", 5.0, tau_limit=0.3)
     lines = [0, 2, 3, 4]
-    about = MRSlice(kspace, np.ones(6, bool), 0.01, prior=(block,), expected=ExpectedImage(c, np.ones((6, 5))))
+    about = SliceModel(kspace, np.ones(6, bool), 0.01, prior=(block,), expected=ExpectedImage(c, np.ones((6, 5))))
     beyond = replace(about.model(lines, 1.0), data=about.model(lines, 1.0).data - about.measurement(lines)(c))
     zero = replace(about, expected=ExpectedImage(0 * c, np.ones((6, 5)))).model(lines, 1.0)
     engine = DoubleLoop(Exact(), outer_iterations=4)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design import DoubleLoop, MRSlice, Recipe, load_recipe, prepare, radial_spokes, turned
+from mri_design import DoubleLoop, Recipe, SliceModel, load_recipe, prepare, radial_spokes, turned
 from mri_design.design import found_energies, innovation
 from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back
 from mri_design.evidence.held_back import held_back
@@ -32,7 +32,7 @@ def samples() -> list[int]:
     return np.flatnonzero(drawn | (PLANE.radius < 0.3)).tolist()
 
 
-def textured(encoding: Readouts, angle: Array) -> MRSlice:
+def textured(encoding: Readouts, angle: Array) -> SliceModel:
     """Nothing to predict it by but its phase, measured in full."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:N, :N] / N - 0.5
@@ -42,10 +42,10 @@ def textured(encoding: Readouts, angle: Array) -> MRSlice:
     data = exact + SD * (rng.standard_normal(exact.shape) + 1j * rng.standard_normal(exact.shape))
     laid_out = encoding.shots.shape[:2] if isinstance(encoding, ShotReadouts) else (N, N)
     kspace = data.reshape(1, *laid_out).astype(np.complex64)
-    return MRSlice(kspace, np.ones(encoding.size, bool), SD**2, readouts=encoding)
+    return SliceModel(kspace, np.ones(encoding.size, bool), SD**2, readouts=encoding)
 
 
-def chosen(one: MRSlice, ids: Sequence[int]) -> PhaseChoice:
+def chosen(one: SliceModel, ids: Sequence[int]) -> PhaseChoice:
     engine = ANYWHERE.inference.engine()
     return choose_phase(hold_back(one, ids, engine, 0), (3.0,), engine.cut_short(1))
 
@@ -128,7 +128,7 @@ def test_a_small_advantage_is_no_reason_for_another_model(
     """Lines held back have to be predicted better than under moduli by one and a half standard errors."""
     alike: list[Array] = []  # energies under the models, one after the other
 
-    def energies(_: MRSlice, image: Array, held: Sequence[int]) -> Array:
+    def energies(_: SliceModel, image: Array, held: Sequence[int]) -> Array:
         spread = np.resize([0.5, -0.5], len(held))
         spread -= spread.mean()
         error = spread.std(ddof=1) / np.sqrt(len(held))
@@ -168,7 +168,7 @@ LOCAL = load_recipe("local").replacing("simulation", matrix=48)
 OF_BRAIN = sorted({*range(19, 29), *range(1, 48, 4)})
 
 
-def brain() -> MRSlice:
+def brain() -> SliceModel:
     return prepare(load_input("phantom:brain", LOCAL), LOCAL).slice_model(0, LOCAL)
 
 

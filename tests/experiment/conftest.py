@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mri_design import MRSlice, Recipe, prepare
+from mri_design import Recipe, SliceModel, prepare
 from mri_design.experiment import load_input
 from tests.read_here import read_here
 
@@ -25,7 +25,7 @@ def small() -> Recipe:
 
 
 @pytest.fixture
-def one(small: Recipe) -> MRSlice:
+def one(small: Recipe) -> SliceModel:
     """A fully sampled slice of one coil."""
     return prepare(load_input("phantom:brain", small), small).slice_model(0, small)
 

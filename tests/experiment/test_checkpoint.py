@@ -10,8 +10,8 @@ from mri_design import (
     DesignOptions,
     DesignState,
     InputError,
-    MRSlice,
     Recipe,
+    SliceModel,
     UsageError,
     WarmStart,
     make_strategy,
@@ -126,7 +126,7 @@ def test_pickles_and_missing_members_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_forged_lines_are_refused_before_they_are_measured(
-    tmp_path: Path, one: MRSlice, small: Recipe, member: str, value: list[int]
+    tmp_path: Path, one: SliceModel, small: Recipe, member: str, value: list[int]
 ) -> None:
     path = tmp_path / "c.npz"
     state = run_design([one], make_strategy("random"), 5, small, seed=0, start=2)

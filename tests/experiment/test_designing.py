@@ -12,7 +12,7 @@ from tests.refusals import refused
 
 
 def design(
-    one: md.MRSlice, recipe: md.Recipe, name: str = "information-gain", options: md.DesignOptions = NO_OPTIONS
+    one: md.SliceModel, recipe: md.Recipe, name: str = "information-gain", options: md.DesignOptions = NO_OPTIONS
 ) -> md.DesignState:
     return md.run_design([one], md.make_strategy(name), 10, recipe, seed=0, start=4, options=options)
 
@@ -33,7 +33,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("name", ["calibrated", "random"])
 def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
-    tmp_path: Path, one: md.MRSlice, small: md.Recipe, name: str, written: list[int]
+    tmp_path: Path, one: md.SliceModel, small: md.Recipe, name: str, written: list[int]
 ) -> None:
     path, cut = tmp_path / "c.npz", tmp_path / "cut.npz"
     kept = md.Checkpoint(path, "me")
@@ -53,7 +53,7 @@ def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
 
 
 def test_what_a_scanner_measured_is_written_line_by_line(
-    tmp_path: Path, one: md.MRSlice, small: md.Recipe, written: list[int]
+    tmp_path: Path, one: md.SliceModel, small: md.Recipe, written: list[int]
 ) -> None:
     live = md.DesignOptions(checkpoint=md.Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
     design(one, small, "random", live)
@@ -62,7 +62,7 @@ def test_what_a_scanner_measured_is_written_line_by_line(
 
 @pytest.mark.parametrize(("target", "start", "field"), [(17, 4, "number of lines"), (10, 17, "start lines")])
 def test_impossible_counts_are_refused_before_any_work(
-    one: md.MRSlice, small: md.Recipe, target: int, start: int, field: str
+    one: md.SliceModel, small: md.Recipe, target: int, start: int, field: str
 ) -> None:
     with refused(field):
         md.run_design([one], md.make_strategy("random"), target, small, seed=0, start=start)

@@ -9,7 +9,7 @@ import pytest
 import mri_design as md
 from mri_design.design import DesignState
 from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_input, with_noise_samples
-from mri_design.model import MRSlice
+from mri_design.model import SliceModel
 
 
 @pytest.fixture(scope="module")
@@ -18,15 +18,15 @@ def recipe() -> md.Recipe:
 
 
 @pytest.fixture(scope="module")
-def one(recipe: md.Recipe) -> MRSlice:
+def one(recipe: md.Recipe) -> SliceModel:
     return md.prepare(load_input("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
 
 
-def designed(slices: list[MRSlice], recipe: md.Recipe, count: int = 14) -> DesignState:
+def designed(slices: list[SliceModel], recipe: md.Recipe, count: int = 14) -> DesignState:
     return md.run_design(slices, "calibrated", count, recipe, start=6)
 
 
-def test_the_error_is_that_of_the_error_bars_of_the_final_image(one: MRSlice, recipe: md.Recipe) -> None:
+def test_the_error_is_that_of_the_error_bars_of_the_final_image(one: SliceModel, recipe: md.Recipe) -> None:
     state = designed([one], recipe)
     found = ImageErrors(recipe, 3)([one], replace(state, warm=()))
     made = md.reconstruct(one, state.trace.lines, "mean", recipe, image_rng(3))
@@ -58,7 +58,7 @@ def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_fi
     assert abs(made.predicted_error / found - 1) > 0.05
 
 
-def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: md.Recipe) -> None:
+def test_slices_count_together_and_a_few_speak_for_many(one: SliceModel, recipe: md.Recipe) -> None:
     state = designed([one], recipe)
     half = replace(one, kspace=one.kspace / 2)
     both = replace(state, signals=(state.signals[0], state.signals[0] / 2), warm=())
@@ -77,7 +77,7 @@ def test_slices_count_together_and_a_few_speak_for_many(one: MRSlice, recipe: md
 
 
 def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
-    one: MRSlice, recipe: md.Recipe, tmp_path: Path
+    one: SliceModel, recipe: md.Recipe, tmp_path: Path
 ) -> None:
     """What was seen is kept with the decisions, so that the next look comes where it would have come."""
     options = md.DesignOptions(stop=md.UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Checkpoint, DesignOptions, MRSlice, Recipe, make_strategy, run_design
+from mri_design import Checkpoint, DesignOptions, Recipe, SliceModel, make_strategy, run_design
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.scan.io import remove_stale_temporaries
 
@@ -18,7 +18,7 @@ KILLS, LINES, START = 8, 14, 4
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork")
-def test_kills_change_nothing(one: MRSlice, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kills_change_nothing(one: SliceModel, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills come while a state is written, and between two that are."""
     strategy = make_strategy("information-gain")
 

@@ -24,16 +24,16 @@ def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.PreparedScan:
     return md.prepare(load_input(f"phantom:{name}", recipe), recipe)
 
 
-def image_of(one: md.MRSlice, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Reconstruction:
+def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Reconstruction:
     return md.reconstruct(one, LINES, method, recipe, np.random.default_rng(0), with_std=with_std)  # type: ignore[arg-type]
 
 
-def plain(one: md.MRSlice) -> md.MRSlice:
+def plain(one: md.SliceModel) -> md.SliceModel:
     return replace(one, prior=tuple(block for block in one.prior if block.kind != "non-local"))
 
 
 @pytest.fixture(scope="module")
-def slice_of_32() -> md.MRSlice:
+def slice_of_32() -> md.SliceModel:
     return scan_of(recipe_of(32)).slice_model(0, recipe_of(32))
 
 
@@ -62,7 +62,7 @@ def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -
     assert relative_l2(first.image, truth) < 0.98 * relative_l2(image_of(plain(one), recipe, method).image, truth)
 
 
-def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: md.MRSlice) -> None:
+def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: md.SliceModel) -> None:
     one = slice_of_32
     assert is_non_local(one) and not is_non_local(plain(one))
     assert [block.name for block in one.model(range(32)).blocks] == ["pixels", "differences"]
@@ -72,7 +72,7 @@ def test_without_an_image_the_block_is_left_out_of_the_model(slice_of_32: md.MRS
     assert blocks[2].analysis.out_shape == (6, 32, 32) and blocks[2].site_shape == (1, 32, 32)
 
 
-def test_an_image_without_structure_falls_back_and_says_so(slice_of_32: md.MRSlice) -> None:
+def test_an_image_without_structure_falls_back_and_says_so(slice_of_32: md.SliceModel) -> None:
     recipe, one = recipe_of(32), slice_of_32
     rng = np.random.default_rng(5)
     noise = rng.standard_normal(one.kspace.shape) + 1j * rng.standard_normal(one.kspace.shape)
@@ -122,7 +122,7 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
         assert 0.9 < ratio < 1.1
 
 
-def test_what_cannot_take_the_block_leaves_it_out_and_says_so(slice_of_32: md.MRSlice) -> None:
+def test_what_cannot_take_the_block_leaves_it_out_and_says_so(slice_of_32: md.SliceModel) -> None:
     recipe, lines = recipe_of(32).replacing("inference", variances="exact-columns"), [*range(10, 22), 3, 27]
     result, other = (
         md.reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False)
@@ -140,7 +140,7 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
     assert truth is not None
     inside = np.abs(truth) > 0.1 * np.abs(truth).max()
 
-    def made(one: md.MRSlice, lines: list[int]) -> np.ndarray:
+    def made(one: md.SliceModel, lines: list[int]) -> np.ndarray:
         return md.reconstruct(one, lines, "mean", recipe, np.random.default_rng(0), with_std=False).image
 
     dense, sparse = [*range(0, 32, 2), 13, 15, 17, 19], [*range(0, 32, 6), 15, 16, 17]

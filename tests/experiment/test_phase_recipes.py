@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design import MRSlice, Recipe, mr_image_model
+from mri_design import Recipe, SliceModel, mr_image_model
 from mri_design.evidence import PhaseChoice, choose_phase, hold_back
 from mri_design.experiment import refinement
 from mri_design.model import PhasePrior
@@ -20,7 +20,7 @@ def recipe(**phase: object) -> Recipe:
     return Recipe().replacing("phase", **phase)
 
 
-def chosen(one: MRSlice, lines: list[int], settings: Recipe, signal: float | None = None) -> PhaseChoice:
+def chosen(one: SliceModel, lines: list[int], settings: Recipe, signal: float | None = None) -> PhaseChoice:
     engine = settings.inference.engine()
     return choose_phase(hold_back(one, lines, engine, 0, signal), settings.phase.imaginary_ratios, engine.cut_short(1))
 

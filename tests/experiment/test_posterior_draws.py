@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from mri_design import MRSlice, Recipe, UsageError, load_recipe, prepare, reconstruct
+from mri_design import Recipe, SliceModel, UsageError, load_recipe, prepare, reconstruct
 from mri_design.evidence import posterior_deviations, scaled_deviations
 from mri_design.experiment import InferenceOptions, check_draws, check_size_of_draws, load_input
 from tests.refusals import refused
@@ -18,7 +18,9 @@ REGIONS[0, 3:7, 4:8] = REGIONS[1, 8:11, 6:12] = 1
 WEIGHTS = REGIONS / REGIONS.sum(axis=(1, 2), keepdims=True)
 
 
-def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says(one: MRSlice, small: Recipe) -> None:
+def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says(
+    one: SliceModel, small: Recipe
+) -> None:
     posterior = small.inference.engine().infer(one.model(LINES), np.random.default_rng(0))
     drawn = posterior_deviations(posterior, COUNT, np.random.default_rng(1))
     assert drawn is not None and drawn.shape == (COUNT, 16, 16) and drawn.dtype == posterior.mean.dtype

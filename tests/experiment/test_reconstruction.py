@@ -7,8 +7,8 @@ from mri_design import (
     DoubleLoop,
     Exact,
     InferenceOptions,
-    MRSlice,
     Recipe,
+    SliceModel,
     pixel_std,
     reconstruct,
 )
@@ -19,7 +19,7 @@ LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_an_image_and_only_the_mean_error_bars(
-    one: MRSlice, small: Recipe, rng: np.random.Generator, method: str
+    one: SliceModel, small: Recipe, rng: np.random.Generator, method: str
 ) -> None:
     result = reconstruct(one, LINES, method, small, rng)  # type: ignore[arg-type]
     assert result.image.shape == (16, 16) and np.iscomplexobj(result.image)
@@ -28,7 +28,7 @@ def test_every_method_gives_an_image_and_only_the_mean_error_bars(
 
 
 def test_zero_filling_is_the_inverse_transform_of_the_lines(
-    one: MRSlice, small: Recipe, rng: np.random.Generator
+    one: SliceModel, small: Recipe, rng: np.random.Generator
 ) -> None:
     kspace = np.zeros((16, 16), dtype=complex)
     kspace[list(LINES)] = one.kspace[0, list(LINES)]
@@ -37,7 +37,7 @@ def test_zero_filling_is_the_inverse_transform_of_the_lines(
     np.testing.assert_allclose(result.image, image, atol=1e-5 * np.abs(image).max())
 
 
-def test_the_error_bars_can_be_left_out(one: MRSlice, small: Recipe) -> None:
+def test_the_error_bars_can_be_left_out(one: SliceModel, small: Recipe) -> None:
     with_std, without = (
         reconstruct(one, LINES, "mean", small, np.random.default_rng(0), with_std=wanted) for wanted in (True, False)
     )
@@ -46,7 +46,7 @@ def test_the_error_bars_can_be_left_out(one: MRSlice, small: Recipe) -> None:
 
 
 @pytest.mark.slow
-def test_a_given_signal_level_replaces_the_measured_one(one: MRSlice, small: Recipe) -> None:
+def test_a_given_signal_level_replaces_the_measured_one(one: SliceModel, small: Recipe) -> None:
     level = one.signal_level(LINES)
     same, other = (
         reconstruct(one, LINES, "map", small, np.random.default_rng(0), options=InferenceOptions(signal=s)).image
@@ -56,12 +56,14 @@ def test_a_given_signal_level_replaces_the_measured_one(one: MRSlice, small: Rec
     assert np.abs(same - other).max() > 0.05 * np.abs(same).max()
 
 
-def test_one_loop_from_cold_is_reported_as_not_converged(one: MRSlice, small: Recipe, rng: np.random.Generator) -> None:
+def test_one_loop_from_cold_is_reported_as_not_converged(
+    one: SliceModel, small: Recipe, rng: np.random.Generator
+) -> None:
     hasty = replace(small, inference=replace(small.inference, loops=1))
     assert not reconstruct(one, LINES, "mean", hasty, rng).convergence.converged
 
 
-def test_pixel_std_from_draws_agrees_with_the_exact_one(one: MRSlice) -> None:
+def test_pixel_std_from_draws_agrees_with_the_exact_one(one: SliceModel) -> None:
     posterior = DoubleLoop(Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
     covariance = one.noise_variance * np.linalg.inv(posterior.precision.dense_real())
     variances = np.diag(covariance)

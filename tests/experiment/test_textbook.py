@@ -9,19 +9,19 @@ import pywt
 from mri_design import Recipe, load_phantom, prepare, reconstruct
 from mri_design.experiment import TEXTBOOK
 from mri_design.experiment.textbook import ITERATIONS, textbook
-from mri_design.model import MRSlice
+from mri_design.model import SliceModel
 
 GRID = (32, 24)
 LINES = [0, 3, 6, 9, 12, 13, 14, 15, 16, 17, 18, 19, 21, 24, 27, 30]
 
 
 @pytest.fixture(scope="module", params=[1, 4])
-def one(request: pytest.FixtureRequest) -> MRSlice:
+def one(request: pytest.FixtureRequest) -> SliceModel:
     scan = load_phantom("brain", shape=GRID, n_coils=request.param, rng=np.random.default_rng(1))
     return prepare(scan, Recipe()).slice_model(0, Recipe())
 
 
-def objective(one: MRSlice, image: np.ndarray, method: str, weight: float) -> float:
+def objective(one: SliceModel, image: np.ndarray, method: str, weight: float) -> float:
     """By this program's own operators and PyWavelets."""
     x = one.measurement(LINES)
     scale = weight * np.abs(x.adjoint(one.acquire(LINES))).max()
@@ -33,7 +33,7 @@ def objective(one: MRSlice, image: np.ndarray, method: str, weight: float) -> fl
 
 
 @pytest.mark.parametrize("method", TEXTBOOK)
-def test_the_image_has_a_lower_objective_than_others(one: MRSlice, method: str) -> None:
+def test_the_image_has_a_lower_objective_than_others(one: SliceModel, method: str) -> None:
     image, convergence = textbook(one, LINES, method, 0.01)
     found = objective(one, image, method, 0.01)
     noise = np.random.default_rng(2).normal(size=(2, *GRID)).astype(np.float32) * np.abs(image).max() / 100
@@ -43,7 +43,7 @@ def test_the_image_has_a_lower_objective_than_others(one: MRSlice, method: str) 
     assert convergence.converged and image.dtype == np.complex64
 
 
-def test_total_variation_is_at_its_minimum(one: MRSlice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_variation_is_at_its_minimum(one: SliceModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rival that stops on the way is none."""
     image, _ = textbook(one, LINES, "total-variation", 0.002)
     monkeypatch.setattr("mri_design.experiment.textbook.ITERATIONS", 3 * ITERATIONS)
@@ -52,7 +52,7 @@ def test_total_variation_is_at_its_minimum(one: MRSlice, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("method", TEXTBOOK)
-def test_scans_in_other_units_have_the_same_image_and_runs_the_same_bits(one: MRSlice, method: str) -> None:
+def test_scans_in_other_units_have_the_same_image_and_runs_the_same_bits(one: SliceModel, method: str) -> None:
     image, _ = textbook(one, LINES, method, 0.01)
     weighted = Recipe().replacing("reconstruction", weight=0.01)
     np.testing.assert_array_equal(reconstruct(one, LINES, method, weighted).image, image)

@@ -25,10 +25,10 @@ def image() -> np.ndarray:
     return body * (0.2 + 0.8 * rng.uniform(size=N)) * np.exp(1j * angle())  # texture: nothing piecewise constant
 
 
-def one_slice(phase: PhasePrior | None = None) -> md.MRSlice:
+def one_slice(phase: PhasePrior | None = None) -> md.SliceModel:
     rng = np.random.default_rng(0)
     noise = SD * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    return md.MRSlice((CentredFFT(N)(image()) + noise)[None], np.ones(N[0], bool), SD**2, phase=phase)
+    return md.SliceModel((CentredFFT(N)(image()) + noise)[None], np.ones(N[0], bool), SD**2, phase=phase)
 
 
 def error(mean: np.ndarray) -> float:

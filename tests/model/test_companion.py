@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design.model import AlikePatches, MRSlice, SparsityBlock, companion_patches, find_alike, unit_modulus
+from mri_design.model import AlikePatches, SliceModel, SparsityBlock, companion_patches, find_alike, unit_modulus
 from mri_design.model.sparsity import LEAST_DIFFERENCE
 
 BLOCK = SparsityBlock("companion", 0.8, isotropic=True, tau_limit=0.03)
@@ -48,7 +48,7 @@ def test_rates_are_those_of_expected_differences_up_to_the_limit():
 
 def test_without_a_companion_its_block_is_left_out():
     kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(grained((16, 16))), norm="ortho"))[None]
-    one = MRSlice(kspace, np.ones(16, bool), 0.02**2, prior=(SparsityBlock("differences", 10.0), BLOCK))
+    one = SliceModel(kspace, np.ones(16, bool), 0.02**2, prior=(SparsityBlock("differences", 10.0), BLOCK))
     with_companion = replace(one, companion=companion_patches([grained((16, 16))]))
     names = [[block.name for block in each.model(range(5, 11)).blocks] for each in (one, with_companion)]
     assert names == [["differences"], ["differences", "companion"]]

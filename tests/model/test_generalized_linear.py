@@ -246,9 +246,9 @@ def model(**changes: object) -> md.GeneralizedLinearModel:
     return md.GeneralizedLinearModel(**{**valid, **changes})
 
 
-def one_slice(**changes: object) -> md.MRSlice:
+def one_slice(**changes: object) -> md.SliceModel:
     known = {"kspace": (CentredFFT(N)(IMAGE) + 0.01 * NOISE)[None], "measured": np.ones(N[0], bool)}
-    return md.MRSlice(**{**known, "noise_variance": 1e-4, **changes})
+    return md.SliceModel(**{**known, "noise_variance": 1e-4, **changes})
 
 
 MODELS = [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Identity, MRSlice, SparsityBlock
+from mri_design import FiniteDifferences, Identity, SliceModel, SparsityBlock
 from mri_design.model import (
     PhasedCirculantInverse,
     PhaseMap,
@@ -35,11 +35,11 @@ def image() -> np.ndarray:
     return (1.0 * (np.abs(y - 8) < 5) * (np.abs(x - 6) < 4) + 0.5 * (x == 6)) * np.exp(1j * angle())
 
 
-def one_slice(**changes: object) -> MRSlice:
+def one_slice(**changes: object) -> SliceModel:
     rng = np.random.default_rng(0)
     noise = 0.02 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
     kspace = (CentredFFT(N)(image()) + noise)[None]
-    return MRSlice(**{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": 0.02**2, **changes})
+    return SliceModel(**{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": 0.02**2, **changes})
 
 
 def unsure() -> PhaseMap:
@@ -47,7 +47,7 @@ def unsure() -> PhaseMap:
     return PhaseMap(np.exp(1j * angle()), confidence)
 
 
-def dense_gram(one: MRSlice, weights) -> np.ndarray:
+def dense_gram(one: SliceModel, weights) -> np.ndarray:
     """B^H diag(w) B from textbook matrices: parts, their factors, the analysis, the phase."""
     phase = one.phase
     turn = np.diag(np.conj(phase.phase.rotation).ravel())

@@ -268,11 +268,11 @@ MASK = np.isin(np.arange(16), CHOSEN)
 
 
 @pytest.fixture(scope="module")
-def head() -> md.MRSlice:
+def head() -> md.SliceModel:
     return md.prepare(load_input("phantom:brain", md.Recipe.of({"simulation": {"matrix": 16}}))).slice_model()
 
 
-def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.MRSlice) -> None:
+def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.SliceModel) -> None:
     by_number = md.reconstruct(head, CHOSEN, with_std=False)
     for mask in (MASK, MASK.tolist()):
         np.testing.assert_array_equal(md.reconstruct(head, mask, with_std=False).image, by_number.image)
@@ -282,7 +282,7 @@ def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.MR
     by_mask = md.run_design([head], "random", 6, start=np.isin(np.arange(16), [7, 8, 9]))
     assert by_mask.trace.lines == md.run_design([head], md.make_strategy("random"), 6, start=[7, 8, 9]).trace.lines
     assert by_mask.trace.start == (7, 8, 9)
-    for call in (md.reconstruct, md.MRSlice.model, lambda one, mask: md.run_design([one], "random", 6, start=mask)):
+    for call in (md.reconstruct, md.SliceModel.model, lambda one, mask: md.run_design([one], "random", 6, start=mask)):
         with refused("lines"):
             call(head, MASK[1:])
 

@@ -19,8 +19,8 @@ from mri_design import (
     DesignView,
     Forecast,
     MriDesignError,
-    MRSlice,
     Recipe,
+    SliceModel,
     Strategy,
     make_strategy,
     run_design,
@@ -41,7 +41,7 @@ class PlugPulledError(Exception):
 
 
 @pytest.fixture
-def slices(phased_slice: MRSlice) -> list[MRSlice]:
+def slices(phased_slice: SliceModel) -> list[SliceModel]:
     ramps = (np.exp(2j * np.pi * shift * np.arange(24) / 24) for shift in (0, 2, -1))
     return [replace(phased_slice, kspace=(phased_slice.kspace * ramp[:, None]).astype(np.complex64)) for ramp in ramps]
 
@@ -53,7 +53,7 @@ def recipe(tiny: Recipe) -> Recipe:
 
 
 def design(
-    slices: list[MRSlice], recipe: Recipe, keeper: Any = None, strategy: Any = "information-gain", **options: Any
+    slices: list[SliceModel], recipe: Recipe, keeper: Any = None, strategy: Any = "information-gain", **options: Any
 ) -> DesignState:
     rule = make_strategy(strategy) if isinstance(strategy, str) else strategy
     return run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=DesignOptions(keeper=keeper, **options))
@@ -113,7 +113,7 @@ class ByHand(Strategy):
 
 @pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated"), DrawsAgain(9), ByHand()])
 def test_the_design_is_that_of_this_process(
-    slices: list[MRSlice], recipe: Recipe, strategy: Any, two: Workers[Any]
+    slices: list[SliceModel], recipe: Recipe, strategy: Any, two: Workers[Any]
 ) -> None:
     closing = isinstance(strategy, str)
     here = design(slices, recipe, strategy=strategy, closing=closing)
@@ -128,7 +128,7 @@ def test_the_design_is_that_of_this_process(
 
 
 def test_nothing_but_requests_and_what_is_asked_for_travels(
-    slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch, two: Workers[Any]
+    slices: list[SliceModel], recipe: Recipe, monkeypatch: pytest.MonkeyPatch, two: Workers[Any]
 ) -> None:
     """After the first request, with the slices, some bytes go to a process for every line and slice."""
     sent: list[int] = []
@@ -147,7 +147,7 @@ def test_nothing_but_requests_and_what_is_asked_for_travels(
     assert max(sent[3:]) < 5000
 
 
-def test_the_slices_of_lost_processes_are_inferred_again(slices: list[MRSlice], recipe: Recipe) -> None:
+def test_the_slices_of_lost_processes_are_inferred_again(slices: list[SliceModel], recipe: Recipe) -> None:
     here = design(slices, recipe)
     with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
 
@@ -161,7 +161,7 @@ def test_the_slices_of_lost_processes_are_inferred_again(slices: list[MRSlice], 
 
 
 def test_a_slice_that_kills_every_process_ends_the_design(
-    slices: list[MRSlice], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+    slices: list[SliceModel], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resident, "_performed", ended)
     with (
@@ -173,7 +173,7 @@ def test_a_slice_that_kills_every_process_ends_the_design(
 
 
 def test_an_interruption_while_processes_work_loses_no_line(
-    slices: list[MRSlice], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slices: list[SliceModel], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, kept, shown = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int]()
     with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
@@ -195,7 +195,7 @@ def test_an_interruption_while_processes_work_loses_no_line(
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(
-    slices: list[MRSlice], recipe: Recipe, two: Workers[Any]
+    slices: list[SliceModel], recipe: Recipe, two: Workers[Any]
 ) -> None:
     states: list[DesignState] = []
     with keeper_of(two, 3) as keeper:
@@ -207,14 +207,14 @@ def test_a_state_is_looked_at_before_the_design_goes_on(
 
 @pytest.mark.thorough
 class TestDask:
-    def test_the_design_is_that_of_this_process(self, slices: list[MRSlice], recipe: Recipe, address: str) -> None:
+    def test_the_design_is_that_of_this_process(self, slices: list[SliceModel], recipe: Recipe, address: str) -> None:
         with Workers(None, 1, address) as workers, keeper_of(workers, 3) as keeper:
             assert isinstance(keeper, ResidentSlices)
             assert_same(design(slices, recipe, keeper), design(slices, recipe))
         assert not resident._kept  # the cluster's workers are threads of this process here
 
     @pytest.mark.slow
-    def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices: list[MRSlice], recipe: Recipe) -> None:
+    def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices: list[SliceModel], recipe: Recipe) -> None:
         pytest.importorskip("distributed")
         with Workers(None, 2, "dask") as workers, keeper_of(workers, 3) as keeper:
 

@@ -24,8 +24,8 @@ from mri_design.experiment.sources import GivenMaps
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
 from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
 from mri_design.model.posterior import GaussianPosterior
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts, Readouts
 from mri_design.runs.run import Run
@@ -41,7 +41,7 @@ LITTLE = 0.25
 
 def steering_image(
     offered: Sequence[tuple[CompanionImages, Companion]],
-    slices: Sequence[MRSlice],
+    slices: Sequence[SliceModel],
     numbers: Sequence[int],
     count: int,
     start: Sequence[int],
@@ -58,7 +58,7 @@ def steering_image(
     offered : sequence of (CompanionImages, Companion)
         Those that were given, each as it lies over the slice of the image: what is refused there, as the scan itself,
         steers no mask either.
-    slices : sequence of MRSlice
+    slices : sequence of SliceModel
         Those that share the mask.
     numbers : sequence of int
         Of the slices in their scan.
@@ -126,8 +126,8 @@ def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array
 
 
 def _measured_again(
-    image: Array, slice_model: MRSlice, start: Sequence[int], rng: np.random.Generator
-) -> tuple[MRSlice, Array]:
+    image: Array, slice_model: SliceModel, start: Sequence[int], rng: np.random.Generator
+) -> tuple[SliceModel, Array]:
     """A scan of an earlier image with the coils and the noise of a slice, as bright as that on its start; its truth."""
     slice_model = slice_model.calibrated(start, rough=True)
     every = slice_model.encoding()(image).reshape(slice_model.kspace.shape)
@@ -137,7 +137,7 @@ def _measured_again(
     return replace(slice_model, kspace=kspace), brightness * image
 
 
-def agreement(image: Array, slice_model: MRSlice, start: Sequence[int]) -> float:
+def agreement(image: Array, slice_model: SliceModel, start: Sequence[int]) -> float:
     """Correlation of two moduli as the start lines show them, after registration: near 1 for the same contrast."""
     slice_model = slice_model.calibrated(start, rough=True)
     shown, made = slice_model.central_image(start), slice_model.centrally(image, start)
@@ -259,7 +259,9 @@ def other_frames(
     return [OtherFrame(name, data, axis == SUCCESSIVE) for name, data in found.items() if isinstance(data, KSpaceData)]
 
 
-def in_units(scan: PreparedScan, one: MRSlice, lines: Sequence[int], recipe: Recipe, seed: int) -> NDArray[np.float32]:
+def in_units(
+    scan: PreparedScan, one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int
+) -> NDArray[np.float32]:
     """The modulus of a slice that its neighbours know, in the units of the input."""
     modulus = neighbour_modulus(one.calibrated(lines), lines, recipe, seed)
     return np.asarray(modulus * scan.image_unit(0), dtype=np.float32)
@@ -267,7 +269,7 @@ def in_units(scan: PreparedScan, one: MRSlice, lines: Sequence[int], recipe: Rec
 
 def companions_within(
     near: Mapping[str, Mapping[int, float]],
-    slices: Mapping[int, tuple[PreparedScan, MRSlice]],
+    slices: Mapping[int, tuple[PreparedScan, SliceModel]],
     frames: Sequence[OtherFrame],
     lines: Sequence[int],
     recipe: Recipe,
@@ -279,7 +281,7 @@ def companions_within(
     ----------
     near : mapping
         Slices around that of the image (`Around.of`).
-    slices : mapping of int to (PreparedScan, MRSlice)
+    slices : mapping of int to (PreparedScan, SliceModel)
         Those that share the mask, by number, that of the image first.
     frames : sequence of OtherFrame
         Of the slice of the image.

@@ -31,7 +31,7 @@ from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strat
 from mri_design.experiment.volume import Around, Frames, is_around
 from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.runs import scan_facts
@@ -276,7 +276,7 @@ class Designed:
         The slice that the image is of, as read.
     scan : PreparedScan
         Calibrated, with the coil maps of all lines that were measured where maps had to be estimated from them.
-    slices : sequence of MRSlice
+    slices : sequence of SliceModel
         Those that share the lines, that of the image first.
     state : DesignState
         Where the design ended.
@@ -291,7 +291,7 @@ class Designed:
     recipe: Recipe
     data: KSpaceData
     scan: PreparedScan
-    slices: Sequence[MRSlice]
+    slices: Sequence[SliceModel]
     state: DesignState
     most: int
     companions: tuple[Companion, ...] = ()
@@ -353,9 +353,9 @@ class ReplayedScan:
         Lines, samples or shots in the end; None where only a rule ends the design.
     companions : tuple of Companion
         Other images of the object, over the slice of the image.
-    scans, slices : list of PreparedScan, list of MRSlice
+    scans, slices : list of PreparedScan, list of SliceModel
         Calibrated, and as models take them.
-    seen : list of MRSlice
+    seen : list of SliceModel
         As the strategy sees them: an oracle knows the coil maps of all lines.
     first : tuple of int
         Lines that the design begins with.
@@ -441,7 +441,7 @@ class ReplayedScan:
         growing = f"the lines as they are measured, beginning with {len(self.first)} at the centre" if grows else ""
         scan_facts.tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)
 
-    def _along_shots(self, scan: PreparedScan) -> MRSlice:
+    def _along_shots(self, scan: PreparedScan) -> SliceModel:
         """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
         request, seed, readouts = self._request, self._run.seed, self.readouts
         assert isinstance(readouts, ShotReadouts)

@@ -23,7 +23,7 @@ from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, neighbour_modulus
 from mri_design.model.companion import Companion
-from mri_design.model.mr_image import MRSlice
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
@@ -177,7 +177,7 @@ class CalibratedSlice:
         As read, with the noise of the run.
     scan : PreparedScan or PreparedSamples
         Calibrated by what is used of it.
-    slice_model : MRSlice
+    slice_model : SliceModel
         As models take it.
     lines : sequence of int
         Candidates that are used, by number.
@@ -188,7 +188,7 @@ class CalibratedSlice:
     work: SliceWork
     measured: MeasuredSlice
     scan: PreparedScan | PreparedSamples
-    slice_model: MRSlice
+    slice_model: SliceModel
     lines: Sequence[int]
     signal: float
 

@@ -11,20 +11,20 @@ from mri_design import (
     DesignEngine,
     DesignState,
     DoubleLoop,
-    MRSlice,
     OracleResidual,
+    SliceModel,
     load_phantom,
 )
 from mri_design.design import EarlierScan, weight_of_side_information
 from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 
-SliceMaker = Callable[..., MRSlice]
+SliceMaker = Callable[..., SliceModel]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
 TARGET = 24
 
 
-def design(one: MRSlice, rule: Calibrated | OracleResidual, target: int = TARGET, block: int = 1) -> DesignState:
+def design(one: SliceModel, rule: Calibrated | OracleResidual, target: int = TARGET, block: int = 1) -> DesignState:
     engine = DesignEngine(rule, DoubleLoop(ControlVariate(4)), block=block)
     return engine.run([one], engine.begin([one], START), target)
 

@@ -6,13 +6,21 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, DesignView, DoubleLoop, GaussianPosterior, LineCandidates, MRSlice, load_phantom
+from mri_design import (
+    ControlVariate,
+    DesignView,
+    DoubleLoop,
+    GaussianPosterior,
+    LineCandidates,
+    SliceModel,
+    load_phantom,
+)
 from mri_design.design import PlaneConstraints
 from mri_design.readouts import PlaneReadouts
 
 
 @cache
-def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> MRSlice:
+def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> SliceModel:
     """The brain phantom as a plane whose samples are measured one by one."""
     data = load_phantom("brain", shape=(n, n), n_coils=n_coils, rng=np.random.default_rng(seed))
     return data.encoded("plane").slice_model()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, MRSlice, load_phantom
+from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, SliceModel, load_phantom
 from mri_design.design import (
     CalibratedSamples,
     EarlierScan,
@@ -24,7 +24,7 @@ SIZE, START, TARGET = 32, 40, 240
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
 
 
-def scene(name: str = "brain", seed: int = 0) -> tuple[MRSlice, np.ndarray]:
+def scene(name: str = "brain", seed: int = 0) -> tuple[SliceModel, np.ndarray]:
     """A scan of a plane with the noise of a seed, and its true image, which is the same for all seeds."""
     data = load_phantom(name, shape=(SIZE, SIZE), rng=np.random.default_rng(0))
     assert data.reference is not None
@@ -39,7 +39,7 @@ def earlier(name: str = "brain", seed: int = 9) -> EarlierScan:
     return EarlierScan(scan=scan, image=truth, unknown=np.zeros(SIZE**2), inference=INFERENCE, seed=5)
 
 
-def designed(rule: Strategy, slices: Sequence[MRSlice], target: int = TARGET, seed: int = 0) -> DesignState:
+def designed(rule: Strategy, slices: Sequence[SliceModel], target: int = TARGET, seed: int = 0) -> DesignState:
     engine = made(rule, seed)
     return engine.run(slices, engine.begin(slices, engine.constraints.start(slices[0].measured, START)), target)
 

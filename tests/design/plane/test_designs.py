@@ -15,8 +15,8 @@ from mri_design import (
     DoubleLoop,
     InformationGain,
     LineCandidates,
-    MRSlice,
     Recipe,
+    SliceModel,
     UntilError,
     UntilGain,
     load_phantom,
@@ -54,7 +54,10 @@ def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -
 
 
 def designed(
-    slices: list[MRSlice], made: DesignEngine, target: int = 60, callback: Callable[[DesignState], None] | None = None
+    slices: list[SliceModel],
+    made: DesignEngine,
+    target: int = 60,
+    callback: Callable[[DesignState], None] | None = None,
 ) -> DesignState:
     start = made.constraints.start(slices[0].measured, 20)
     return made.run(slices, made.begin(slices, start), target, callback)

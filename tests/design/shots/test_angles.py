@@ -8,8 +8,8 @@ from mri_design import (
     DoubleLoop,
     GaussianPosterior,
     LineCandidates,
-    MRSlice,
     NonUniformFourier,
+    SliceModel,
     drawn_root,
     load_phantom,
     radial_spokes,
@@ -60,7 +60,7 @@ def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> GaussianPos
     scan = load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
     maps, image = None if coils == 1 else scan.coil_maps[0], scan.reference[0]  # type: ignore[index]
     data = SHOTS.rows(range(8), maps)(image).astype(np.complex64).reshape(coils, 8, N)
-    sl = MRSlice(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
+    sl = SliceModel(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
     return DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
 
 

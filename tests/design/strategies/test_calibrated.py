@@ -14,7 +14,7 @@ from mri_design import (
     DoubleLoop,
     GaussianPosterior,
     LineCandidates,
-    MRSlice,
+    SliceModel,
 )
 from mri_design.design import (
     ErrorModel,
@@ -28,7 +28,7 @@ from mri_design.design import (
 from mri_design.design.calibrated import LARGEST_DOUBT
 from tests.refusals import refused
 
-SliceMaker = Callable[..., MRSlice]
+SliceMaker = Callable[..., SliceModel]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
 
 
@@ -42,7 +42,7 @@ def model(constant: float = 0.0, slack: float = 1.0) -> ErrorModel:
     return ErrorModel(mean, covariance, 0.3)
 
 
-def design(one: MRSlice, rule: ExpectedError, target: int = 16, block: int = 1) -> DesignState:
+def design(one: SliceModel, rule: ExpectedError, target: int = 16, block: int = 1) -> DesignState:
     engine = DesignEngine(rule, DoubleLoop(ControlVariate(4)), block=block)
     return engine.run([one], engine.begin([one], START), target)
 

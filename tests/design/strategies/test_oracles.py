@@ -6,7 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, DesignView, GaussianPosterior, LineCandidates, MRSlice, OracleResidual, zero_filled
+from mri_design import (
+    Calibrated,
+    DesignView,
+    GaussianPosterior,
+    LineCandidates,
+    OracleResidual,
+    SliceModel,
+    zero_filled,
+)
 from mri_design.design import (
     OracleGreedy,
     OracleHole,
@@ -36,7 +44,7 @@ def nothing(index: int, lines: Sequence[int]) -> Array:
 def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(
     coils: int,
     make_posterior: Callable[..., GaussianPosterior],
-    make_slice: Callable[..., MRSlice],
+    make_slice: Callable[..., SliceModel],
     rng: np.random.Generator,
 ) -> None:
     one, posterior = make_slice(coils), make_posterior(coils)
@@ -51,7 +59,7 @@ def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(
 
 
 def test_leave_one_out_oracle_corrects_a_line_by_the_actual_errors_of_the_others(
-    make_posterior: Callable[..., GaussianPosterior], make_slice: Callable[..., MRSlice], rng: np.random.Generator
+    make_posterior: Callable[..., GaussianPosterior], make_slice: Callable[..., SliceModel], rng: np.random.Generator
 ) -> None:
     one, posterior = make_slice(), make_posterior()
     truth = one.encoding().adjoint(one.kspace)
@@ -74,7 +82,7 @@ def test_leave_one_out_oracle_corrects_a_line_by_the_actual_errors_of_the_others
 
 
 def test_greedy_oracle_takes_the_line_that_leaves_the_least_error(
-    make_slice: Callable[..., MRSlice], rng: np.random.Generator
+    make_slice: Callable[..., SliceModel], rng: np.random.Generator
 ) -> None:
     slices = [make_slice(seed=0), make_slice(seed=1, name="shepp-logan")]
     truths = [one.encoding().adjoint(one.kspace) for one in slices]
@@ -113,11 +121,11 @@ def test_an_oracle_of_errors_needs_a_reconstruction() -> None:
 
 
 CANDIDATES = LineCandidates(np.ones(16, dtype=bool), ACQUIRED, 9, 5)
-SliceMaker = Callable[..., MRSlice]
+SliceMaker = Callable[..., SliceModel]
 PosteriorMaker = Callable[..., GaussianPosterior]
 
 
-def training_scans(one: MRSlice) -> list[ReferenceSlice]:
+def training_scans(one: SliceModel) -> list[ReferenceSlice]:
     """One slice twice, with two truths of different brightness."""
     truth = one.encoding().adjoint(one.kspace)
     return [ReferenceSlice(str(i), one, image) for i, image in enumerate((truth, 10 * truth[::-1]))]

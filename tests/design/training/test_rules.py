@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import DesignView, LineCandidates, MRSlice, centre_lines, zero_filled
+from mri_design import DesignView, LineCandidates, SliceModel, centre_lines, zero_filled
 from mri_design.design import (
     LBCS,
     DesignTrace,
@@ -42,11 +42,11 @@ from tests.design_steps import design_step, replayed
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
-SliceMaker = Callable[..., MRSlice]
+SliceMaker = Callable[..., SliceModel]
 START = centre_lines(np.ones(16, dtype=bool), 3)
 
 
-def plain(one: MRSlice, lines: Sequence[int]) -> Array:
+def plain(one: SliceModel, lines: Sequence[int]) -> Array:
     return zero_filled(one.model(lines))
 
 
@@ -191,7 +191,7 @@ POOR = (8, 7, 9, 0, 1, 15, 14)
 
 
 @pytest.fixture
-def pair(make_slice: Callable[..., MRSlice]) -> list[ReferenceSlice]:
+def pair(make_slice: Callable[..., SliceModel]) -> list[ReferenceSlice]:
     slices = [make_slice(name=name, seed=seed) for name, seed in (("brain", 0), ("shepp-logan", 1))]
     return [ReferenceSlice("", one, one.encoding().adjoint(one.kspace)) for one in slices]
 
@@ -311,7 +311,7 @@ PLANE = PlaneReadouts((16, 16))
 CENTRE = tuple(PLANE.outwards[:20].tolist())
 
 
-def plain_plane(one: MRSlice, samples: Sequence[int]) -> Array:
+def plain_plane(one: SliceModel, samples: Sequence[int]) -> Array:
     return zero_filled(one.model(samples))
 
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from mri_design import MRSlice, Recipe, prepare, radial_spokes
+from mri_design import Recipe, SliceModel, prepare, radial_spokes
 from mri_design.design import FixedAngles, InformationGain
 from mri_design.experiment import closed_form_samples, load_input, shot_candidates, shot_slice
 from mri_design.readouts import ShotReadouts
@@ -42,7 +42,7 @@ def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
         shot_candidates(recipe("spiral", amplitude=40.0), InformationGain(), GRID, 4, 1)
 
 
-def on_grid(source: str = "phantom:t2w") -> MRSlice:
+def on_grid(source: str = "phantom:t2w") -> SliceModel:
     settings = recipe()
     data = load_input(source, settings, 3)
     return prepare(data, settings).slice_model(0, settings.replacing("design", encoding="lines"))
@@ -77,7 +77,7 @@ def test_a_scan_with_holes_and_a_missing_library_are_refused(monkeypatch: pytest
     scan, shots = on_grid(), ShotReadouts(GRID, np.zeros((1, 1, 2)))
     holes = np.ones(16, dtype=bool)
     holes[3] = False
-    kept = MRSlice(scan.kspace, holes, scan.noise_variance)
+    kept = SliceModel(scan.kspace, holes, scan.noise_variance)
     with refused("k-space"):
         shot_slice(kept, shots, np.random.default_rng(0), truth=None)
     monkeypatch.setitem(sys.modules, "finufft", None)

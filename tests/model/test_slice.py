@@ -16,11 +16,11 @@ def image() -> np.ndarray:
     return (1.0 * (np.abs(y - 8) < 5) * (np.abs(x - 6) < 4) + 0.5 * (x == 6)) * np.exp(0.2j * y)
 
 
-def one_slice(scale: float = 1.0, **changes: object) -> md.MRSlice:
+def one_slice(scale: float = 1.0, **changes: object) -> md.SliceModel:
     rng = np.random.default_rng(0)
     noise = 0.05 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
     kspace = scale * (CentredFFT(N)(image()) + noise)[None]
-    return md.MRSlice(
+    return md.SliceModel(
         **{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": (0.05 * scale) ** 2, **changes}
     )
 
@@ -28,7 +28,7 @@ def one_slice(scale: float = 1.0, **changes: object) -> md.MRSlice:
 def test_a_faint_signal_is_no_noise() -> None:
     rng = np.random.default_rng(3)
     kspace = CentredFFT(N)(1.5 * image()) + rng.standard_normal(N) + 1j * rng.standard_normal(N)
-    assert md.MRSlice(kspace[None], np.ones(N[0], bool), 1.0).signal_level(range(4, 13)) > 0
+    assert md.SliceModel(kspace[None], np.ones(N[0], bool), 1.0).signal_level(range(4, 13)) > 0
 
 
 @pytest.mark.parametrize(

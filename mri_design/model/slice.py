@@ -23,21 +23,23 @@ from mri_design.operators.conventions import Chosen, chosen_numbers
 from mri_design.readouts import LineReadouts, Readouts, Rows, ShotReadouts
 
 
-def phase_variants(slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,)) -> list[MRSlice]:
+def phase_variants(
+    slice_model: SliceModel, image: Array, *, imaginary_ratios: Sequence[float] = (2.0,)
+) -> list[SliceModel]:
     """The slice with moduli, then phase-aware, once for every imaginary ratio.
 
     Parameters
     ----------
-    slice_model : MRSlice
+    slice_model : SliceModel
         Its own phase prior, if any, is left out.
     image : complex array, shape (ky, kx)
-        The image so far, to take the phase from: a posterior mean, or `MRSlice.central_image`.
+        The image so far, to take the phase from: a posterior mean, or `SliceModel.central_image`.
     imaginary_ratios : sequence of float
         See `PhasePrior`.
 
     Returns
     -------
-    list of MRSlice
+    list of SliceModel
         The modulus model alone where the image shows no phase.
 
     Raises
@@ -56,7 +58,7 @@ def phase_variants(slice_model: MRSlice, image: Array, *, imaginary_ratios: Sequ
     return [modulus, *(replace(slice_model, phase=replace(prior, phase=phase)) for prior in priors)]
 
 
-def phase_refined(slice_model: MRSlice, image: Array) -> MRSlice:
+def phase_refined(slice_model: SliceModel, image: Array) -> SliceModel:
     """The slice with its phase estimated anew from the image so far; kept where that shows none, or without a prior.
 
     Alternating this with inference refines image and phase together: each maximises, or nearly, for the other fixed.
@@ -69,7 +71,7 @@ def phase_refined(slice_model: MRSlice, image: Array) -> MRSlice:
         return slice_model
 
 
-def non_locally_refined(slice_model: MRSlice, image: Array) -> MRSlice:
+def non_locally_refined(slice_model: SliceModel, image: Array) -> SliceModel:
     """The slice with phase and alike patches seen anew in the image so far, as far as its prior asks for them.
 
     Raises
@@ -94,7 +96,7 @@ NOISE_ONLY = 5.0
 
 @briefly
 @dataclass(frozen=True)
-class MRSlice:
+class SliceModel:
     """One slice with known noise and coil maps, from which `model` makes the linear model of any set of its lines.
 
     Parameters
@@ -237,7 +239,7 @@ class MRSlice:
         flags = flags if self.samples is None else flags[:, None] & self.samples
         return self.own_maps.of(self.kspace, flags, rough=rough, check=check)
 
-    def calibrated(self, lines: Chosen, *, rough: bool = False) -> MRSlice:
+    def calibrated(self, lines: Chosen, *, rough: bool = False) -> SliceModel:
         """The slice with coil maps as what ``lines`` hold shows them (`map_estimate`); itself where they are known.
 
         Maps on the way to those of an image may be ``rough``.
