@@ -28,7 +28,7 @@ from parts.pages import Kept, lacking
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evidence.registration import RigidMotion
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
+from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
@@ -40,13 +40,13 @@ COLUMNS = [*ERRORS, "gain", "control", "ratio", "ratio with", "seconds over plai
 SHARES = (8, 4, 2)
 
 
-def made(one: SliceModel, lines: list[int], companion: Array | None, recipe: Recipe, std: bool) -> Reconstruction:
+def made(one: SliceModel, lines: list[int], companion: Array | None, recipe: Recipe, std: bool) -> Image:
     """The image, with a companion or without."""
     beside = () if companion is None else (Companion("companion", np.abs(companion)),)
     return reconstruct_prepared(replace(one, companions=beside), lines, "mean", recipe, image_rng(0), with_std=std)
 
 
-def ratio(result: Reconstruction, truth: Array) -> float:
+def ratio(result: Image, truth: Array) -> float:
     """Sum of variances over the squared error."""
     assert result.std is not None
     return float(np.sum(result.std.astype(float) ** 2) / np.sum(np.abs(result.image - truth) ** 2))

@@ -40,7 +40,7 @@ from mri_design.evidence.error_bars import (
     kind_of,
     shipped_squared_error_model,
 )
-from mri_design.experiment.reconstruction import Reconstruction, image_rng, reconstruct_prepared
+from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
 from mri_design.operators.base import Array
 
 OUT = Path(__file__).parents[1] / "results" / "error-bars"
@@ -100,7 +100,7 @@ def coverage(row: Row, times: float, factor: float) -> float:
     return float(np.interp(math.log(times * factor), np.log(TIMES), kept))
 
 
-def row_of(case: Case, made: Reconstruction) -> Row:
+def row_of(case: Case, made: Image) -> Row:
     """The row of one image."""
     assert made.std is not None and made.std_factor is not None and made.std_factor.evidence is not None
     known, error = made.std_factor.evidence, np.abs(made.image - case.truth)

@@ -42,8 +42,8 @@ from .experiment.design import run_design as run_design
 from .experiment.inputs import mr_image_model as mr_image_model
 from .experiment.recipe import Recipe as Recipe
 from .experiment.recipe import load_recipe as load_recipe
+from .experiment.reconstruction import Image as Image
 from .experiment.reconstruction import InferenceOptions as InferenceOptions
-from .experiment.reconstruction import Reconstruction as Reconstruction
 from .experiment.reconstruction import pixel_std as pixel_std
 from .experiment.reconstruction import reconstruct as reconstruct
 from .experiment.shots import register_trajectory as register_trajectory

@@ -26,7 +26,7 @@ MADE: Mapping[str, Callable[[], object]] = {
     "LineCandidates": lambda: md.LineCandidates(np.ones(32, dtype=bool), (16, 15), 12),
     "SliceModel": lambda: SLICE,
     "Recipe": lambda: md.Recipe().replacing("simulation", matrix=32),
-    "Reconstruction": lambda: md.reconstruct(SLICE, method="zero-filled"),
+    "Image": lambda: md.reconstruct(SLICE, method="zero-filled"),
     "SiteBlock": lambda: md.SiteBlock("entries", md.Identity((900,)), md.Laplace(WIDE)),
     "SparsityBlock": lambda: md.SparsityBlock("wavelet", 3.0),
     "TrajectoryData": lambda: md.TrajectoryData(np.ones((1, 1, 64), np.complex64), np.zeros((64, 2)), (8, 8)),

@@ -162,7 +162,7 @@ class PosteriorDraws:
     without : HeldBack, optional
         What other readouts say of those held back.
     unit : float or array, shape (ky, kx)
-        What draws are multiplied by, see `Reconstruction.times`.
+        What draws are multiplied by, see `Image.times`.
     """
 
     posterior: GaussianPosterior

@@ -83,9 +83,9 @@ from .recipe import ReconstructionRecipe as ReconstructionRecipe
 from .recipe import load_recipe as load_recipe
 from .recipe import recipe_from as recipe_from
 from .recipe import shipped_recipes as shipped_recipes
+from .reconstruction import Image as Image
 from .reconstruction import InferenceOptions as InferenceOptions
 from .reconstruction import Method as Method
-from .reconstruction import Reconstruction as Reconstruction
 from .reconstruction import check_draws as check_draws
 from .reconstruction import check_size_of_draws as check_size_of_draws
 from .reconstruction import image_rng as image_rng

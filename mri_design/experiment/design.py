@@ -19,7 +19,7 @@ from mri_design.errors import InputError, option, require_counts, require_instan
 from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.extent import design_seed, start_lines
 from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_or_default
-from mri_design.experiment.reconstruction import InferenceOptions, Reconstruction, image_rng, reconstruct_prepared
+from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.stored_designs import Checkpoint, kept_in, load_state
 from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.base import WarmStart
@@ -331,7 +331,7 @@ class ImageErrors:
     recipe: Recipe
     seed: int = 0
     companions: tuple[Companion, ...] = ()
-    _last: dict[tuple[int, ...], Reconstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _last: dict[tuple[int, ...], Image] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)
@@ -349,7 +349,7 @@ class ImageErrors:
                 errors, images = errors + error, images + image
         return relative_error(errors, images) if errors else float("nan")
 
-    def image_of(self, lines: Sequence[int]) -> Reconstruction | None:
+    def image_of(self, lines: Sequence[int]) -> Image | None:
         """The posterior mean of the first slice with its error bars, where the last call made it of these lines."""
         return self._last.get(tuple(lines))
 

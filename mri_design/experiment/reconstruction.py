@@ -62,7 +62,7 @@ def method_named(name: str) -> Method:
 
 @briefly
 @dataclass(frozen=True)
-class Reconstruction:
+class Image:
     """An image with its error bars.
 
     Parameters
@@ -110,7 +110,7 @@ class Reconstruction:
     draws: Array | None = None
     sampler: PosteriorDraws | None = None
 
-    def times(self, unit: float | Array) -> Reconstruction:
+    def times(self, unit: float | Array) -> Image:
         """Image and error bars in other units: times a number, or a number for each pixel."""
         there = {name: getattr(self, name) for name in ("image", "std", "alone", "draws", "noise", "sampler")}
         scaled: dict[str, Any] = {}
@@ -188,7 +188,7 @@ def reconstruct(
     *,
     with_std: bool = True,
     options: InferenceOptions = InferenceOptions(),
-) -> Reconstruction:
+) -> Image:
     """Reconstruct one slice from ``lines``, in the units of the samples as they were read, as runs do.
 
     Parameters
@@ -243,7 +243,7 @@ def reconstruct_prepared(
     *,
     with_std: bool = True,
     options: InferenceOptions = InferenceOptions(),
-) -> Reconstruction:
+) -> Image:
     """As `reconstruct`, in the units of the calibrated data, in which inference and designs calculate."""
     recipe = recipe_or_default(recipe)
     rng = image_rng(0) if rng is None else rng
@@ -254,17 +254,15 @@ def reconstruct_prepared(
     slice_model = slice_model.calibrated(lines)
     options.watch("choosing the model" if method == "mean" else "reconstructing")
     if method == "zero-filled":
-        return Reconstruction(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
+        return Image(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     if method == "least-squares":
         model, damping = slice_model.model(lines, options.signal), recipe.reconstruction.damping
         image, convergence = least_squares(model, damping=damping)
         asked = recipe.reconstruction.noise_map
-        return Reconstruction(
-            image, None, convergence, noise=least_squares_noise(model, damping, rng) if asked else None
-        )
+        return Image(image, None, convergence, noise=least_squares_noise(model, damping, rng) if asked else None)
     if method in TEXTBOOK:
         image, convergence = textbook(slice_model, lines, method, recipe.reconstruction.weight)
-        return Reconstruction(image, None, convergence)
+        return Image(image, None, convergence)
     engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
     without = held_back.hold_back(slice_model, lines, engine, seed, options.signal)
     choice = None
@@ -359,13 +357,13 @@ class _Inferred:
 
 
 def _with_error_bars(
-    result: Reconstruction,
+    result: Image,
     known: _Inferred,
     recipe: Recipe,
     rng: np.random.Generator,
     seed: int,
     options: InferenceOptions,
-) -> Reconstruction:
+) -> Image:
     """The image with standard deviations, and the draws that the recipe asks for, scaled to its predicted error."""
     alone, lines, without, posterior, local = known.alone, known.lines, known.without, known.posterior, known.local
     engine = recipe.inference.engine()
@@ -427,7 +425,7 @@ def loops_shown(
 
 def _map_image(
     slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
-) -> Reconstruction:
+) -> Image:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
     estimate = MapEstimate(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
     if non_local.is_non_local(slice_model):
@@ -435,12 +433,12 @@ def _map_image(
     else:
         model, left_out = slice_model.model(lines, signal), ""
     image, convergence = estimate(model, start)
-    return Reconstruction(image, None, convergence, left_out=left_out)
+    return Image(image, None, convergence, left_out=left_out)
 
 
 def _mean(
     slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
-) -> tuple[Reconstruction, GaussianPosterior, GaussianPosterior | None]:
+) -> tuple[Image, GaussianPosterior, GaussianPosterior | None]:
     """The mean without error bars, its posterior, and of a non-local prior that without such blocks.
 
     Where the prior is non-local the mean is made in stages, since such a prior is known from an image only.
@@ -462,7 +460,7 @@ def _mean(
         last = non_local.LastStage(slice_model.model(lines, options.signal), options.warm_start)
     posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
     convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
-    return Reconstruction(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
+    return Image(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
 
 
 def image_rng(seed: int) -> np.random.Generator:
@@ -472,7 +470,7 @@ def image_rng(seed: int) -> np.random.Generator:
 
 def reconstruct_by_recipe(
     slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
-) -> Reconstruction:
+) -> Image:
     """Reconstruct one slice by its recipe's method: what every mask of a comparison gets, so that only masks differ.
 
     Parameters

@@ -33,7 +33,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import percent
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.coverage import Coverage
-from mri_design.experiment.reconstruction import Method, Reconstruction
+from mri_design.experiment.reconstruction import Image, Method
 from mri_design.kinds import count_text
 from mri_design.notices import say_once
 from mri_design.readouts import PlaneReadouts, ShotReadouts
@@ -250,7 +250,7 @@ class ScanImage(Saved):
         return self.result.coverage if isinstance(self.result, ReconResult) else None
 
     @property
-    def reconstruction(self) -> Reconstruction:
+    def reconstruction(self) -> Image:
         """Image, error bars, and how the computation ended."""
         return self.result.images[0].reconstruction
 
@@ -280,7 +280,7 @@ class ScanImage(Saved):
         The interval is that of a Gaussian around the modulus of the mean, from 0 up. Real and imaginary part share the
         variance of a complex pixel, so that the modulus, which only the error along its phase changes, deviates by
         `sd` over the square root of 2. The standard deviations are those of the image: where readouts could be held
-        back they are scaled to the error that those predict (`Reconstruction.std_factor`; see docs/reconstruct.md).
+        back they are scaled to the error that those predict (`Image.std_factor`; see docs/reconstruct.md).
         Pixels are wrong together: for means of regions ask `measure`, for anything else `sample`.
 
         Parameters

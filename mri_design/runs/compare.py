@@ -36,7 +36,7 @@ from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import require_room
-from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
+from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -179,7 +179,7 @@ class ShownMask:
         Name.
     mask : bool array, shape (ky,), or (ky, kz) in a plane
         True where measured; of random masks the draw whose error is the median one.
-    reconstruction : Reconstruction
+    reconstruction : Image
         With error bars for the first strategy that goes by a posterior.
     errors : ImageMetrics
         Against the true image.
@@ -189,7 +189,7 @@ class ShownMask:
 
     strategy: str
     mask: NDArray[np.bool_]
-    reconstruction: Reconstruction
+    reconstruction: Image
     errors: ImageMetrics
     readouts: Readouts
 

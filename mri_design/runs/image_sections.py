@@ -24,7 +24,7 @@ from mri_design.evaluation.page import (
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, percent
-from mri_design.experiment.reconstruction import Reconstruction
+from mri_design.experiment.reconstruction import Image
 from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
@@ -40,7 +40,7 @@ Rows = list[dict[str, object]]
 
 
 def account_settings(account: Mapping[str, object]) -> dict[str, object]:
-    """Rows of a summary, such as `Reconstruction.account`, by the names of a manifest's settings."""
+    """Rows of a summary, such as `Image.account`, by the names of a manifest's settings."""
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
 
 
@@ -138,7 +138,7 @@ def image_sections(
 
 def error_bars_figure(
     folder: RunFolder,
-    result: Reconstruction,
+    result: Image,
     reference: Array | None,
     frame: plots.Frame,
     caption: str,
@@ -153,7 +153,7 @@ def error_bars_figure(
 
 
 def save_images(
-    folder: RunFolder, result: Reconstruction, rows: Rows, reference: Array | None = None, maps: Array | None = None
+    folder: RunFolder, result: Image, rows: Rows, reference: Array | None = None, maps: Array | None = None
 ) -> None:
     """Write recon.npy, metrics.csv, and of error bars, noise, draws and coil maps (coil, ky, kx) those that there are.
 
@@ -264,7 +264,7 @@ class CompanionPictures:
     about: str
 
     @classmethod
-    def of(cls, made: Reconstruction, whose: str = "") -> CompanionPictures | None:
+    def of(cls, made: Image, whose: str = "") -> CompanionPictures | None:
         """Those of a reconstruction, ``whose`` mask it is of if there are several; None where it was offered none."""
         choice = made.companions
         if choice is None:
@@ -284,7 +284,7 @@ class CompanionPictures:
         return Section("Other images", [drawn])
 
 
-def companion_sections(folder: RunFolder, made: Reconstruction, frame: plots.Frame, mask: str = "") -> list[Section]:
+def companion_sections(folder: RunFolder, made: Image, frame: plots.Frame, mask: str = "") -> list[Section]:
     """The pictures of companions, where there are some, of an image and its mask, where there are several masks."""
     pictures = CompanionPictures.of(made, mask)
     return [] if pictures is None else [pictures.section(folder, frame)]
@@ -351,9 +351,7 @@ def reading_of(layout: plots.Layout) -> tuple[str, ...]:
     return *reading("error_found", "error_predicted", "error_bars", "acceleration"), arrays
 
 
-def first_row(
-    readouts: Readouts, mask: NDArray[np.bool_], result: Reconstruction, frame: plots.Frame
-) -> list[FirstPicture]:
+def first_row(readouts: Readouts, mask: NDArray[np.bool_], result: Image, frame: plots.Frame) -> list[FirstPicture]:
     """Mask, image, and error bars where there are some, in one row.
 
     Parameters
@@ -362,7 +360,7 @@ def first_row(
         Candidates.
     mask : bool array of their shape
         Those behind the image.
-    result : Reconstruction
+    result : Image
         Image and error bars in the units of the scan.
     frame : Frame
         Of the image.
@@ -378,7 +376,7 @@ def image_screen(
     known: KnownSlice,
     verdict: str,
     mask: NDArray[np.bool_],
-    made: Reconstruction,
+    made: Image,
     acceleration: float | None,
     words: Mapping[str, str] | None = None,
 ) -> FirstScreen:
@@ -392,7 +390,7 @@ def image_screen(
         What came out.
     mask : bool array of the shape of the candidates
         Those behind the image.
-    made : Reconstruction
+    made : Image
         Image and error bars in the units of the scan.
     acceleration : float, optional
         None along a trajectory.

@@ -43,7 +43,7 @@ from mri_design.evaluation.run_folder import (
 from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, require_room, run_design
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
+from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.stored_designs import Checkpoint, load_trained, save_trained
 from mri_design.experiment.strategies import (
@@ -171,7 +171,7 @@ class ProtocolResult:
         How wrong the test images are with the mask and with its competitors; None without test scans.
     words : mapping of str to str
         What the competitors choose.
-    shown : Reconstruction or None
+    shown : Image or None
         The first test image through the mask, or the first training image where there is no other, with error bars;
         None where nobody wants to look.
     orientation : {"ky-rows", "ky-columns"}
@@ -187,7 +187,7 @@ class ProtocolResult:
     refined: Refinement | None
     tested: StudyErrors | None
     words: Mapping[str, str]
-    shown: Reconstruction | None
+    shown: Image | None
     orientation: Orientation
 
 

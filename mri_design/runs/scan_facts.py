@@ -28,7 +28,7 @@ from mri_design.experiment.companion_images import CompanionImages, companions_o
 from mri_design.experiment.extent import calibration_for, mostly_calibration
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Reconstruction, reconstruct_by_recipe
+from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import make_strategy
 from mri_design.kinds import KINDS
@@ -234,7 +234,7 @@ class NamedImage:
     ----------
     name : str
         Method that made it.
-    reconstruction : Reconstruction
+    reconstruction : Image
         Image and error bars.
     errors : ImageMetrics, optional
         Of what is seen, against the reference, with its noise: they rank images. None where there is no reference.
@@ -243,7 +243,7 @@ class NamedImage:
     """
 
     name: str
-    reconstruction: Reconstruction
+    reconstruction: Image
     errors: ImageMetrics | None = None
     error: RelativeError = field(default_factory=RelativeError)
 
@@ -310,7 +310,7 @@ class KnownSlice:
         on_grid = self.slice_model.candidates.name in ("lines", "plane")
         return self.reference_noise is not None and on_grid and len(lines) == int(np.sum(self.slice_model.measured))
 
-    def judged(self, method: str, made: Reconstruction, lines: Sequence[int]) -> list[NamedImage]:
+    def judged(self, method: str, made: Image, lines: Sequence[int]) -> list[NamedImage]:
         """An image in the input's units, and what the lines show without a model, with their errors.
 
         The second one is zero-filled, of shots gridded. Nothing is compared with itself: it is missing beside an image
@@ -320,11 +320,11 @@ class KnownSlice:
         if named.name in (ZERO_FILLED, GRIDDED) or self.holds_reference(lines):
             return [named]
         image = np.asarray(self.slice_model.plain_image(lines) * self.image_unit)
-        plain = Reconstruction(image, None, Convergence(Status.CONVERGED, 0, 0.0))
+        plain = Image(image, None, Convergence(Status.CONVERGED, 0, 0.0))
         shots = isinstance(self.slice_model.candidates, ShotReadouts)
         return [named, self._named(GRIDDED if shots else ZERO_FILLED, plain, lines)]
 
-    def _named(self, name: str, made: Reconstruction, lines: Sequence[int]) -> NamedImage:
+    def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
         """An image in the input's units with its errors where there is a truth; of a given one no phase is compared."""
         reference, predicted = self.shown_reference, made.predicted_error
         if reference is None:
@@ -447,7 +447,7 @@ class KnownSamples(KnownSlice):
     scan: PreparedSamples
     folded: bool
 
-    def _named(self, name: str, made: Reconstruction, lines: Sequence[int]) -> NamedImage:
+    def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
         return super()._named(GRIDDED if name == ZERO_FILLED else name, made, lines)
 
     def _facts(self) -> Iterable[tuple[str, str, object]]:

@@ -24,7 +24,7 @@ def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.PreparedScan:
     return md.prepare(load_input(f"phantom:{name}", recipe), recipe)
 
 
-def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Reconstruction:
+def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Image:
     return md.reconstruct(one, LINES, method, recipe, np.random.default_rng(0), with_std=with_std)  # type: ignore[arg-type]
 
 

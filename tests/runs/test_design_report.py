@@ -9,9 +9,9 @@ import pytest
 
 from mri_design import (
     Convergence,
+    Image,
     KSpaceData,
     Recipe,
-    Reconstruction,
     Status,
     equispaced_angles,
     prepare,
@@ -157,7 +157,7 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     )
     scan = prepare(noiseless, Recipe())
     known = KnownScan.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
-    last = NamedImage("mean", Reconstruction(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
+    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
     told = json.loads(step_explorer(account, known, last).json)
     assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image as Pixels
 
 from mri_design import (
     Convergence,
+    Image,
     Recipe,
-    Reconstruction,
     Status,
     equispaced_angles,
     interleaf_angles,
@@ -68,8 +68,8 @@ def test_images_lie_as_what_was_measured_encodes_them() -> None:
 def test_rows_of_images_have_their_errors_and_whether_these_rank_them(image: np.ndarray) -> None:
     known, lines, reference = known_scan(0.05, 64, truth=False), [31, 32], np.ones((8, 8))
     errors, found = measure(image, reference), RelativeError(0.2, 0.1)
-    named = NamedImage("mean", Reconstruction(image, None, DONE), errors, found)
-    near = replace(named, name="map", reconstruction=Reconstruction(image, None, STOPPED))
+    named = NamedImage("mean", Image(image, None, DONE), errors, found)
+    near = replace(named, name="map", reconstruction=Image(image, None, STOPPED))
     near = replace(near, errors=replace(errors, relative_l2=1.1 * (known.reference_noise or 0)))
     first, second = image_rows(known, [named, near], lines)
     assert first["method"] == "mean" and (first["predicted_error"], first["found_error"]) == (0.2, 0.1)
@@ -83,7 +83,7 @@ def test_rows_of_images_have_their_errors_and_whether_these_rank_them(image: np.
 
 
 def test_the_zero_filled_image_stands_beside_others_once() -> None:
-    known, made = known_scan(0.0), Reconstruction(np.zeros((32, 32), complex), None, DONE)
+    known, made = known_scan(0.0), Image(np.zeros((32, 32), complex), None, DONE)
     both = known.judged("map", made, [16, 15])
     assert [named.name for named in both] == ["map", "zero-filled"]
     kspace = np.zeros((32, 32), complex)
@@ -145,12 +145,12 @@ def test_images_are_saved_in_their_formats_and_none_of_an_earlier_run_stays(
     folder: RunFolder, image: np.ndarray
 ) -> None:
     rows = [{"method": "mean", "relative_l2": 0.125}]
-    save_images(folder, Reconstruction(image.astype(complex), np.abs(image).astype(float), DONE), rows)
+    save_images(folder, Image(image.astype(complex), np.abs(image).astype(float), DONE), rows)
     recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
     assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
     np.testing.assert_array_equal(recon, image)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
-    save_images(folder, Reconstruction(image, None, DONE), rows)
+    save_images(folder, Image(image, None, DONE), rows)
     assert not (folder.path / "std.npy").exists()
 
 
@@ -170,7 +170,7 @@ def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(kind: s
 
 
 def pixels(png: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(png)))
+    return np.asarray(Pixels.open(io.BytesIO(png)))
 
 
 def test_lines_and_samples_are_shown_where_they_lie_in_the_image() -> None:
@@ -194,7 +194,7 @@ def test_lines_and_samples_are_shown_where_they_lie_in_the_image() -> None:
 
 def test_error_bars_are_told_in_shares_of_what_is_white() -> None:
     image, lines, all_of_them = np.full((8, 8), 200 + 0j), LineReadouts((8, 8)), np.ones(8, bool)
-    result, blank = Reconstruction(image, np.full((8, 8), 10.0), DONE), Reconstruction(image, None, DONE)
+    result, blank = Image(image, np.full((8, 8), 10.0), DONE), Image(image, None, DONE)
     _, shown, doubt = first_row(lines, all_of_them, result, Frame("ky-rows", (2.0, 1.0)))
     assert shown.top == "200" and doubt.top == "5.0\N{NO-BREAK SPACE}%" and pixels(shown.png).min() == 255
     assert shown.proportion == 2.0 and shown.bar is not None and (shown.bar.millimetres, shown.bar.share) == (2, 0.25)

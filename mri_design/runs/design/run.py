@@ -284,7 +284,7 @@ class Designed:
         Lines it could have had.
     companions : tuple of Companion
         Other images of the object, over the slice that the image is of.
-    image : Reconstruction, optional
+    image : Image, optional
         The posterior mean of these lines, where the design has made it to look at its error.
     """
 
@@ -295,7 +295,7 @@ class Designed:
     state: DesignState
     most: int
     companions: tuple[Companion, ...] = ()
-    image: reconstruction.Reconstruction | None = None
+    image: reconstruction.Image | None = None
 
 
 def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:

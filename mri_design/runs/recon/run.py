@@ -299,7 +299,7 @@ class ReconResult:
 
     @property
     def account(self) -> dict[str, str]:
-        """`Reconstruction.account` of the image."""
+        """`Image.account` of the image."""
         return dict(self.kept.facts[self.shown].account)
 
     @property

@@ -265,7 +265,7 @@ class CalibratedSlice:
         ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
         factor = None if facts.std_factor is None else StdFactor(**facts.std_factor)
         noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts.replicas) if "noise" in arrays else None
-        made = reconstruction.Reconstruction(
+        made = reconstruction.Image(
             arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
         )
         return known, known.judged(self.work.recipe.reconstruction.method, made, self.lines)
@@ -297,11 +297,11 @@ class SliceFacts:
     folded : bool
         Whether its field of view looks too small.
     account : mapping
-        `Reconstruction.account`.
+        `Image.account`.
     std_factor : mapping, optional
         `StdFactor.facts`.
     left_out : str
-        See `Reconstruction`.
+        See `Image`.
     reference_scale : float, optional
         What its image of a file of references was multiplied by.
     replicas : int

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mri_design import (
+    Image,
     NonUniformFourier,
     Recipe,
-    Reconstruction,
     TrajectoryData,
     load_phantom,
     prepare_samples,
@@ -49,7 +49,7 @@ def scan(request: pytest.FixtureRequest) -> TrajectoryData:
     )
 
 
-def image_of(scan: PreparedSamples, method: str, recipe: Recipe = RECIPE) -> Reconstruction:
+def image_of(scan: PreparedSamples, method: str, recipe: Recipe = RECIPE) -> Image:
     model = scan.slice_model(0, recipe)
     return reconstruct(model, None, method, recipe, np.random.default_rng(2))
 
