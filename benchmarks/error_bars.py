@@ -33,8 +33,8 @@ from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import (
     FEATURES,
     ErrorEvidence,
+    HeldBackEnergy,
     ImagesAlike,
-    Innovations,
     SquaredErrorModel,
     features,
     kind_of,
@@ -132,7 +132,7 @@ def evidence_of(row: Row) -> ErrorEvidence:
     """What was known, from a row."""
     number = {name: float(str(row[name])) for name in KNOWN}
     held = [str(row[f"held {name}"]) for name in HELD]
-    seen = Innovations(int(float(held[0])), *map(float, held[1:])) if held[0] else None
+    seen = HeldBackEnergy(int(float(held[0])), *map(float, held[1:])) if held[0] else None
     return ErrorEvidence(
         number["variance"],
         encoding=str(row["encoding"]).split(",")[0].replace("companion", "lines"),

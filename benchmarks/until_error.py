@@ -242,7 +242,7 @@ def actual_error(case: Case, one: SliceModel, state: DesignState, seed: int) -> 
     model, warm = final_model(one, state, case.recipe)
     options = InferenceOptions(warm_start=warm, signal=final_signal(model, state))
     made = reconstruct_prepared(model, lines, "mean", case.recipe, image_rng(seed), options=options)
-    reference = case.scan.knowing(one.map_estimate(lines)).reference(0)
+    reference = case.scan.knowing(one.coil_map_estimate(lines)).reference(0)
     squared = float(np.sum(np.abs(made.image - reference).astype(float) ** 2))
     energy = float(np.sum(np.abs(reference).astype(float) ** 2))
     if case.raw:

@@ -25,7 +25,7 @@ from .errors import MriDesignError as MriDesignError
 from .errors import UsageError as UsageError
 from .estimation.admm import ADMM as ADMM
 from .estimation.map_estimate import Automatic as Automatic
-from .estimation.map_estimate import MapEstimate as MapEstimate
+from .estimation.map_estimate import MaximumAPosteriori as MaximumAPosteriori
 from .estimation.map_estimate import least_squares as least_squares
 from .estimation.map_estimate import map_estimate as map_estimate
 from .estimation.map_estimate import zero_filled as zero_filled

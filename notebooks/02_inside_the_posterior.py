@@ -76,7 +76,7 @@ for estimator in (
 # The posterior mean is smoother than MAP: the variances z enter the penalty as sqrt(|s|² / σ² + z).
 
 # %%
-mode, how = md.MapEstimate()(model)
+mode, how = md.MaximumAPosteriori()(model)
 for name, found in (("mean", exact.mean), ("MAP", mode), ("zero-filled", md.zero_filled(model))):
     print(f"{name:12s} relative error {md.measure(found, image).relative_l2:.4f}")
 print("MAP:", how.status.value, "in", how.matvecs, "multiplications")

@@ -83,7 +83,7 @@ def spiral(**changes: object) -> object:
         ("variances", lambda: md.DoubleLoop(md.variances.Exact)),
         ("inner", lambda: md.DoubleLoop(md.Exact(), md.LBFGS)),
         ("inner", lambda: md.DoubleLoop(md.Exact(), md.Exact())),
-        ("inner", lambda: md.MapEstimate(inner=md.IRLS)),
+        ("inner", lambda: md.MaximumAPosteriori(inner=md.IRLS)),
         ("engine", lambda: md.PoolDesign(engine=md.DoubleLoop)),
         ("engine", lambda: md.learn_hyperparameters(MODEL, md.Exact(), np.random.default_rng(0))),
         ("response", lambda: md.InfomaxQuery(1.0, response=md.PoissonResponse)),

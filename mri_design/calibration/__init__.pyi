@@ -8,7 +8,7 @@ from .centre import gridded_square as gridded_square
 from .centre import measured_samples as measured_samples
 from .centre import strongest_component as strongest_component
 from .espirit import coil_directions as coil_directions
-from .maps import MapEstimate as MapEstimate
+from .maps import CoilMapEstimate as CoilMapEstimate
 from .maps import MapMethod as MapMethod
 from .maps import OwnMaps as OwnMaps
 from .maps import block_energies as block_energies

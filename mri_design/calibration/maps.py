@@ -38,7 +38,7 @@ _DAMPING, _ITERATIONS = 1e-2, 20
 
 
 @dataclass(frozen=True)
-class MapEstimate:
+class CoilMapEstimate:
     """Coil maps of one slice, and what they rest on.
 
     Parameters
@@ -87,7 +87,7 @@ class MapEstimate:
 
 
 def is_bad(prediction_error: float, n_coils: int) -> bool:
-    """Whether coils held back speak against maps; see `MapEstimate.predicts_badly`."""
+    """Whether coils held back speak against maps; see `CoilMapEstimate.predicts_badly`."""
     return n_coils >= _COILS_THAT_PREDICT and prediction_error > BAD_PREDICTION
 
 
@@ -131,7 +131,7 @@ def maps_from_lines(
     noise_variance: float = 0.0,
     check: bool = True,
     rough: bool = False,
-) -> MapEstimate:
+) -> CoilMapEstimate:
     """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
 
     The phase of the maps is that of `estimate_coil_maps`: their combination along the strongest direction of coil space
@@ -182,16 +182,15 @@ def maps_from_lines(
     lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
     count = 0 if count == lines * inside.shape[1] else count
     if method == "espirit":
-        square = np.where(central(samples, centre), central(kspace, centre), 0)
         whole = np.zeros(kspace.shape, np.complex64)
-        central(whole, centre)[:] = square
-        missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
-        return MapEstimate(espirit(whole, directions, min(centre, USUAL_LINES)), method, centre, lines, missed, count)
-    maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
-    strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
-    maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
+        central(whole, centre)[:] = np.where(central(samples, centre), central(kspace, centre), 0)
+        maps = espirit(whole, directions, min(centre, USUAL_LINES))
+    else:
+        maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
+        strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
+        maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
     missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
-    return MapEstimate(maps, method, centre, lines, missed, count)
+    return CoilMapEstimate(maps, method, centre, lines, missed, count)
 
 
 @briefly
@@ -212,11 +211,11 @@ class OwnMaps:
 
     method: MapMethod = "auto"
     noise_variance: float = 0.0
-    _made: dict[bytes, MapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[bytes, CoilMapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(
         self, kspace: NDArray[np.complex64], measured: NDArray[np.bool_], *, rough: bool = False, check: bool = False
-    ) -> MapEstimate:
+    ) -> CoilMapEstimate:
         """The maps of a slice from its ``measured`` samples.
 
         Parameters

@@ -7,7 +7,7 @@ from .admm import shrinkage as shrinkage
 from .admm import shrunken_moduli as shrunken_moduli
 from .duality import duality_gap as duality_gap
 from .map_estimate import Automatic as Automatic
-from .map_estimate import MapEstimate as MapEstimate
+from .map_estimate import MaximumAPosteriori as MaximumAPosteriori
 from .map_estimate import least_squares as least_squares
 from .noise_map import NoiseMap as NoiseMap
 from .noise_map import least_squares_noise as least_squares_noise

@@ -24,7 +24,7 @@ from mri_design.operators.base import Array
 
 
 @dataclass(frozen=True)
-class Conjugate:
+class PenaltyConjugate:
     """phi* of phi(s) = level sqrt(|s|^2 + epsilon) - shift s, or (for ``precision``) precision |s|^2 / 2 - shift s.
 
     Parameters
@@ -80,7 +80,7 @@ class Conjugate:
         return float(np.mean((self.level if self.level is not None else self.precision) ** 2))  # type: ignore[operator]
 
 
-def conjugate_of(block: SiteBlock, penalty: SitePenalty, noise_variance: float) -> Conjugate | None:
+def conjugate_of(block: SiteBlock, penalty: SitePenalty, noise_variance: float) -> PenaltyConjugate | None:
     """phi* of one block's sites; None where it is not known here."""
     if not isinstance(penalty, Smoothed):
         return None
@@ -92,10 +92,10 @@ def conjugate_of(block: SiteBlock, penalty: SitePenalty, noise_variance: float) 
         level = sigma * scale
         if np.any(np.abs(shift) >= level):
             return None
-        return Conjugate(block, level=level, epsilon=noise_variance * z, shift=shift)
+        return PenaltyConjugate(block, level=level, epsilon=noise_variance * z, shift=shift)
     if precision is not None:
         constant = 0.5 * noise_variance * float(np.sum(np.broadcast_to(precision * z, block.site_shape)))
-        return Conjugate(block, precision=precision, shift=shift, constant=constant)
+        return PenaltyConjugate(block, precision=precision, shift=shift, constant=constant)
     return None
 
 
@@ -188,7 +188,7 @@ def duality_gap(problem: PenalisedProblem, u: Array, multipliers: Coefficients |
 
 
 def _bound(
-    model: GeneralizedLinearModel, conjugates: tuple[Conjugate, ...], nu: Array, w: Coefficients, longest: float
+    model: GeneralizedLinearModel, conjugates: tuple[PenaltyConjugate, ...], nu: Array, w: Coefficients, longest: float
 ) -> float:
     """D at the better of two multiples c <= longest of (nu, w): the whole, and the best for the data alone."""
     fit = squared_norm(nu)
@@ -204,7 +204,7 @@ def _bound(
     return max(values)
 
 
-def conjugates_of(problem: PenalisedProblem) -> tuple[Conjugate, ...] | None:
+def conjugates_of(problem: PenalisedProblem) -> tuple[PenaltyConjugate, ...] | None:
     """phi* of every block, or None where one is not known."""
     pairs = zip(problem.model.blocks, problem.penalties, strict=True)
     conjugates = [conjugate_of(block, penalty, problem.model.noise_variance) for block, penalty in pairs]
@@ -213,7 +213,7 @@ def conjugates_of(problem: PenalisedProblem) -> tuple[Conjugate, ...] | None:
 
 
 def _balanced(
-    model: GeneralizedLinearModel, conjugates: tuple[Conjugate, ...], nu: Array, w: Coefficients
+    model: GeneralizedLinearModel, conjugates: tuple[PenaltyConjugate, ...], nu: Array, w: Coefficients
 ) -> tuple[Array, Coefficients, int] | None:
     """The point with X^H nu = sum_j B_j^H w_j near (nu, w), in a norm where nu moves easily, and its cost in products.
 

@@ -94,7 +94,7 @@ def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:
 
 
 @dataclass(frozen=True)
-class MapEstimate:
+class MaximumAPosteriori:
     """argmin ||y - X u||^2 / sigma^2 - 2 sum_i log t_i(s_i), sites smoothed by z = epsilon -> ``smoothing``.
 
     Parameters
@@ -167,7 +167,7 @@ class MapEstimate:
     ) -> tuple[Array, Convergence, DualityGap | None]:
         require_model(model)
         for block in model.blocks:
-            block.require(self.needs, user="MapEstimate")
+            block.require(self.needs, user="MaximumAPosteriori")
         if start is not None:
             wanted = f"a finite image of shape {model.image_shape}"
             start = number_array("start", start, wanted=wanted, shape=model.image_shape, kind="finite")
@@ -237,14 +237,14 @@ class PointEstimate:
 
 
 def map_estimate(model: GeneralizedLinearModel, **settings: Any) -> PointEstimate:
-    """Maximum a posteriori image of ``model``; ``settings`` are those of `MapEstimate`.
+    """Maximum a posteriori image of ``model``; ``settings`` are those of `MaximumAPosteriori`.
 
     Raises
     ------
     InputError
-        As `MapEstimate`.
+        As `MaximumAPosteriori`.
     """
-    return MapEstimate(**settings).estimate(model)
+    return MaximumAPosteriori(**settings).estimate(model)
 
 
 def zero_filled(model: GeneralizedLinearModel) -> Array:

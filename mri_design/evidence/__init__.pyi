@@ -17,8 +17,8 @@ from .draws import with_brightness as with_brightness
 from .draws import with_spectrum_of_errors as with_spectrum_of_errors
 from .error_bars import ErrorEvidence as ErrorEvidence
 from .error_bars import Estimates as Estimates
+from .error_bars import HeldBackEnergy as HeldBackEnergy
 from .error_bars import ImagesAlike as ImagesAlike
-from .error_bars import Innovations as Innovations
 from .error_bars import PredictedError as PredictedError
 from .error_bars import SquaredErrorModel as SquaredErrorModel
 from .error_bars import StdFactor as StdFactor

@@ -49,7 +49,7 @@ FEW = 8
 
 
 @dataclass(frozen=True)
-class Innovations:
+class HeldBackEnergy:
     """Readouts held back, and what the posterior of the others expected of them.
 
     Parameters
@@ -75,7 +75,7 @@ class Innovations:
     by_ring: float
 
     @classmethod
-    def of(cls, folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> Innovations | None:
+    def of(cls, folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> HeldBackEnergy | None:
         """From predictions of readouts held back, and the posterior of the image; None where there are none."""
         if not folds:
             return None
@@ -186,7 +186,7 @@ class ErrorEvidence:
         "lines", "plane", or "shots".
     phase_aware : bool
         Whether the phase counts as known.
-    innovations : Innovations, optional
+    innovations : HeldBackEnergy, optional
         Of the readouts held back; None where there are none.
     from_held : float
         Energy of the image less that of the readouts that are not held back; NaN without such.
@@ -208,7 +208,7 @@ class ErrorEvidence:
     coils: int
     encoding: str
     phase_aware: bool
-    innovations: Innovations | None = None
+    innovations: HeldBackEnergy | None = None
     from_held: float = float("nan")
     from_local: float = 0.0
     from_alone: float = 0.0
@@ -276,7 +276,7 @@ class Estimates:
             coils=one.n_coils,
             encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
             phase_aware=one.phase is not None,
-            innovations=Innovations.of(self.folds, self.final, seed),
+            innovations=HeldBackEnergy.of(self.folds, self.final, seed),
             from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
             from_local=0.0 if self.local is None else energy_of(image - self.local),
             from_alone=0.0 if self.alone is None else energy_of(image - self.alone),
@@ -330,7 +330,7 @@ def _over_variance(energy: Callable[[ErrorEvidence], float]) -> Callable[[ErrorE
     return feature
 
 
-def _seen(known: ErrorEvidence) -> Innovations:
+def _seen(known: ErrorEvidence) -> HeldBackEnergy:
     assert known.innovations is not None  # `predicted_error` asks for features where there are some
     return known.innovations
 

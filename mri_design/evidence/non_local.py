@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 
 from mri_design.errors import InputError
-from mri_design.estimation.map_estimate import MapEstimate
+from mri_design.estimation.map_estimate import MaximumAPosteriori
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
@@ -146,7 +146,7 @@ def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepIn
 def map_stages(
     slice_model: SliceModel,
     lines: Sequence[int],
-    estimate: MapEstimate,
+    estimate: MaximumAPosteriori,
     *,
     signal: float | None = None,
     start: Array | None = None,

@@ -42,7 +42,7 @@ from mri_design.scan.kspace_centre import find_centre
 from mri_design.scan.sampling import require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
-    from mri_design.calibration.maps import MapEstimate, OwnMaps
+    from mri_design.calibration.maps import CoilMapEstimate, OwnMaps
     from mri_design.model.slice import SliceModel
     from mri_design.operators.base import Array
 
@@ -153,7 +153,7 @@ class PreparedScan(Calibrated):
     calibration_lines: int = 0
     maps_from: int | None = None
 
-    def knowing(self, estimate: MapEstimate | None) -> PreparedScan:
+    def knowing(self, estimate: CoilMapEstimate | None) -> PreparedScan:
         """The scan of one slice with the coil maps that were estimated from what was measured of it.
 
         Itself where there was nothing to estimate.
@@ -387,7 +387,7 @@ def _doubted(data: KSpaceData, doubt: str) -> KSpaceData:
     return replace(data, header={**data.header, MAPS_DOUBT: doubt}) if doubt else data
 
 
-def with_estimates(data: KSpaceData, estimates: Sequence[MapEstimate]) -> KSpaceData:
+def with_estimates(data: KSpaceData, estimates: Sequence[CoilMapEstimate]) -> KSpaceData:
     """The data with the coil maps of their slices, and in their header what speaks against those."""
     known = replace(data, coil_maps=np.stack([estimate.maps for estimate in estimates]))
     doubt = next((estimate.text for estimate in estimates if estimate.predicts_badly), "")
@@ -414,7 +414,9 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
     return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
 
 
-def maps_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, directions: Array | None = None) -> list[MapEstimate]:
+def maps_with_gaps(
+    data: KSpaceData, lines: int, recipe: Recipe, directions: Array | None = None
+) -> list[CoilMapEstimate]:
     """Coil maps of white slices by NLINV, from all samples that were measured.
 
     Where more gapless centre lines were measured than may be used, those that may be used are all that is looked at; of

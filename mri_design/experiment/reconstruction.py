@@ -19,7 +19,7 @@ from mri_design.errors import (
     require_instance,
     require_random,
 )
-from mri_design.estimation.map_estimate import MapEstimate, least_squares
+from mri_design.estimation.map_estimate import MaximumAPosteriori, least_squares
 from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
 from mri_design.evidence import held_back, non_local
 from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
@@ -427,7 +427,7 @@ def _map_image(
     slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
 ) -> Image:
     """MAP: in stages where the prior is non-local, since that is known from an image only."""
-    estimate = MapEstimate(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
+    estimate = MaximumAPosteriori(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
     if non_local.is_non_local(slice_model):
         model, start, left_out = non_local.map_stages(slice_model, lines, estimate, signal=signal, start=start)
     else:

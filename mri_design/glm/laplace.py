@@ -758,7 +758,7 @@ class LaplacePropagation(LoopEngine[SweepState]):
                 "unknowns",
                 f"{n} real numbers",
                 f"at most {self.limit} (LaplacePropagation holds n^2 numbers)",
-                "Raise limit, split the problem, or use MapEstimate or DoubleLoop, which need no matrix.",
+                "Raise limit, split the problem, or use MaximumAPosteriori or DoubleLoop, which need no matrix.",
             )
         names = [block.name for block in model.blocks]
         unknown = [name for name in self.exact or () if name not in names]

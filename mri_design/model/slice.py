@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.maps import MapEstimate, OwnMaps
+from mri_design.calibration.maps import CoilMapEstimate, OwnMaps
 from mri_design.calibration.whitening import image_units
 from mri_design.errors import InputError
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, find_alike
@@ -223,7 +223,7 @@ class SliceModel:
         """Receive coils."""
         return int(self.kspace.shape[0])
 
-    def map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> MapEstimate | None:
+    def coil_map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> CoilMapEstimate | None:
         """The coil maps as what ``lines`` hold shows them, and what they rest on; None where they are known.
 
         For ``rough`` and ``check`` see `OwnMaps.of`.
@@ -240,11 +240,11 @@ class SliceModel:
         return self.own_maps.of(self.kspace, flags, rough=rough, check=check)
 
     def calibrated(self, lines: Chosen, *, rough: bool = False) -> SliceModel:
-        """The slice with coil maps as what ``lines`` hold shows them (`map_estimate`); itself where they are known.
+        """The slice with the coil maps that ``lines`` show (`coil_map_estimate`); itself where they are known.
 
         Maps on the way to those of an image may be ``rough``.
         """
-        estimate = self.map_estimate(lines, rough=rough, check=False)
+        estimate = self.coil_map_estimate(lines, rough=rough, check=False)
         return self if estimate is None else replace(self, maps=estimate.maps, own_maps=None)
 
     def chosen(self, lines: Chosen) -> Sequence[int]:

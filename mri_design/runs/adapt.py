@@ -448,7 +448,7 @@ class _Live:
         data = self._arrivals.data(NAME)
         slice_model = replace(self._slice, measured=data.measured)
         known = replace(self._scan.data, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
-        scan = replace(self._scan, data=known).knowing(slice_model.map_estimate(state.trace.lines))
+        scan = replace(self._scan, data=known).knowing(slice_model.coil_map_estimate(state.trace.lines))
         warn_of_noise(scan, run.progress)
         warn_of_maps(scan, run.progress)
         calibrated = slice_model.calibrated(state.trace.lines)

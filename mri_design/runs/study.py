@@ -206,7 +206,7 @@ def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, obj
     image, strategy, lines = material.tests[job[0]], job[1], job[2]
     seen = slice_for(image, strategy, len(lines), material.recipe, material.seed)
     rests: dict[str, object] = {}
-    if (estimate := seen.map_estimate(lines)) is not None:  # remembered for the image
+    if (estimate := seen.coil_map_estimate(lines)) is not None:  # remembered for the image
         missed = None if math.isnan(estimate.prediction_error) else estimate.prediction_error
         rests = {"maps": estimate.method, "maps_lines": estimate.rests_on, "maps_error": missed}
         rests["maps_bad"] = estimate.predicts_badly

@@ -314,10 +314,10 @@ def square(site: SuperGaussian, data_scale: float = 1.0, real: type = np.float64
 
 def test_admm_on_cusps_does_not_take_a_useless_point_for_converged():
     model = square(md.ExponentialPower(0.5, 1.0))
-    problem = md.MapEstimate().smoothed_problem(model, 0.0)
+    problem = md.MaximumAPosteriori().smoothed_problem(model, 0.0)
     solver = md.ADMM(tolerance=1e-5, max_iterations=200)
     u, convergence = solver(problem, model.back_projection())
-    best, _ = md.MapEstimate(1e-8, 9)(model)
+    best, _ = md.MaximumAPosteriori(1e-8, 9)(model)
     assert value_at(problem, u) > 2 * value_at(problem, best)  # it is a useless point
     assert convergence.status is md.Status.MAX_ITERATIONS
     assert convergence.residual > solver.tolerance
@@ -326,9 +326,9 @@ def test_admm_on_cusps_does_not_take_a_useless_point_for_converged():
 @pytest.mark.parametrize("inner", [md.ADMM(max_iterations=500), md.IRLS(max_iterations=500), md.LBFGS()])
 def test_without_smoothing_sites_with_cusps_end_where_a_continuation_ends(inner):
     model = square(md.ExponentialPower(0.5, 1.0))
-    problem = md.MapEstimate().smoothed_problem(model, 0.0)
-    u, convergence = md.MapEstimate(0.0, inner=inner)(model)
-    reference, _ = md.MapEstimate(1e-8, 9)(model)
+    problem = md.MaximumAPosteriori().smoothed_problem(model, 0.0)
+    u, convergence = md.MaximumAPosteriori(0.0, inner=inner)(model)
+    reference, _ = md.MaximumAPosteriori(1e-8, 9)(model)
     assert value_at(problem, u) < 1.02 * value_at(problem, reference)
     assert convergence.status in (md.Status.CONVERGED, md.Status.STALLED)
 
@@ -338,8 +338,8 @@ def test_without_smoothing_sites_with_cusps_end_where_a_continuation_ends(inner)
 )
 def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):
     """Tighter than the precision allows: converged only within the rounding of J, and that is true."""
-    problem = md.MapEstimate().smoothed_problem(square(md.Laplace(1.0), real=real), 1.0)
-    double = md.MapEstimate().smoothed_problem(square(md.Laplace(1.0)), 1.0)
+    problem = md.MaximumAPosteriori().smoothed_problem(square(md.Laplace(1.0), real=real), 1.0)
+    double = md.MaximumAPosteriori().smoothed_problem(square(md.Laplace(1.0)), 1.0)
     u, convergence = solver(problem, problem.model.back_projection())
     best, _ = md.IRLS(1e-14, 2000, solver_tolerance=1e-3)(double, double.model.back_projection())
     lowest, size = value_at(double, best), problem.model.measurement.in_size
@@ -364,10 +364,10 @@ def test_the_status_of_a_stall_and_what_remains_where_j_stood_still():
 
 def test_admm_started_at_the_minimum_has_converged():
     model = square(md.Laplace(1.0), data_scale=0.0)
-    u, convergence = md.ADMM()(md.MapEstimate().smoothed_problem(model, 0.0), model.back_projection())
+    u, convergence = md.ADMM()(md.MaximumAPosteriori().smoothed_problem(model, 0.0), model.back_projection())
     assert convergence.converged and convergence.iterations <= 10
     assert not u.any()
-    estimate = md.MapEstimate(0.0).estimate(model)
+    estimate = md.MaximumAPosteriori(0.0).estimate(model)
     assert estimate.convergence.converged and not estimate.image.any()
     assert estimate.gap is not None and estimate.gap.absolute == 0
 

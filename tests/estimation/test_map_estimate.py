@@ -40,7 +40,7 @@ def test_approaches_soft_thresholding_as_the_smoothing_goes():
     assert (exact == 0).any() and (exact != 0).any()
     errors = []
     for smoothing in (1e-1, 1e-3, 1e-5):
-        u, convergence = md.MapEstimate(smoothing, stages=5, inner=ACCURATE)(model)
+        u, convergence = md.MaximumAPosteriori(smoothing, stages=5, inner=ACCURATE)(model)
         assert convergence.converged
         errors.append(np.abs(u - exact).max())
     assert all(later < earlier for earlier, later in pairwise(errors))
@@ -52,7 +52,7 @@ def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
     full = tiny_model("matrix", scale=5.0)
     model = md.GeneralizedLinearModel(full.measurement, full.data, full.noise_variance, full.blocks[:1])
     level = 5.0 * 0.1
-    u, convergence = md.MapEstimate(1e-6, stages=7, inner=replace(ACCURATE, tolerance=1e-7))(model)
+    u, convergence = md.MaximumAPosteriori(1e-6, stages=7, inner=replace(ACCURATE, tolerance=1e-7))(model)
     force = model.measurement.adjoint(model.data - model.measurement(u))
     support = np.abs(u) > 1e-3
     assert convergence.converged and 0 < support.sum() < 8
@@ -62,15 +62,15 @@ def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
 
 def test_a_good_start_leads_to_the_same_answer_and_stopping_short_is_flagged(tiny_model):
     model = tiny_model("groups")
-    estimate = md.MapEstimate(1e-2, stages=1, inner=ACCURATE)
+    estimate = md.MaximumAPosteriori(1e-2, stages=1, inner=ACCURATE)
     cold, first = estimate(model)
     warm, second = estimate(model, start=cold)
     np.testing.assert_allclose(warm, cold, atol=1e-3)
     assert second.matvecs < first.matvecs
     model = tiny_model("moduli", scale=3.0)
-    _, convergence = md.MapEstimate(inner=md.IRLS(tolerance=1e-12, max_iterations=1))(model)
+    _, convergence = md.MaximumAPosteriori(inner=md.IRLS(tolerance=1e-12, max_iterations=1))(model)
     assert convergence.status is md.Status.MAX_ITERATIONS
-    assert convergence.iterations == md.MapEstimate().stages  # one in each
+    assert convergence.iterations == md.MaximumAPosteriori().stages  # one in each
 
 
 @pytest.mark.slow
@@ -84,8 +84,8 @@ def test_converges_near_the_minimum_where_site_precisions_span_decades():
             model.data - model.measurement(u), model.analysis_coefficients(u)
         )
 
-    u, convergence = md.MapEstimate()(model)
-    best, _ = md.MapEstimate(1e-7, stages=9, inner=replace(md.MapEstimate().inner, tolerance=1e-6))(model)
+    u, convergence = md.MaximumAPosteriori()(model)
+    best, _ = md.MaximumAPosteriori(1e-7, stages=9, inner=replace(md.MaximumAPosteriori().inner, tolerance=1e-6))(model)
     assert convergence.converged and convergence.matvecs < 2000
     assert unsmoothed(u) < 1.001 * unsmoothed(best)
 
@@ -174,7 +174,7 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_loop_ends(name, scal
     model = tiny_model(name, scale=scale)
     size, seen = model.measurement.in_size, []
     for limit in limits:
-        estimate = md.MapEstimate(0.0, stages=1, inner=md.ADMM(tolerance, limit)).estimate(model)
+        estimate = md.MaximumAPosteriori(0.0, stages=1, inner=md.ADMM(tolerance, limit)).estimate(model)
         assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
         assert estimate.gap.dual <= estimate.gap.primal
         assert estimate.convergence.residual == estimate.gap.absolute / size
@@ -187,10 +187,10 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_loop_ends(name, scal
 @pytest.mark.parametrize(
     ("method", "status", "real"),
     [
-        (md.MapEstimate(0.0, inner=md.ADMM(1e-4)), md.Status.CONVERGED, np.float32),
-        (md.MapEstimate(1e-2, inner=md.LBFGS(1e-3)), md.Status.CONVERGED, np.float64),
-        (md.MapEstimate(1e-2, inner=md.ADMM(1e-9, 12)), md.Status.MAX_ITERATIONS, np.float64),
-        (md.MapEstimate(1e-8, inner=md.LBFGS(1e-16, 5000)), md.Status.STALLED, np.float32),
+        (md.MaximumAPosteriori(0.0, inner=md.ADMM(1e-4)), md.Status.CONVERGED, np.float32),
+        (md.MaximumAPosteriori(1e-2, inner=md.LBFGS(1e-3)), md.Status.CONVERGED, np.float64),
+        (md.MaximumAPosteriori(1e-2, inner=md.ADMM(1e-9, 12)), md.Status.MAX_ITERATIONS, np.float64),
+        (md.MaximumAPosteriori(1e-8, inner=md.LBFGS(1e-16, 5000)), md.Status.STALLED, np.float32),
     ],
 )
 def test_every_ending_has_the_gap_of_its_image(method, status, real, tiny_model):

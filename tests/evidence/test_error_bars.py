@@ -9,8 +9,8 @@ from mri_design import PreparedScan, Recipe, load_recipe, prepare, reconstruct
 from mri_design.evidence import (
     ErrorEvidence,
     HeldBack,
+    HeldBackEnergy,
     ImagesAlike,
-    Innovations,
     PredictedError,
     energy_missing,
     error_ratios,
@@ -107,7 +107,7 @@ def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
     one = scan_of(recipe).slice_model(0, recipe)
     lines = [3, *range(5, 12), 13, 15, 1]
     without = hold_back(one, lines, replace(recipe.inference.engine(), variances=MonteCarlo(samples=200)), 0)
-    found = Innovations.of([without], without.posterior, 0)
+    found = HeldBackEnergy.of([without], without.posterior, 0)
     assert found.count == len(without.held)
     posterior = without.posterior
     covariance = np.linalg.inv(posterior.precision.dense_real())
@@ -142,7 +142,7 @@ def test_rings_count_by_what_is_expected_of_the_image_there() -> None:
     shown = rows(posterior.mean) + np.sqrt(5 * power + 2 * one.noise_variance)
     kspace = one.kspace.copy()
     kspace[:, list(without.held)] = shown.astype(np.complex64)
-    found = Innovations.of([_with_data(without, kspace)], posterior, 0)
+    found = HeldBackEnergy.of([_with_data(without, kspace)], posterior, 0)
     assert found.by_ring == pytest.approx(5, rel=0.02) and found.found / found.expected == pytest.approx(5, rel=0.02)
 
 
@@ -176,7 +176,7 @@ KNOWN = ErrorEvidence(
     coils=1,
     encoding="lines",
     phase_aware=False,
-    innovations=Innovations(6, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0),
+    innovations=HeldBackEnergy(6, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0),
     from_held=20.0,
     from_local=5.0,
     missing=20.0,
@@ -207,7 +207,7 @@ def test_a_scan_unlike_those_that_were_learnt_from_is_scaled_by_what_it_holds_ba
     with_companion = predicted_error(replace(KNOWN, gain=0.5), learnt=False)
     assert with_companion.squared == pytest.approx(24.0 * np.exp(-0.3))
     assert predicted_error(replace(KNOWN, innovations=None)) is None
-    one = Innovations(1, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0)
+    one = HeldBackEnergy(1, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0)
     assert predicted_error(replace(KNOWN, innovations=one), learnt=False) is None
 
 
@@ -225,7 +225,7 @@ def test_images_alike_pull_a_straight_line_and_others_leave_it() -> None:
 
 def test_more_than_expected_on_what_was_held_back_means_a_larger_error() -> None:
     def predicted(found: float) -> float:
-        seen = Innovations(6, found=found, expected=2.0, surprise=1 + found / 4, by_ring=found / 2)
+        seen = HeldBackEnergy(6, found=found, expected=2.0, surprise=1 + found / 4, by_ring=found / 2)
         asked = predicted_error(replace(KNOWN, innovations=seen))
         return asked.squared
 

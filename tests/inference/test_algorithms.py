@@ -329,7 +329,7 @@ SETTINGS = [
             ((md.ADMM,), "balanced", 0),
             ((md.LBFGS,), "window", 1),
             ((md.LBFGS,), "history", 0),
-            ((md.MapEstimate,), "stages", 1),
+            ((md.MaximumAPosteriori,), "stages", 1),
         )
         for kind in kinds
         for wrong in (least - 1, least + 0.5, np.nan, None)
@@ -362,12 +362,12 @@ SETTINGS = [
         ("block 'pixels'", lambda s=s: md.DoubleLoop().infer(square(s), np.random.default_rng(0)))
         for s in (Quartic(1.0), UndefinedFarOut(1e-3))
     ),
-    *(("block 'pixels'", lambda s=s: md.MapEstimate()(square(s))) for s in (Quartic(1.0), Honest(1.0))),
+    *(("block 'pixels'", lambda s=s: md.MaximumAPosteriori()(square(s))) for s in (Quartic(1.0), Honest(1.0))),
     *(
-        ("start", lambda u=u: md.MapEstimate()(square(), u))
+        ("start", lambda u=u: md.MaximumAPosteriori()(square(), u))
         for u in (np.full((4, 4), np.nan), np.full((4, 4), np.inf), np.ones(4))
     ),
-    ("model with blocks 'differences'", lambda: md.MapEstimate().estimate(improper(1))),
+    ("model with blocks 'differences'", lambda: md.MaximumAPosteriori().estimate(improper(1))),
 ]
 
 

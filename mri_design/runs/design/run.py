@@ -468,7 +468,7 @@ class ReplayedScan:
         if name in ORACLES:  # which see the truth, and with it the maps of all lines
             self.seen = [one.calibrated(one.measured) for one in self.slices]
             known = zip(self.scans, self.slices, strict=True)
-            truths = [scan.knowing(one.map_estimate(one.measured)).reference(0) for scan, one in known]
+            truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
             strategy = scan_facts.knowing_oracle(name, self.seen, truths, recipe, seed)
         offered, count = list(zip(self._files, self.companions, strict=True)), self._whole.n_slices
         steered = steering_image(offered, self.slices, self.numbers, count, self.first, recipe, seed)
@@ -545,7 +545,7 @@ class ReplayedScan:
     def measured(self, state: DesignState) -> Designed:
         """The design with everything that its lines have measured, coil maps and neighbours of the slice included."""
         lines, whole, slices = state.trace.lines, self._whole, self.slices
-        self.scans = [scan.knowing(one.map_estimate(lines)) for scan, one in zip(self.scans, slices, strict=True)]
+        self.scans = [scan.knowing(one.coil_map_estimate(lines)) for scan, one in zip(self.scans, slices, strict=True)]
         scan_facts.warn_of_maps(self.scans[0], self._run.progress)
         places = {number: None if whole.geometry is None else whole.geometry[number] for number in self.numbers}
         near = self._request.around.of(self.numbers[0], Frames("", (), whole.n_slices), places)
