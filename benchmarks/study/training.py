@@ -16,7 +16,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import scan_sources
 from mri_design.experiment.stored_designs import load_trained
 from mri_design.runs.protocol import OrderFile, TrainingRequest, learn_order, training_rule
-from mri_design.runs.run import Progress, Work
+from mri_design.runs.work import Progress, Work
 
 INFORMING = "residual-greedy"
 RULES = (INFORMING, "stochastic-lbcs")

@@ -26,7 +26,7 @@ import mri_design as md
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ShownMask, compare_strategies
-from mri_design.runs.run import Run
+from mri_design.runs.store import Run
 
 LINES, DRAWS = 32, 5
 DESIGNED, TUNED = "calibrated", "vd-polynomial@tuned"

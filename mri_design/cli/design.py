@@ -70,8 +70,8 @@ def design(
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.sources import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.design.report import report_design
-    from mri_design.runs.design.run import DesignRequest, design_scan
+    from mri_design.runs.design.report import run_design_of
+    from mri_design.runs.design.run import DesignRequest
 
     require_no_slices(source, "give {0} --slices {1}")
     kind = KINDS[recipe.design.encoding]
@@ -95,5 +95,5 @@ def design(
         companions=flags.check_with(companions, recipe),
     )
     with to.opened(CHECKPOINT) as run:
-        ended = report_design(run, design_scan(request, run))
+        ended = run_design_of(request, run)
     return to.ended(count_text(len(ended.lines), kind.unit), ended)

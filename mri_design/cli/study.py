@@ -242,7 +242,7 @@ def train(
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import OrderFile, TrainingRequest, learn_order, training_rule
-    from mri_design.runs.run import Work
+    from mri_design.runs.work import Work
 
     recipe = maps.method(recipe)
     request = TrainingRequest(

@@ -30,9 +30,9 @@ from mri_design.errors import InputError, MriDesignError, UsageError, naming_opt
 from mri_design.status import Status
 
 if TYPE_CHECKING:
-    from mri_design.runs.run import Ending, Run
-    from mri_design.runs.run import Progress as Watching
+    from mri_design.runs.store import Ending, Run
     from mri_design.runs.stored_run import MadeFiles
+    from mri_design.runs.work import Progress as Watching
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -219,7 +219,7 @@ def progress(quiet: bool) -> Iterator[Watch]:
 @contextmanager
 def telling(quiet: bool, where: TextIO | None = None) -> Iterator[Watching]:
     """Callbacks of a run: progress is drawn, lines of text go to ``where`` (stdout by default), warnings to stderr."""
-    from mri_design.runs.run import Progress as Watching
+    from mri_design.runs.work import Progress as Watching
 
     with progress(quiet) as watch:
         yield Watching(watch, lambda text: say(text, quiet, where), lambda text: warn(text, quiet))
@@ -275,7 +275,7 @@ class Destination:
             folder that holds something else.
         """
         from mri_design.evaluation.run_folder import RunFolder
-        from mri_design.runs.run import Run
+        from mri_design.runs.store import Run
         from mri_design.runs.workers import require_executor
 
         jobs, executor = getattr(self, "jobs", 1), getattr(self, "executor", "local")

@@ -45,9 +45,10 @@ from mri_design.runs.image_sections import frame_of, layout_of
 from mri_design.runs.measure import DrawnImage, RegionMean
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.run import Ending, Progress, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan
+from mri_design.runs.store import Ending, Record, Run
 from mri_design.runs.stored_run import write_made_files
+from mri_design.runs.work import Keep, Progress, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,12 +97,34 @@ class Told:
         See `Progress`.
     seconds : float
         Time that it took.
+    record : Record, optional
+        Inputs and settings, for a manifest.
     """
 
     seed: int = 0
     jobs: int = 1
     watch: Watch | None = None
     seconds: float = 0.0
+    record: Record | None = None
+
+    @property
+    def recorded(self) -> Record:
+        """Inputs and settings, of what has been computed."""
+        assert self.record is not None
+        return self.record
+
+    @property
+    def work(self) -> Work:
+        """Seed, processes and progress, for a computation."""
+        progress = Progress(warn=say_once) if self.watch is None else Progress(self.watch, warn=say_once)
+        return Work(seed=self.seed, jobs=self.jobs, progress=progress)
+
+    def computed(self, record: Record, compute: Callable[[Keep], T]) -> T:
+        """What a computation returns that keeps nothing on a disk."""
+        began = time.perf_counter()
+        result = compute(Keep())
+        self.record, self.seconds = record, time.perf_counter() - began
+        return result
 
     @contextmanager
     def computing(self, *, reported: bool = False) -> Iterator[Run]:
@@ -382,7 +405,7 @@ class ScanImage(Saved):
 
     def _write(self, run: Run) -> Ending:
         if isinstance(self.result, DesignResult):
-            return report_design(run, self.result)
+            return run.save(self.told.recorded, report_design(run.folder, self.result))
         return report_reconstruction(run, self.result)
 
     def measure(
@@ -720,7 +743,7 @@ class ScanDesign(Saved):
         return f"ScanDesign of {self.result.known.data.name}, {self.trace.strategy}"
 
     def _write(self, run: Run) -> Ending:
-        return report_design(run, self.result)
+        return run.save(self.told.recorded, report_design(run.folder, self.result))
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:

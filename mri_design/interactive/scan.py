@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
@@ -57,7 +57,7 @@ from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
-from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
+from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
@@ -320,9 +320,8 @@ class LoadedScan(Shown):
             loaded=require_grid_data(self.data, self.source),
         )
         told = self._told(seed, jobs, watch)
-        with told.computing() as run:
-            result = design_scan(request, run)
-        assert isinstance(result, DesignResult)  # nothing was finished there before
+        work = told.work
+        result = told.computed(request.record(work), partial(design_scan, request, work))
         return ScanDesign(result, told, self.reconstruct)
 
     @naming_arguments

@@ -31,8 +31,8 @@ from mri_design.readouts import readouts_named
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
-from mri_design.runs.run import Ending, Record, Run, require_resume
 from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
+from mri_design.runs.store import Ending, Record, Run, require_resume
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
@@ -122,7 +122,7 @@ class AdaptRequest:
 
 def adapt_scan(
     request: AdaptRequest, run: Run, connections: Iterator[Connection]
-) -> tuple[DesignResult, Scanner] | Ending:
+) -> tuple[DesignResult, Scanner, Record] | Ending:
     """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
 
     Everything that arrives is on the disk, in the run's folder, before it is looked at, and a checkpoint is written
@@ -141,8 +141,8 @@ def adapt_scan(
 
     Returns
     -------
-    (DesignResult, Scanner) or Ending
-        The design with its image, and the scanner with every exchange and what else arrived. An `Ending` where the
+    (DesignResult, Scanner, Record) or Ending
+        The design, the scanner with every exchange and what else arrived, and what is recorded. An `Ending` where the
         run's folder holds this very design, finished, and the run was to resume it.
 
     Raises
@@ -185,11 +185,11 @@ def adapt_scan(
         except MriDesignError as error:
             channel.send({"kind": "refused", "why": str(error)})
             raise
-    result = live.concluded(state, replace(record, inputs=[InputFile.of(path), *record.inputs]), path)
+    result = live.concluded(state, path)
     if status:
         run.progress.say(status)
-        result = replace(result, ending=Ending(status, result.ending.lines))
-    return result, scanner
+        result = replace(result, status=status)
+    return result, scanner, replace(record, inputs=[InputFile.of(path), *record.inputs])
 
 
 def _messages(path: Path) -> list[dict[str, Any]]:
@@ -435,7 +435,7 @@ class _Live:
         why = self._scanner.ended or "the others were lost"
         return f"{len(state.trace.lines)} of {self._most} lines measured: {why}"
 
-    def concluded(self, state: DesignState, record: Record, journal: Path) -> DesignResult:
+    def concluded(self, state: DesignState, journal: Path) -> DesignResult:
         """The design and its image, with what was measured written for the other verbs.
 
         Coil maps are the design's. The image that it ended by is taken, unless readouts have come that it does not
@@ -466,7 +466,7 @@ class _Live:
             companions=(*self._companions, *within),
             image=None if within else image,
         )
-        return replace(concluded(self._request.design, record, designed, run), steered_by=self._steered_by)
+        return replace(concluded(self._request.design, designed, run), steered_by=self._steered_by)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""
@@ -497,11 +497,11 @@ SHOWN = 20
 """Rows of the table on the page; latency.csv has all."""
 
 
-def report_adapt(run: Run, result: tuple[DesignResult, Scanner] | Ending) -> Ending:
+def report_adapt(run: Run, result: tuple[DesignResult, Scanner, Record] | Ending) -> Ending:
     """Write everything about a design at the scanner; one that was finished before stays as it is."""
     if isinstance(result, Ending):
         return result
-    design, scanner = result
+    design, scanner, record = result
     exchanges, sections = scanner.exchanges, list[Section]()
     counts = {f"readouts {what}": count for what, count in scanner.arrivals.counts.items()}
     counts["lines lost"] = sum(len(exchange.lost) for exchange in exchanges)
@@ -517,4 +517,4 @@ def report_adapt(run: Run, result: tuple[DesignResult, Scanner] | Ending) -> End
         )
         sections = [Section("At the scanner", [Paragraph(text), table])]
         beside["median seconds per decision"] = median
-    return report_design(run, design, sections, beside)
+    return run.save(record, report_design(run.folder, design, sections, beside, extensible=False))

@@ -64,8 +64,8 @@ from mri_design.runs.image_sections import (
 )
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
-from mri_design.runs.run import Ending, Record, Run, Work
 from mri_design.runs.scan_facts import facts_of_all, load_images, require_apart, simulation_summary, tell_calibration
+from mri_design.runs.store import Ending, Record, Run
 from mri_design.runs.study import (
     Cell,
     Study,
@@ -77,6 +77,7 @@ from mri_design.runs.study import (
     slice_for,
     table_name,
 )
+from mri_design.runs.work import Work
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status

@@ -31,11 +31,12 @@ from mri_design.runs.compare import (
     pair_screen,
     report_comparison,
 )
-from mri_design.runs.design.report import report_design
-from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.design.report import run_design_of
+from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.error_tables import Duel
 from mri_design.runs.image_sections import error_table
-from mri_design.runs.run import Ending, Progress, Run
+from mri_design.runs.store import Ending, Run
+from mri_design.runs.work import Progress
 from mri_design.status import Status
 
 STUDY, EXAM, DESIGN = "compare", "exam", "design"
@@ -106,7 +107,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
             part = quiet.within(folder)
             if name == DESIGN:
                 request = DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES)
-                endings.append(report_design(part, design_scan(request, part)))
+                endings.append(run_design_of(request, part))
             else:
                 studies[name] = compare_strategies(comparisons[name], part)
                 endings.append(report_comparison(part, studies[name]))

@@ -19,7 +19,6 @@ from mri_design.experiment.reconstruction import method_named
 from mri_design.experiment.textbook import TEXTBOOK
 from mri_design.kinds import KINDS
 from mri_design.runs.error_tables import paired_table, summary_table
-from mri_design.runs.run import Work
 from mri_design.runs.study import (
     Cell,
     Lines,
@@ -31,6 +30,7 @@ from mri_design.runs.study import (
     kept_pieces,
     table_name,
 )
+from mri_design.runs.work import Work
 from mri_design.runs.workers import Workers
 from mri_design.status import Status
 

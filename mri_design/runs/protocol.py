@@ -59,8 +59,9 @@ from mri_design.runs.design.report import save_acquisition, save_design
 from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_sections, facts_of, first_row, layout_of, measured_text, reading
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.run import Ending, Record, Run, Work, require_resume
+from mri_design.runs.store import Ending, Record, Run, require_resume
 from mri_design.runs.study import Material, Show, Study, StudyProgress, StudyRequest, trial_outcome
+from mri_design.runs.work import Work
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import require_folder_of, write_json

@@ -36,7 +36,7 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs.given_reference import FittedReference
-from mri_design.runs.run import Progress, Work
+from mri_design.runs.work import Progress, Work
 from mri_design.scan.calibration import COMPRESSED
 from mri_design.scan.data import KSpaceData, Orientation, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
 from mri_design.scan.kspace_centre import CENTRE

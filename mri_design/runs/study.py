@@ -51,8 +51,9 @@ from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.runs import error_tables
-from mri_design.runs.run import Record, Work
 from mri_design.runs.scan_facts import knowing_oracle, knowing_rule
+from mri_design.runs.store import Record
+from mri_design.runs.work import Work
 from mri_design.runs.workers import Workers
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status

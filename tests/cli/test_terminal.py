@@ -9,7 +9,7 @@ import pytest
 from mri_design.cli import start
 from mri_design.cli.terminal import progress
 from mri_design.evaluation import ProgressFile
-from mri_design.runs.run import Progress
+from mri_design.runs.work import Progress
 
 
 class Terminal(io.StringIO):

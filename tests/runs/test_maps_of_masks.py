@@ -12,7 +12,8 @@ from mri_design.calibration import maps_from_lines
 from mri_design.evaluation import RunFolder, read_csv_texts
 from mri_design.experiment import ScanSource, SliceChoice
 from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
-from mri_design.runs.run import Progress, Run
+from mri_design.runs.store import Run
+from mri_design.runs.work import Progress
 
 RECIPE = Recipe.of({"reconstruction": {"method": "zero-filled"}, "noise": {"variance": 1e-4}})
 

@@ -9,8 +9,8 @@ from mri_design.design import ReferenceSlice
 from mri_design.experiment import textbook
 from mri_design.runs import methods as methods_module
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
-from mri_design.runs.run import Work
 from mri_design.runs.study import Study, StudyProgress
+from mri_design.runs.work import Work
 from tests.interruptions import stopping
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")

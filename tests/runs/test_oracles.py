@@ -10,9 +10,10 @@ from mri_design.evaluation import RunFolder
 from mri_design.experiment import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
 from mri_design.runs.design.run import DesignRequest, design_scan
-from mri_design.runs.run import Record, Run
 from mri_design.runs.scan_facts import knowing_oracle
+from mri_design.runs.store import Record, Run
 from mri_design.runs.study import Study, StudyProgress
+from mri_design.runs.work import Keep, Work
 from tests.refusals import refused
 
 ImageMaker = Callable[..., ReferenceSlice]
@@ -76,5 +77,5 @@ def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe
     kspace[:, :, [5, 11]] = 0
     np.savez(tmp_path / "gaps.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(0.01))
     recipe = tiny.replacing("design", strategy="oracle-residual")
-    with RunFolder(tmp_path / "out") as folder, refused("strategy oracle-residual"):
-        design_scan(DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8), Run(folder=folder))
+    with refused("strategy oracle-residual"):
+        design_scan(DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8), Work(), Keep())

@@ -9,9 +9,10 @@ import pytest
 
 from mri_design import Recipe, UsageError
 from mri_design.evaluation import FirstScreen, Paragraph, RunFolder, Section
-from mri_design.runs.design.report import report_design
-from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
-from mri_design.runs.run import Ending, Progress, Record, Run
+from mri_design.runs.design.report import report_design, run_design_of
+from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.store import Ending, FolderKeep, Record, Run
+from mri_design.runs.work import Progress
 
 KEPT = "checkpoint.npz"
 FIRST = FirstScreen("Two lines.")
@@ -89,13 +90,14 @@ def test_a_seed_makes_another_run_and_processes_do_not(run: Run) -> None:
 
 
 def test_computing_leaves_the_writing_to_the_report(run: Run, tiny: Recipe) -> None:
-    result = design_scan(DesignRequest("phantom:brain", tiny.replacing("design", start=4), 6), run)
+    request = DesignRequest("phantom:brain", tiny.replacing("design", start=4), 6)
+    result = design_scan(request, run, FolderKeep(run, request.record(run)))
     assert visible(run) == {KEPT}
-    assert isinstance(result, DesignResult) and result.ending.lines == result.trace.lines
-    ended = report_design(run, result)
-    assert replace(ended, error=None) == result.ending and ended.error is not None
+    assert result.ending.lines == result.trace.lines
+    ended = run.save(request.record(run), report_design(run.folder, result))
+    assert ended == result.ending and ended.error is not None
     assert KEPT not in visible(run) and {"lines.csv", "recon.npy", "report.html", "manifest.json"} <= visible(run)
     before = (run.folder.path / "manifest.json").read_bytes()
     again = replace(run, resume=True)
-    assert replace(report_design(again, design_scan(result.request, again)), error=None) == result.ending
+    assert run_design_of(request, again) == result.ending
     assert (run.folder.path / "manifest.json").read_bytes() == before

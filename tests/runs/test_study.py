@@ -10,9 +10,9 @@ from mri_design.design import ReferenceSlice
 from mri_design.experiment import strategies as strategy_names
 from mri_design.readouts import LineReadouts
 from mri_design.runs import study as study_module
-from mri_design.runs.run import Progress, Work
 from mri_design.runs.scan_facts import knowing_rule
 from mri_design.runs.study import Study, StudyProgress
+from mri_design.runs.work import Progress, Work
 from tests.design_steps import changed
 from tests.interruptions import stopping
 from tests.numbers_in_text import numbers_in

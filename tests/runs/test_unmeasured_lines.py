@@ -17,7 +17,8 @@ from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.run import Run
+from mri_design.runs.store import Run
+from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
 from tests.interruptions import interrupted
 
@@ -58,7 +59,7 @@ def computed(compute: Callable[[Any, Run], Any], request: Any) -> Any:
 
 def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceData) -> None:
     def designed(data: KSpaceData) -> Any:
-        return computed(design_scan, DesignRequest("memory:scan", RECIPE, FEW, loaded=data))
+        return design_scan(DesignRequest("memory:scan", RECIPE, FEW, loaded=data), Work(), Keep())
 
     one = designed(scan)
     other = designed(changed(scan, one.trace.lines))

@@ -28,7 +28,7 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import PlaneReadouts, Readouts
-from mri_design.runs.run import Run
+from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData
 
 DRAWS = 12
@@ -273,7 +273,7 @@ def companions_within(
     frames: Sequence[OtherFrame],
     lines: Sequence[int],
     recipe: Recipe,
-    run: Run,
+    work: Work,
 ) -> tuple[Companion, ...]:
     """Companions of the image of a design, once its lines are measured.
 
@@ -289,7 +289,7 @@ def companions_within(
         Of the mask.
     recipe : Recipe
         In force.
-    run : Run
+    work : Work
         Shows how far it is.
     """
     readouts = next(iter(slices.values()))[1].candidates
@@ -297,15 +297,15 @@ def companions_within(
     asked = [number for weights in near.values() for number in weights]
 
     def of_slice(number: int) -> NDArray[np.float32]:
-        run.progress.show(NEIGHBOURS, asked.index(number), len(asked) + len(frames))
-        return in_units(*slices[number], lines, recipe, run.seed)
+        work.progress.show(NEIGHBOURS, asked.index(number), len(asked) + len(frames))
+        return in_units(*slices[number], lines, recipe, work.seed)
 
     def of_frame(place: int) -> NDArray[np.float32]:
-        run.progress.show(NEIGHBOURS, len(asked) + place, len(asked) + len(frames))
+        work.progress.show(NEIGHBOURS, len(asked) + place, len(asked) + len(frames))
         try:
-            return frames[place].modulus(mask, readouts, recipe, run.seed)
+            return frames[place].modulus(mask, readouts, recipe, work.seed)
         except InputError as error:  # the lines of the design are measured, and its image can do without
-            run.progress.warn(f"{frames[place].name} is left out: {error}")
+            work.progress.warn(f"{frames[place].name} is left out: {error}")
             return np.zeros(readouts.grid, dtype=np.float32)
 
     others = {frame.name: {place: 1.0} for place, frame in enumerate(frames)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -36,9 +37,9 @@ from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs import image_sections
 from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
-from mri_design.runs.design.run import DesignResult
-from mri_design.runs.run import Ending, Run
+from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.scan_facts import ORACLE_NOTE, KnownScan, NamedImage, simulated_from, simulation_summary
+from mri_design.runs.store import Ending, Report, Run, carry_out
 
 T = TypeVar("T")
 Blocks = list[Block]
@@ -49,36 +50,47 @@ MOST_NUMBERS = 60_000
 ACQUISITION, _ORDER = "acquisition.csv", "line number in the order of measurement"
 
 
+def run_design_of(request: DesignRequest, run: Run) -> Ending:
+    """Design, reconstruct and report in a run's folder; see `carry_out`."""
+    record, compute = request.record(run), partial(design_scan, request, run)
+    return carry_out(run, record, compute, report_design, checkpoint=CHECKPOINT, resumed="design")
+
+
 def report_design(
-    run: Run, result: DesignResult | Ending, more: Sequence[Section] = (), beside: Mapping[str, object] | None = None
-) -> Ending:
-    """Write everything about a design into the run's folder; one that was finished before stays as it is.
+    folder: RunFolder,
+    result: DesignResult,
+    more: Sequence[Section] = (),
+    beside: Mapping[str, object] | None = None,
+    *,
+    extensible: bool = True,
+) -> Report:
+    """Write everything about a design into the run's folder.
 
     Parameters
     ----------
-    run : Run
-        Its folder.
-    result : DesignResult or Ending
+    folder : RunFolder
+        Of the run.
+    result : DesignResult
         From `design_scan`, or `concluded`.
     more : sequence of Section
         Further sections of the page.
     beside : mapping of str to object, optional
         Further rows of the manifest's settings and of the page's table.
+    extensible : bool
+        Whether a later run may go on from it to more lines: not from what a scanner measured line by line.
     """
-    if isinstance(result, Ending):
-        return result
     recipe, trace, known = result.request.recipe, result.trace, result.known
     candidates = known.slice_model.candidates
     name, start, n_lines = recipe.design.strategy, len(trace.start), candidates.size
-    about_design = save_design(run.folder, result.account, candidates, known.slice_model.noise_variance)
+    about_design = save_design(folder, result.account, candidates, known.slice_model.noise_variance)
     shots = isinstance(candidates, ShotReadouts)
     if isinstance(candidates, ShotReadouts):
-        save_trajectory(run.folder, trace, known, candidates)
-    elif candidates.name == "lines" and run.folder.reported:
+        save_trajectory(folder, trace, known, candidates)
+    elif candidates.name == "lines" and folder.reported:
         steps = step_explorer(result.account, known, result.images[0])
         about_design[0] = replace(about_design[0], blocks=[steps, *about_design[0].blocks])
-    images = image_sections.save_reconstruction(run.folder, known, result.images, trace.lines)
-    acquisition = save_acquisition(run.folder, result.acquisition, recipe)
+    images = image_sections.save_reconstruction(folder, known, result.images, trace.lines)
+    acquisition = save_acquisition(folder, result.acquisition, recipe)
     sections = [*images[:1], *about_design[:1], *acquisition, *about_design[1:], *more, *images[1:]]
     account = result.images[0].reconstruction.account() | dict(beside or {})
     weight, unit, many = final_weight(trace), candidates.unit, len(result.numbers) > 1
@@ -90,6 +102,7 @@ def report_design(
     ended = {"ended": result.ended} if result.ended else {}
     facts = {
         "start": start,
+        **({"positions_without_signal": result.noise_only} if result.noise_only else {}),
         **({"slices_of_mask": sorted(result.numbers)} if many else {}),
         **{f"weight_of_{whose.replace(' ', '_')}": weight for whose in side_information},
         **ended,
@@ -114,14 +127,19 @@ def report_design(
         "multiplications with A": sum(step.cost.matvecs for step in trace.steps),
     }
     summary = {label: value for label, value in summary.items() if value != ""}
-    record = replace(result.record, settings={**result.record.settings, **facts})
     kind = f"{candidates.unit.capitalize()} design"
     title = f"{'Oracle, not a design' if name in ORACLES else kind}: {known.data.name}"
-    extensible = result.record.beginning and result.request.strategy.needs_posterior and not shots
-    if extensible:  # not what a scanner measured line by line, or is drawn anew as a whole
-        run.folder.rename(CHECKPOINT, STATE)
-    ending = replace(result.ending, error=result.images[0].error)
-    return run.finish(ending, record, title, lambda: _first_screen(result), summary, sections, [CHECKPOINT])
+    if extensible and result.request.strategy.needs_posterior and not shots:  # shots are drawn anew as a whole
+        folder.rename(CHECKPOINT, STATE)
+    return Report(
+        ending=result.ending,
+        title=title,
+        first=lambda: _first_screen(result),
+        summary=summary,
+        sections=sections,
+        found=facts,
+        done=[CHECKPOINT],
+    )
 
 
 def _first_screen(result: DesignResult) -> FirstScreen:

@@ -18,7 +18,6 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation import predictions
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.run_folder import CHECKPOINT, STATE
 from mri_design.experiment import design, extent, reconstruction
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
@@ -26,10 +25,10 @@ from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
 from mri_design.experiment.sources import GivenMaps, SliceChoice, slices_text
-from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
+from mri_design.experiment.stored_designs import Checkpoint
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, Frames, is_around
-from mri_design.kinds import KINDS, count_text
+from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.nonuniform import require_finufft
@@ -37,8 +36,9 @@ from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_
 from mri_design.runs import scan_facts
 from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.store import Ending, Record
+from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData, slice_number
 from mri_design.scan.sampling import require_whole_lines
@@ -138,7 +138,7 @@ class DesignRequest:
         """The recipe's, without the folders of a strategy's file."""
         return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
 
-    def record(self, run: Run) -> Record:
+    def record(self, work: Work) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
 
         Raises
@@ -160,7 +160,7 @@ class DesignRequest:
         number = {"lines": self.lines, "acceleration": self.acceleration}
         wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
         settings = {"source": self.source, "slice": self._slice, **wanted, **self.named_companions, **self.settings}
-        identity, beginning = (run.identity("design", choices | more) for more in (number, {}))
+        identity, beginning = (work.identity("design", choices | more) for more in (number, {}))
         return Record(identity, [*scan, *beside], settings, beginning)
 
     @property
@@ -226,10 +226,8 @@ class DesignResult:
     ----------
     request : DesignRequest
         Its request.
-    record : Record
-        For the manifest.
-    ending : Ending
-        Status and lines.
+    status : str
+        "converged", or what did not converge or was out of reach, in words.
     known : KnownScan
         The slice, and what was known about it.
     trace : DesignTrace
@@ -246,13 +244,14 @@ class DesignResult:
         The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     numbers : sequence of int
         Of the slices that had a say in the mask, in their scan; first that of the image.
+    noise_only : sequence of int
+        Slices that share the mask and had no say in it, as they show noise only.
     steered_by : str
         The other image of the object that had a say in the mask; empty where none had.
     """
 
     request: DesignRequest
-    record: Record
-    ending: Ending
+    status: str
     known: KnownScan
     trace: DesignTrace
     ended: str
@@ -261,7 +260,13 @@ class DesignResult:
     account: predictions.DesignAccount
     acquisition: Acquisition | None = None
     numbers: Sequence[int] = ()
+    noise_only: Sequence[int] = ()
     steered_by: str = ""
+
+    @property
+    def ending(self) -> Ending:
+        """How the design ended: its status, its lines, and the error of its image."""
+        return Ending(self.status, self.trace.lines, self.images[0].error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,40 +303,31 @@ class Designed:
     image: reconstruction.Image | None = None
 
 
-def design_scan(request: DesignRequest, run: Run) -> DesignResult | Ending:
+def design_scan(request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
-    A checkpoint in the run's folder is written every few seconds, and where the design is interrupted.
-
-    Returns
-    -------
-    DesignResult or Ending
-        An `Ending` where the run's folder holds this very design, finished, and the run was to resume it.
+    Its state is kept every few seconds, and where the design is interrupted.
 
     Raises
     ------
     UsageError
-        For a checkpoint in the folder without ``run.resume``, or another run's folder.
+        Where what is kept is another design's.
     InputError
         Where the input or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    record = request.record(run)
-    scan = ReplayedScan(request, run)
-    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design", beginning=record.beginning)
-    if before is not None:
-        return before
+    scan = ReplayedScan(request, work)
     scan.calibrate()
-    if empty := scan.leave_out_air():
-        record = replace(record, settings={**record.settings, "positions_without_signal": empty})
+    empty = scan.leave_out_air()
     strategy = scan.informed(request.strategy)
-    run.begin()
-    state = scan.choose(strategy, scan.checkpoint(strategy, record.beginning))
+    keep.begin()
+    state = scan.choose(strategy, keep.checkpoint(scan.depends_on(strategy), scan.most, scan.readouts.unit))
     designed = scan.measured(state)
     return replace(
-        concluded(request, record, designed, run),
+        concluded(request, designed, work),
         account=predictions.DesignAccount(state.trace, scan.checked(strategy, state)),
         acquisition=extent.in_acquisition_order(state.trace.lines, scan.readouts, scan.recipe),
         numbers=scan.numbers,
+        noise_only=empty,
         steered_by=scan.steered_by,
     )
 
@@ -370,13 +366,13 @@ class ReplayedScan:
         Where the scan cannot be designed by the request, before anything is calibrated.
     """
 
-    def __init__(self, request: DesignRequest, run: Run) -> None:
+    def __init__(self, request: DesignRequest, work: Work) -> None:
         if request.of_shots:
             require_finufft()
-        self._request, self._run, self.recipe, self.steered_by = request, run, request.recipe, ""
+        self._request, self._work, self.recipe, self.steered_by = request, work, request.recipe, ""
         recipe, whole = (
             request.recipe,
-            request.loaded or load_input(request.source, request.recipe, run.seed, request.maps),
+            request.loaded or load_input(request.source, request.recipe, work.seed, request.maps),
         )
         self._whole, self.numbers = whole, request.numbers(whole.n_slices)
         self.data = [whole.select_slice(number) for number in self.numbers]
@@ -389,9 +385,9 @@ class ReplayedScan:
         if data.reference is not None and not np.any(data.reference):
             cure = f"Give a slice that shows the object with {option('slices', 'N')}."
             raise InputError("reference", f"nothing but zeros in slice {number}", "an image with signal", cure)
-        scan_facts.tell_part(data, recipe, run.progress)
-        self._frames = other_frames(request.source, recipe, request.maps, number, request.around, run.seed)
-        self._files = request.read_companions(run.seed)
+        scan_facts.tell_part(data, recipe, work.progress)
+        self._frames = other_frames(request.source, recipe, request.maps, number, request.around, work.seed)
+        self._files = request.read_companions(work.seed)
         self.companions = companions_over(self._files, data, number, whole.n_slices)
         for each in self.data if recipe.design.encoding != "plane" else ():
             require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
@@ -410,7 +406,7 @@ class ReplayedScan:
 
     def calibrate(self) -> None:
         """Find noise and coil maps, and with them the lines that the design begins with."""
-        data, recipe, readouts, progress = self.data[0], self.recipe, self.readouts, self._run.progress
+        data, recipe, readouts, progress = self.data[0], self.recipe, self.readouts, self._work.progress
         strategy, grows = self._request.strategy, recipe.design.encoding == "lines" and estimates_own_maps(data)
         centre_lines = partial(extent.centre_for_maps, strategy) if grows else extent.calibration_for
         self._calibrating = centre_lines(recipe, self.lines)
@@ -443,7 +439,7 @@ class ReplayedScan:
 
     def _along_shots(self, scan: PreparedScan) -> SliceModel:
         """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
-        request, seed, readouts = self._request, self._run.seed, self.readouts
+        request, seed, readouts = self._request, self._work.seed, self.readouts
         assert isinstance(readouts, ShotReadouts)
         on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
         known = closed_form_samples(request.source, readouts, on_grid.n_coils, request.recipe, seed)
@@ -457,14 +453,14 @@ class ReplayedScan:
         shown = [0, *(place for place, shows in enumerate(bright, 1) if shows)]
         empty = sorted(set(self.numbers).difference(self.numbers[place] for place in shown))
         if empty:
-            self._run.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
+            self._work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
         self.numbers, self.scans = [self.numbers[place] for place in shown], [self.scans[place] for place in shown]
         self.slices = self.seen = [models[place] for place in shown]
         return empty
 
     def informed(self, strategy: Strategy) -> Strategy:
         """The strategy: an oracle with the truth, and ``calibrated`` with another image that shows the same."""
-        recipe, seed, name = self.recipe, self._run.seed, self.recipe.design.strategy
+        recipe, seed, name = self.recipe, self._work.seed, self.recipe.design.strategy
         if name in ORACLES:  # which see the truth, and with it the maps of all lines
             self.seen = [one.calibrated(one.measured) for one in self.slices]
             known = zip(self.scans, self.slices, strict=True)
@@ -476,47 +472,25 @@ class ReplayedScan:
             return strategy
         strategy, self.steered_by = steered
         unit = self.readouts.unit
-        self._run.progress.say(f"{self.steered_by} shows the same as the first {unit}s: it has a say in the mask")
+        self._work.progress.say(f"{self.steered_by} shows the same as the first {unit}s: it has a say in the mask")
         return strategy
 
-    def checkpoint(self, strategy: Strategy, beginning: str) -> Checkpoint:
-        """Where the design is kept, by all that its ``beginning`` depends on; made of what a finished one left, if any.
-
-        Raises
-        ------
-        UsageError
-            Where what is there has more lines already.
-        """
-        run, readouts, most, unseen = self._run, self.readouts, self.most, 0
-        if readouts.thinned and self._request.stop is None:
-            unseen = strategy.unseen(readouts, most, min(one.n_coils for one in self.slices))
+    def depends_on(self, strategy: Strategy) -> dict[str, object]:
+        """What a design that goes on has to have in common with its beginning, beside input and settings."""
+        most, unseen = self.most, 0
+        if self.readouts.thinned and self._request.stop is None:
+            unseen = strategy.unseen(self.readouts, most, min(one.n_coils for one in self.slices))
         limited = self.recipe.constraints.max_jump is not None
         foreseen = most if self._request.of_shots or not strategy.needs_posterior or limited else None
-        depends_on = {"start": self.first, "calibration": self._calibrating, "unseen": unseen, "most": foreseen}
-        identity = fingerprint({"beginning": beginning, **depends_on})
-        checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
-        state = None if checkpoint.path.exists() else run.folder.existing(STATE)
-        alike = state is not None and has_identity(replace(checkpoint, path=state))
-        if state is not None and not alike:
-            count = count_text(most, readouts.unit)
-            run.progress.say(f"begins anew: as one of {count} the design does not begin as it did")
-        begun = state if state is not None and alike else checkpoint.path
-        if begun.exists() and (held := len(load_state(replace(checkpoint, path=begun)).trace.lines)) > most:
-            raise UsageError(
-                f"{run.folder.path.name} holds a design of {count_text(held, readouts.unit)}, more than {most}: give "
-                f"{held} or more, another --out, or --overwrite"
-            )
-        if alike:
-            run.folder.rename(STATE, CHECKPOINT)
-        return checkpoint
+        return {"start": self.first, "calibration": self._calibrating, "unseen": unseen, "most": foreseen}
 
-    def choose(self, strategy: Strategy, checkpoint: Checkpoint) -> DesignState:
+    def choose(self, strategy: Strategy, checkpoint: Checkpoint | None) -> DesignState:
         """Choose the lines, and measure each in the scan."""
-        run, stop, start = self._run, self._request.stop, len(self.first)
-        show = partial(run.progress.show, "designing")
-        if not checkpoint.path.exists():
+        work, stop, start = self._work, self._request.stop, len(self.first)
+        show = partial(work.progress.show, "designing")
+        if checkpoint is None or not checkpoint.path.exists():
             show(0, self.most - start)
-        self._looks = design.ImageErrors(self.recipe, run.seed, self.companions)
+        self._looks = design.ImageErrors(self.recipe, work.seed, self.companions)
         shared = len(self.slices) > 1  # of one slice, lines are chosen one after the other: nothing is shared out
 
         def after_line(state: DesignState) -> None:
@@ -524,7 +498,7 @@ class ReplayedScan:
             show(len(state.trace.lines) - start, expected - start)
 
         with (
-            Workers(None, min(run.jobs, len(self.slices)), run.executor if shared else LOCAL) as workers,
+            Workers(None, min(work.jobs, len(self.slices)), work.executor if shared else LOCAL) as workers,
             keeper_of(workers, len(self.slices)) as keeper,
         ):
             options = design.DesignOptions(
@@ -536,7 +510,7 @@ class ReplayedScan:
                 image_error=self._looks,
             )
             state = design.run_design(
-                self.seen, strategy, self.most, self.recipe, seed=run.seed, start=self.first, options=options
+                self.seen, strategy, self.most, self.recipe, seed=work.seed, start=self.first, options=options
             )
         chosen = len(state.trace.lines) - start
         show(chosen, chosen)
@@ -546,11 +520,11 @@ class ReplayedScan:
         """The design with everything that its lines have measured, coil maps and neighbours of the slice included."""
         lines, whole, slices = state.trace.lines, self._whole, self.slices
         self.scans = [scan.knowing(one.coil_map_estimate(lines)) for scan, one in zip(self.scans, slices, strict=True)]
-        scan_facts.warn_of_maps(self.scans[0], self._run.progress)
+        scan_facts.warn_of_maps(self.scans[0], self._work.progress)
         places = {number: None if whole.geometry is None else whole.geometry[number] for number in self.numbers}
         near = self._request.around.of(self.numbers[0], Frames("", (), whole.n_slices), places)
         calibrated = dict(zip(self.numbers, zip(self.scans, slices, strict=True), strict=True))
-        within = companions_within(near, calibrated, self._frames, lines, self.recipe, self._run)
+        within = companions_within(near, calibrated, self._frames, lines, self.recipe, self._work)
         return Designed(
             recipe=self.recipe,
             data=self.data[0],
@@ -569,14 +543,14 @@ class ReplayedScan:
         return predictions.check_predictions(
             self.seen,
             state.trace,
-            predictions.Replay(inference, self._run.seed, design.refinement(self.recipe)),
+            predictions.Replay(inference, self._work.seed, design.refinement(self.recipe)),
             signals=state.signals,
             truths=[predictions.truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
-            callback=partial(self._run.progress.show, "checking predictions"),
+            callback=partial(self._work.progress.show, "checking predictions"),
         )
 
 
-def concluded(request: DesignRequest, record: Record, designed: Designed, run: Run) -> DesignResult:
+def concluded(request: DesignRequest, designed: Designed, work: Work) -> DesignResult:
     """The image from the lines that a design chose, and what the run came to, without predictions that were checked."""
     recipe, state = designed.recipe, designed.state
     trace, stop = state.trace, request.stop
@@ -586,10 +560,10 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
         count = len(designed.slices)
         ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
     if ended:
-        run.progress.say(ended)
+        work.progress.say(ended)
     overruled = contradicted(trace, unit)
     if overruled:
-        run.progress.say(overruled)
+        work.progress.say(overruled)
     slice_model, warm = design.final_model(designed.slices[0], state, recipe)
     slice_model = replace(slice_model, companions=designed.companions)
     calibrated = designed.slices[0].calibrated(trace.lines)
@@ -597,21 +571,20 @@ def concluded(request: DesignRequest, record: Record, designed: Designed, run: R
     options = reconstruction.InferenceOptions(
         warm_start=warm,
         signal=signal,
-        callback=reconstruction.loops_shown(partial(run.progress.show, "reconstructing"), recipe, slice_model),
+        callback=reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model),
     )
-    method, rng = recipe.reconstruction.method, reconstruction.image_rng(run.seed)
+    method, rng = recipe.reconstruction.method, reconstruction.image_rng(work.seed)
     result = designed.image if method == "mean" else None
     if result is None:
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
-        run.progress.say(result.left_out)
+        work.progress.say(result.left_out)
     if result.companions is not None:
-        run.progress.say(f"other images: {result.companions}")
+        work.progress.say(f"other images: {result.companions}")
     known = KnownScan.of(designed.data, designed.scan, calibrated, signal)
     return DesignResult(
         request=request,
-        record=record,
-        ending=Ending(_status(trace, stop, result.convergence, unit), trace.lines),
+        status=_status(trace, stop, result.convergence, unit),
         known=known,
         trace=trace,
         ended=ended,

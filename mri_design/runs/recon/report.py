@@ -28,8 +28,8 @@ from mri_design.runs import image_sections
 from mri_design.runs.given_reference import scaled_words
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
-from mri_design.runs.run import Ending, Run
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
+from mri_design.runs.store import Ending, Run
 from mri_design.scan.calibration import LOST
 
 

@@ -55,8 +55,8 @@ from mri_design.runs.recon.slices import (
     slice_image,
     what_is_used,
 )
-from mri_design.runs.run import Ending, Record, Run
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.store import Ending, Record, Run
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData, TrajectoryData, without_part
 from mri_design.scan.geometry import SliceGeometry, SourceImage

@@ -1,57 +1,25 @@
-"""One call of a verb: where its results go, whom its progress is told, and how every run begins and ends."""
+"""How a verb is carried out: computed, kept in the folder of a run while it lasts, shown, and recorded."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from mri_design.errors import UsageError
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import FirstScreen, Section, save_report
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.stored_designs import fingerprint
+from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
+from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
+from mri_design.kinds import count_text
+from mri_design.runs.work import Arrays, Keep, Work
+from mri_design.scan.io.atomic import write_json
+from mri_design.scan.io.numpy_files import read_npz_members
+from mri_design.scan.io.safe import DEFAULT_LIMITS
 
-
-def _ignored(*told: object) -> None:
-    """Take what is told and do nothing."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Callbacks that a run tells of its progress.
-
-    Parameters
-    ----------
-    watch : callable
-        Takes what is being done, how much of it is done, and of how many.
-    say : callable
-        Takes a line of text that people should see.
-    warn : callable
-        Takes a line of text about something that people may not expect.
-    about : callable
-        Takes what of its input the run is about, for those who ask how far it is; empty where it is about all.
-    """
-
-    watch: Callable[[str, int, int], None] = _ignored
-    say: Callable[[str], None] = _ignored
-    warn: Callable[[str], None] = _ignored
-    about: Callable[[str], None] = _ignored
-
-    def show(self, label: str, done: int, total: int) -> None:
-        """Show how much is done; nothing where there is nothing to do."""
-        if total:
-            self.watch(label, done, total)
-
-    def also(self, watch: Callable[[str, int, int], None]) -> Progress:
-        """These callbacks, with a second one for what is done."""
-
-        def both(label: str, done: int, total: int) -> None:
-            self.watch(label, done, total)
-            watch(label, done, total)
-
-        return replace(self, watch=both)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -108,32 +76,6 @@ class Record:
     inputs: Sequence[InputFile]
     settings: Mapping[str, object]
     beginning: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """Seed, processes and progress of a computation, wherever its results go.
-
-    Parameters
-    ----------
-    seed : int
-        Of everything random.
-    jobs : int
-        Processes; no result depends on it.
-    progress : Progress
-        Callbacks.
-    executor : str
-        Where pieces are computed: ``local``, ``dask`` or ``dask:ADDRESS``; no result depends on it.
-    """
-
-    seed: int = 0
-    jobs: int = 1
-    progress: Progress = Progress()
-    executor: str = "local"
-
-    def identity(self, kind: str, choices: Mapping[str, object]) -> str:
-        """Checksum of a run of this kind with these choices and this seed."""
-        return fingerprint({"run": kind, "seed": self.seed, **choices})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,3 +197,153 @@ class Run(Work):
         for name in checkpoints:
             self.folder.remove(name)
         return ending
+
+    def save(self, record: Record, report: Report) -> Ending:
+        """Write manifest.json and report.html, remove what an unfinished run goes on from, and say how it ended."""
+        settings = {**record.settings, **report.found}
+        record = replace(record, settings=settings, inputs=[*report.inputs, *record.inputs])
+        return self.finish(
+            report.ending, record, report.title, report.first, report.summary, report.sections, report.done
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What is shown of a result once its arrays, tables and figures lie in the folder, and how the run ended.
+
+    Parameters
+    ----------
+    ending : Ending
+        How the computation ended.
+    title : str
+        Of the page.
+    first : callable
+        Makes what the page begins with; not called for a run without a page.
+    summary : mapping of str to object
+        Key numbers of how it was computed; seconds and status are added.
+    sections : sequence of Section
+        The page.
+    found : mapping of str to object
+        What was found out on the way, for the settings of the manifest.
+    inputs : sequence of InputFile
+        Files that were written on the way and that the result is made of.
+    done : sequence of str
+        Names of files from which an unfinished run goes on: they are removed.
+    """
+
+    ending: Ending
+    title: str
+    first: Callable[[], FirstScreen]
+    summary: Mapping[str, object]
+    sections: Sequence[Section]
+    found: Mapping[str, object] = field(default_factory=dict)
+    inputs: Sequence[InputFile] = ()
+    done: Sequence[str] = ()
+
+
+def carry_out(
+    run: Run,
+    record: Record,
+    compute: Callable[[Keep], T],
+    report: Callable[[RunFolder, T], Report],
+    *,
+    checkpoint: str = "",
+    resumed: str = "",
+    pieces: bool = False,
+) -> Ending:
+    """Compute what is not finished in the folder already, show it there, and record it in the manifest.
+
+    Parameters
+    ----------
+    run : Run
+        The folder, and how to compute.
+    record : Record
+        Of inputs and settings: what makes the run this very run.
+    compute : callable
+        Takes where to keep what it may go on from, and returns a result.
+    report : callable
+        Writes arrays, tables and figures of the result into the folder.
+    checkpoint, resumed, pieces
+        See `Run.finished`.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds another run, or an unfinished one and ``run.resume`` is not set.
+    """
+    before = run.finished(
+        record.identity, checkpoint=checkpoint, resumed=resumed, pieces=pieces, beginning=record.beginning
+    )
+    return run.save(record, report(run.folder, compute(FolderKeep(run, record)))) if before is None else before
+
+
+class FolderKeep(Keep):
+    """A `Keep` in the folder of a run: checkpoints and pieces that a killed run goes on from.
+
+    Parameters
+    ----------
+    run : Run
+        The folder; its progress is told where a design cannot go on.
+    record : Record
+        Its identity stands in every table and checkpoint, and those of another run are refused.
+    """
+
+    def __init__(self, run: Run, record: Record) -> None:
+        super().__init__()
+        self._run, self._folder, self._record = run, run.folder, record
+
+    def begin(self) -> None:
+        """Remove what earlier runs left in the folder, where it may be overwritten."""
+        self._folder.begin()
+
+    def checkpoint(self, depends_on: Mapping[str, object], most: int, unit: str) -> Checkpoint:
+        """The design's file, made of what a finished design with the same beginning left, if any.
+
+        Raises
+        ------
+        UsageError
+            Where what is there has more lines already.
+        """
+        identity = self._record.identity
+        if self._record.beginning:
+            identity = fingerprint({"beginning": self._record.beginning, **depends_on})
+        checkpoint = Checkpoint(self._folder.output_path(CHECKPOINT), identity)
+        state = None if checkpoint.path.exists() else self._folder.existing(STATE)
+        alike = state is not None and has_identity(replace(checkpoint, path=state))
+        if state is not None and not alike:
+            count = count_text(most, unit)
+            self._run.progress.say(f"begins anew: as one of {count} the design does not begin as it did")
+        begun = state if state is not None and alike else checkpoint.path
+        if begun.exists() and (held := len(load_state(replace(checkpoint, path=begun)).trace.lines)) > most:
+            raise UsageError(
+                f"{self._folder.path.name} holds a design of {count_text(held, unit)}, more than {most}: give "
+                f"{held} or more, another --out, or --overwrite"
+            )
+        if alike:
+            self._folder.rename(STATE, CHECKPOINT)
+        return checkpoint
+
+    def table(self, name: str, what: str, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """See `Keep.table`.
+
+        Raises
+        ------
+        InputError
+            Where the file is damaged.
+        UsageError
+            Where it is another run's.
+        """
+        path = self._folder.existing(name)
+        return None if path is None else read_kept(path, self._record.identity, what, "that of another run", parse)
+
+    def keep_table(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write a JSON file, in one step."""
+        write_json(self._folder.output_path(name), {"identity": self._record.identity, **content})
+
+    def arrays(self, name: str, members: Collection[str]) -> Arrays:
+        """Read an .npz archive of the folder."""
+        return read_npz_members(self._folder.path / name, members, DEFAULT_LIMITS)[0]
+
+    def keep_arrays(self, name: str, arrays: Arrays) -> None:
+        """Write an .npz archive, in one step."""
+        self._folder.write_archive(name, arrays)
