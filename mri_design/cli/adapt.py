@@ -122,8 +122,7 @@ def adapt(
 
 def _require_stream(source: Path) -> None:
     """Refuse a finished scan where a stream of readouts is wanted."""
-    from mri_design.scan.io.hdf5 import is_hdf5
-    from mri_design.scan.io.safe import check_file
+    from mri_design.scan.io.safe import check_file, is_hdf5
 
     check_file(source)
     if is_hdf5(source):

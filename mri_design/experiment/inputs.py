@@ -20,9 +20,9 @@ from mri_design.scan.calibration import measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
 from mri_design.scan.io.formats import mask_of_measured, read, read_noise, summary, with_maps
 from mri_design.scan.io.layouts import looks_signed
-from mri_design.scan.io.mrd_acquisitions import noise_of_samples, noise_scale
+from mri_design.scan.io.noise import AVERAGES, DWELL_TIME, NoiseReadouts, noise_of_samples, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
-from mri_design.scan.io.source import AVERAGES, DWELL_TIME, Content, NoiseReadouts
+from mri_design.scan.io.source import Content
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
 from mri_design.scan.sampling import require_dynamic_range
 

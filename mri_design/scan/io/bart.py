@@ -53,6 +53,10 @@ def is_bart(path: Path) -> bool:
     return path.suffix in (".hdr", ".cfl") or (not path.exists() and pair_of(path)[0].exists())
 
 
+recognises = is_bart
+"""A pair is recognised by names, because only one file of it need be named."""
+
+
 def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.complex64]:
     """The array of a pair, with BART's 16 axes.
 

@@ -153,7 +153,7 @@ _ABOUT_INVERTED = "In this file larger values are darker: have the program that 
 _ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
 
 
-def is_dicom(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a file has the mark of DICOM behind its preamble."""
     with path.open("rb") as stream:
         stream.seek(_START)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import resources
 from itertools import permutations
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -20,18 +22,17 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
+from mri_design.registry import Shipped
 from mri_design.scan.data import ImageStack, Scan, TrajectoryData, others_unread
-from mri_design.scan.io import bart, dicom, hdf5, ismrmrd, nifti, numpy_files, pfile, twix
-from mri_design.scan.io.bart import AXES, read_pair
-from mri_design.scan.io.isolated import IsolatedSource
-from mri_design.scan.io.mrd_acquisitions import noise_of_samples
-from mri_design.scan.io.numpy_files import read_stored
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, read_small
+from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
+from mri_design.scan.io.noise import NoiseReadouts, noise_of_samples
+from mri_design.scan.io.numpy_files import is_numpy, read_stored
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5, read_small
 from mri_design.scan.io.source import (
+    GE_CURE,
     REGISTERED,
     CentredSource,
     Content,
-    NoiseReadouts,
     Reader,
     Reading,
     ReadOptions,
@@ -43,24 +44,27 @@ from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 
 Held = TypeVar("Held")
-BART = Reader("BART .cfl with its .hdr", bart.is_bart, bart.opened, series=True, matrix=True, arrays=True)
-"""Recognised by names, because only one file of a pair need be named."""
+
+
+def _reader(says: str, module: str, **what: Any) -> Reader:
+    """The reader that a module of this folder is, by its ``recognises`` and ``opened``, loaded when a file is asked."""
+    recognises, opens = (Shipped(f"scan.io.{module}", name) for name in ("recognises", "opened"))
+    return Reader(says, recognises, opens, **what)
+
+
 READERS: list[Reader] = [
-    Reader("NumPy .npy or .npz", numpy_files.is_numpy, numpy_files.opened, series=True, matrix=True, arrays=True),
-    Reader("DICOM images", dicom.is_dicom, dicom.opened),
-    Reader("NIfTI images", nifti.is_nifti, nifti.opened),
-    Reader(
-        "fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", hdf5.is_fastmri, hdf5.opened,
-        series=True, arrays=True, container=hdf5.is_hdf5,
-    ),
-    Reader(
-        "ISMRMRD HDF5 (dataset/xml, dataset/data)", ismrmrd.is_mrd, ismrmrd.opened,
-        series=True, container=hdf5.is_hdf5,
-    ),
-    Reader(f"GE P-files of revision {pfile.REVISION:g}", pfile.is_pfile, pfile.opened),
-    Reader("Siemens raw data (twix .dat)", twix.is_twix, twix.opened, series=True),
-]  # fmt: skip
-"""The formats of this package, a line each, in the order in which a file is asked for their marks."""
+    _reader("NumPy .npy or .npz", "numpy_files", series=True, matrix=True, arrays=True),
+    _reader("DICOM images", "dicom"),
+    _reader("NIfTI images", "nifti"),
+    _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, container=is_hdf5),
+    _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, container=is_hdf5),
+    _reader("GE P-files of revision 26.002", "pfile"),
+    _reader("Siemens raw data (twix .dat)", "twix", series=True),
+]
+"""The formats of this package, a module and a line each, in the order in which a file is asked for their marks."""
+BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arrays=True)
+"""Recognised by names, because only one file of a pair need be named."""
+_ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
 
 
 def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Unpack[Reading]) -> Content:
@@ -132,7 +136,7 @@ def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits =
     path = Path(path)
     if BART.recognises(path):
         stored = np.moveaxis(read_pair(path, limits), 3, 0)
-    elif not (check_file(path) and numpy_files.is_numpy(path)):
+    elif not (check_file(path) and is_numpy(path)):
         with opened(path, ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
             found = source.noise()
         if len(found.covariance) != channels:
@@ -166,7 +170,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
     if reader is None or not reader.matrix:
         _on_matrix(None, path, options.matrix)
     if reader is None:
-        yield IsolatedSource(path, options)
+        yield _ISOLATED(path, options)
         return
     if options.dims is not None and not reader.arrays:
         got = f"{','.join(options.dims)} for {path.name}, whose format names its own axes"
@@ -175,7 +179,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
     if not reader.series:
         require_counters(path, options.counters)
     if reader is BART:
-        path, _ = bart.pair_of(path)
+        path, _ = pair_of(path)
     with errors_named(path), reader.opened(path, options) as source:
         yield CentredSource(source, options.centre)
 
@@ -193,100 +197,44 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     """The reader of a file, by its first bytes or its name; None for one that another process has to look at."""
     if not path.name:  # the current folder, or the root
         check_file(path)
-    nifti.refuse_pair(path)
+    if _is_pair_of_nifti(path):
+        cure = f"Make one of the two, for example by nibabel's `nib-convert {path.stem}.img {path.stem}.nii`."
+        raise InputError(str(path), "a NIfTI or Analyze image in two files", "one file, .nii or .nii.gz", cure)
     if BART.recognises(path):
         return BART
     check_file(path)
-    _refuse_other_files(path)
-    for reader in (*REGISTERED, *READERS):
+    with path.open("rb") as stream:
+        head = stream.read(512)
+    registered = next((reader for reader in REGISTERED if reader.recognises(path)), None)
+    if registered is not None:
+        return registered
+    text, others = head.decode("latin-1"), resources.files("mri_design.scan.io").joinpath("other_files.toml")
+    known = tomllib.loads(others.read_text("utf-8"))["file"]
+    other = next((one for one in known if re.match(one["begins"], text, re.ASCII | re.DOTALL)), None)
+    for reader in READERS if other is None else ():
         if isolated and reader.container is not None and reader.container(path):
             return None
         if reader.recognises(path):
             return reader
-    with path.open("rb") as stream:
-        got = f"a file starting with {stream.read(8)!r}"
-    cure = ""
-    if path.suffix == ".7":  # as the scanner calls them, P12345.7
-        got, cure = f"{got}, named as P-files of GE are and without their mark", pfile.CONVERT
-    elif path.name.startswith("ScanArchive"):
-        got, cure = f"{got}, named as scan archives of GE are", pfile.CONVERT
-    elif hdf5.is_hdf5(path):
-        with hdf5.open_read_only(path) as file:
-            held = hdf5.arrays_in(file)
-        got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"
-        cure = (
-            "Save the one with k-space for NumPy: import h5py, numpy; "
-            f"file = h5py.File('{path.name}'); numpy.savez('{path.stem}.npz', kspace={_samples_of(held)}."
-        )
-    raise InputError(str(path), got, _known(), cure)
+    got, cure = f"a file starting with {head[:8]!r}", ""
+    if other is not None:
+        got, cure = other["is"], other["cure"]
+    elif path.suffix == ".7" or path.name.startswith("ScanArchive"):  # as scanners of GE call them
+        got, cure = f"{got}, named as raw data of GE are", GE_CURE
+    elif is_hdf5(path):
+        got, cure = Shipped("scan.io.hdf5", "without_kspace")(path)
+    cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
+    raise InputError(str(path), got, "; ".join(reader.says for reader in (*REGISTERED, *READERS, BART)), cure)
 
 
-def _samples_of(held: Mapping[str, str]) -> str:
-    """Python that takes k-space from an HDF5 file: of two arrays of real numbers, its real and imaginary parts."""
-    real = sorted(held, key=lambda name: re.search("im|i$", name.rsplit("/")[-1].lower()) is not None)
-    if len(real) == 2 and len(set(held.values())) == 1 and "complex" not in held[real[0]]:
-        return f"file['{real[0]}'][()] + 1j * file['{real[1]}'][()]), if they are its real and imaginary parts"
-    return "file['NAME'][()])"
-
-
-def _known() -> str:
-    """The formats that are read, for people."""
-    return "; ".join(reader.says for reader in (*REGISTERED, *READERS, BART))
-
-
-_PICKLE = ("a pickle of Python, which can run code", "Save the array itself: numpy.save('{stem}.npy', array).")
-_PICTURE = ("a picture", "Give the images as NIfTI or DICOM, or as an array of NumPy.")
-_FOREIGN: dict[bytes, tuple[str, str]] = {
-    b"MATLAB 5.0 MAT-file": (
-        "a MATLAB file of version 5 to 7",
-        "Save it as -v7.3 in MATLAB; or, where it has kspace as [kx, ky, coil], in Python: import numpy, scipy.io; "
-        "numpy.savez('{stem}.npz', kspace=scipy.io.loadmat('{name}')['kspace'].T).",
-    ),
-    b"yardl": (
-        "a stream of MRD, version 2",
-        "Convert it: mrd_to_ismrmrd < {name} | ismrmrd_stream_to_hdf5 --use-stdin -o {stem}.h5.",
-    ),
-    b"NRRD": ("an image in NRRD", "Write it as NIfTI, with 3D Slicer or in Python with SimpleITK."),
-    b"mrtrix image": ("an image of MRtrix", "Write it as NIfTI: mrconvert {name} {stem}.nii.gz."),
-    b"CDF\1": ("an image in MINC, version 1", "Write it as NIfTI: mnc2nii {name} {stem}.nii."),
-    b"##TITLE": (
-        "parameters of Bruker ParaVision",
-        "Convert the scan to ISMRMRD with bruker_to_ismrmrd, or write its images as NIfTI, with brkraw.",
-    ),
-    b"# === DATA DESCRIPTION FILE": (
-        "a description of data of a Philips scanner",
-        "Convert raw data (.list, .raw) to ISMRMRD with philips_to_ismrmrd; write images (PAR/REC) as NIfTI: "
-        "parrec2nii {name}.",
-    ),
-    **dict.fromkeys((b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5"), _PICKLE),
-    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"II*\0", b"MM\0*"), _PICTURE),
-}
-"""What other files begin with, what they are, and the known way on from there."""
-
-
-def _is_stream(head: bytes) -> bool:
-    """Whether a file begins as a stream of ISMRMRD messages does: with a name, or a configuration or header in XML."""
-    kind = int.from_bytes(head[:2], "little")
-    return (kind in (2, 3) and head[6:].lstrip().startswith(b"<")) or (kind == 1 and head[2:].endswith(bytes(64)))
-
-
-def _refuse_other_files(path: Path) -> None:
-    """Refuse what is known to be something else, with the way on, and sequences and JSON, which belong to scans."""
-    if any(reader.recognises(path) for reader in REGISTERED):
-        return
-    with path.open("rb") as stream:
-        head = stream.read(512)
-    got, cure = next((known for mark, known in _FOREIGN.items() if head.startswith(mark)), ("", ""))
-    if _is_stream(head):
-        got, cure = "a stream of ISMRMRD messages", "Convert it: ismrmrd_stream_to_hdf5 -i {name} -o {stem}.h5."
-    if head.startswith(b"# Pulse"):
-        got = "a Pulseq sequence, without samples"
-        cure = "Give the raw data that the scanner measured with it; mri-design info tells what the sequence says."
-    if head.lstrip().startswith(b"{"):
-        got, cure = "JSON", "mri-design adapt takes readouts as JSON; a header file belongs to the array beside it."
-    if got:
-        cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
-        raise InputError(str(path), got, _known(), cure)
+def _is_pair_of_nifti(path: Path) -> bool:
+    """Whether a path names an image of the older form, in two files NAME.hdr and NAME.img; BART has a .hdr, too."""
+    header, image = path.with_suffix(".hdr"), path.with_suffix(".img")
+    if path not in (header, image) or not (image.is_file() and header.is_file()):
+        return False
+    with header.open("rb") as stream:
+        first = stream.read(4)
+    return any(int.from_bytes(first, order) in (348, 540) for order in ("little", "big"))
 
 
 _MAPS = ("coil_maps", "maps", "sensitivities")
@@ -319,7 +267,7 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
     field, name, turned, axes = "coil_maps", "an array", False, ""
     if not isinstance(given, Path):
         stored = given
-    elif bart.is_bart(given):
+    elif is_bart(given):
         pair = read_pair(given, limits)
         count, stored = pair.shape[AXES.index("maps")], _maps_of_bart(pair)
         field = name = given.name
@@ -400,7 +348,7 @@ def read_mask(
         For a damaged file, other values or another shape, no line or sample, or one without data.
     """
     held: Any
-    if bart.is_bart(path):
+    if is_bart(path):
         held = _mask_of_bart(path, limits)
     elif path.suffix in (".csv", ".txt"):
         held = _table(path, len(measured), None if samples is None else samples.shape, limits)
@@ -556,12 +504,12 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
     InputError
         For a damaged file, one without images, pixels that are not finite, or zeros only.
     """
-    if bart.is_bart(path):
+    if is_bart(path):
         pair = _maps_of_bart(read_pair(path, limits))
         if pair.shape[-3] != 1:
             raise InputError(path.name, f"images of {pair.shape[-3]} coils", "one image, its coils combined")
         images = pair[..., 0, :, :]
-    elif check_file(path) and numpy_files.is_numpy(path):
+    elif check_file(path) and is_numpy(path):
         images = read_stored(path, limits, "images", _IMAGES)
     else:
         held = read(path, limits=limits)

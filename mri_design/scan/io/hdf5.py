@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,27 +22,23 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import PAIR, gathering
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
-from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_sides, damage_named
+from mri_design.scan.io.safe import (
+    ReadLimits,
+    check_declared_shape,
+    check_expansion,
+    check_sides,
+    damage_named,
+    is_hdf5,
+)
 from mri_design.scan.io.source import ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, axes_of_parts
 from mri_design.scan.sampling import Sampling, is_pair, measured_lines, only_coils, to_complex64, working_coils
 
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
 # filter would make HDF5 look for plug-ins to load.
 _FILTERS = {1, 2, 3, 4, 5, 6, 32000}
 _MAX_AXES = 8
 _MOST_LISTED = 200
-
-
-def is_hdf5(path: Path) -> bool:
-    """True where the HDF5 signature stands at the start, or after a user block of up to 4 KiB."""
-    with path.open("rb") as stream:
-        for offset in (0, 512, 1024, 2048, 4096):
-            stream.seek(offset)
-            if stream.read(len(_SIGNATURE)) == _SIGNATURE:
-                return True
-    return False
 
 
 @contextmanager
@@ -167,7 +164,7 @@ _MARKS = ("ismrmrd_header", "mask")
 _USUAL = {3: ("slice", "kx", "ky"), 4: ("slice", "coil", "kx", "ky")}
 
 
-def is_fastmri(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a file is HDF5 with ``kspace`` at its top, which beside ``dataset``, of raw data, has to be no link.
 
     Without either, or where ``kspace`` is a group, the only array of complex numbers in a file is taken for it.
@@ -190,6 +187,19 @@ def _only_complex(file: h5py.File) -> str | None:
     """The only array of complex numbers in a file."""
     found = [name for name, text in arrays_in(file).items() if text.startswith("complex")]
     return found[0] if len(found) == 1 else None
+
+
+def without_kspace(path: Path) -> tuple[str, str]:
+    """What a file without k-space holds, in words, and Python that takes k-space from it."""
+    with open_read_only(path) as file:
+        held = arrays_in(file)
+    got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"
+    real = sorted(held, key=lambda name: re.search("im|i$", name.rsplit("/")[-1].lower()) is not None)
+    samples = "file['NAME'][()])"
+    if len(real) == 2 and len(set(held.values())) == 1 and "complex" not in held[real[0]]:
+        samples = f"file['{real[0]}'][()] + 1j * file['{real[1]}'][()]), if they are its real and imaginary parts"
+    cure = "Save the one with k-space for NumPy: import h5py, numpy; file = h5py.File('{name}'); "
+    return got, f"{cure}numpy.savez('{{stem}}.npz', kspace={samples}."
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io.hdf5 import arrays_in, is_hdf5, names_in, open_read_only, read_text
+from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
     Acquisitions,
     MrdSource,
@@ -26,7 +26,7 @@ from mri_design.scan.io.mrd_acquisitions import (
 )
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import MrdEncoding, parse_mrd_header
-from mri_design.scan.io.safe import check_declared_shape
+from mri_design.scan.io.safe import check_declared_shape, is_hdf5
 from mri_design.scan.io.source import ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils
 
@@ -222,7 +222,7 @@ _GROUP = "dataset"
 """The usual name of the group that holds ``xml`` and ``data``."""
 
 
-def is_mrd(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a file is HDF5 with the group of raw data at its top, or with other groups that hold the like."""
     if not is_hdf5(path):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,18 +17,17 @@ from mri_design.errors import InputError
 from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
-from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import (
+from mri_design.scan.io.noise import (
     AVERAGES,
-    COUNTERS,
     DWELL_TIME,
-    ENCODING,
-    Content,
+    SAMPLES_PER_COIL,
     NoiseReadouts,
-    ReadOptions,
-    Source,
-    counter_option,
+    covariance_of_data,
+    listed,
+    noise_covariance,
 )
+from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.source import COUNTERS, ENCODING, Content, ReadOptions, Source, counter_option
 from mri_design.scan.sampling import require_finite
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
@@ -242,7 +241,6 @@ def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:
 _NOISE, _CALIBRATION, _CALIBRATION_AND_IMAGING = 19, 20, 21
 # Navigation, phase correction, feedback, dummy, surface-coil correction, phase stabilisation.
 _NEITHER = (23, 24, 26, 27, 28, 29, 30, 31)
-_MOST_NAMED = 12
 
 Places = NDArray[np.intp]
 """Positions in the file's list of acquisitions."""
@@ -309,19 +307,19 @@ def sort_by_purpose(
     for name, numbers in present.items():
         number = wanted.get(name, int(numbers[0]))
         if number not in numbers:
-            got, there_are = f"no image with number {number}", f"a number that the file holds: {_listed(numbers)}"
+            got, there_are = f"no image with number {number}", f"a number that the file holds: {listed(numbers)}"
             cure = f"Change {counter_option(name)}; without it the first is read."
             raise InputError(f"{field}: {name}", got, there_are, cure)
         if numbers.size > 1:
             which = "the first" if number == numbers[0] else "one"
-            notes[name] = f"{number}, {which} of {numbers.size} ({_listed(numbers)}); {OTHERS_UNREAD}"
+            notes[name] = f"{number}, {which} of {numbers.size} ({listed(numbers)}); {OTHERS_UNREAD}"
     # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
     channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
     usual = int(channels[counts == counts.max()].max())
     fewer = imaging & (heads["active_channels"] < usual)
     if fewer.any():
         notes["readouts_of_fewer_channels"] = (
-            f"{fewer.sum()} of {imaging.sum()} dropped: they have {_listed(channels[channels < usual])} where the "
+            f"{fewer.sum()} of {imaging.sum()} dropped: they have {listed(channels[channels < usual])} where the "
             f"others have {usual}"
         )
         imaging &= ~fewer
@@ -353,10 +351,6 @@ def _of_one_series(
 def numbers_of(heads: Any, name: str) -> Any:
     """Numbers of acquisitions by a counter of their headers, or by their encoding space."""
     return heads["encoding_space_ref"] if name == ENCODING else heads["idx"][name]
-
-
-def _listed(numbers: NDArray[Any]) -> str:
-    return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
 
 
 def has_flag(flags: NDArray[Any], number: int) -> NDArray[np.bool_]:
@@ -412,36 +406,6 @@ def channels_and_slices(
     return channels, slices, ranks
 
 
-_SAMPLES_PER_COIL = 4
-"""Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
-
-
-def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray[np.complex128] | None, int]:
-    """Covariance E[n n^H] / 2 over channels, and how many samples of each channel it is from.
-
-    Parameters
-    ----------
-    readouts : iterable of complex arrays, shape (channel, sample)
-        Noise; they may differ in length.
-
-    Returns
-    -------
-    complex128 array, shape (channel, channel), or None
-        Per real component, in the units of the samples squared; None where the samples are too few, or some
-        combination of channels holds no noise.
-    """
-    total, samples = None, 0
-    for readout in readouts:
-        noise = readout.astype(np.complex128)
-        total = noise @ noise.conj().T if total is None else total + noise @ noise.conj().T
-        samples += noise.shape[1]
-    if total is None or samples < _SAMPLES_PER_COIL * len(total):
-        return None, samples
-    covariance = total / (2 * samples)
-    power = np.linalg.eigvalsh(covariance)
-    return (covariance if power[0] > 1e-12 * power[-1] else None), samples
-
-
 @dataclass(frozen=True)
 class NoiseSource(Source):
     """The noise readouts of an open file, whatever else it holds; those with the most channels count.
@@ -473,113 +437,10 @@ class NoiseSource(Source):
             raise InputError(
                 f"{self.acquisitions.field}: noise readouts",
                 f"{count} samples in {len(alike)} of {len(heads)} readouts",
-                f"at least {_SAMPLES_PER_COIL} samples for each channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT",
+                f"at least {SAMPLES_PER_COIL} samples for each channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT",
                 "Give the samples as an array (coil, sample) in a .npy file.",
             )
         return NoiseReadouts(covariance, count, float(np.median(heads["sample_time_us"][alike])), self.bandwidth)
-
-
-def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseReadouts:
-    """The noise of an array of samples without excitation.
-
-    Parameters
-    ----------
-    field : str
-        The file or argument, for messages.
-    samples : complex array
-        The coils along the first axis, or along the last where only that has their number.
-    channels : int
-        Coils of the scan.
-
-    Raises
-    ------
-    InputError
-        For other arrays, samples that are not finite, too few of them, or coils without noise of their own.
-    """
-    shape = samples.shape
-    if samples.ndim > 1 and shape[0] != channels and shape[-1] == channels:
-        samples = np.moveaxis(samples, -1, 0)
-    by_coil = samples.reshape(1, -1) if channels == 1 else samples
-    if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
-        wanted = f"complex samples without excitation, ({channels}, sample): one row for each of the scan's coils"
-        cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]."
-        raise InputError(field, f"{samples.dtype} {shape}", wanted, cure)
-    require_finite(field, samples)
-    covariance, count = noise_covariance([by_coil.reshape(channels, -1)])
-    if covariance is None:
-        got = f"{count} samples a coil, which leave noise of {channels} coils undetermined"
-        wanted = f"at least {_SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
-        cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."
-        raise InputError(field, got, wanted, cure)
-    return NoiseReadouts(covariance, count)
-
-
-def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> tuple[float, str]:
-    """Noise variance of the data over that of the noise readouts, and why, in words.
-
-    White noise has a variance in proportion to the bandwidth, the inverse of the dwell time. The receiver's filter
-    takes away some of it where the noise readouts were sampled; ``bandwidth`` is the share that it leaves.
-
-    Parameters
-    ----------
-    noise, data : float arrays
-        Dwell times of the noise readouts and of the data, in any one unit; 0 where the file does not say.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver, 0 to 1.
-
-    Notes
-    -----
-    Kellman and McVeigh, Magn. Reson. Med. 54 (2005) 1439-1447.
-    """
-    scale, reasons = 1.0, []
-    dwell_noise, dwell_data = float(np.median(noise)), float(np.median(data))
-    if dwell_noise > 0 and dwell_data > 0:
-        scale *= dwell_noise / dwell_data
-        reasons.append(f"dwell time {dwell_noise:g} against {dwell_data:g} us")
-    else:
-        reasons.append("dwell times not in the file and taken as equal")
-    if bandwidth is not None:
-        scale /= bandwidth
-        reasons.append(f"relative receiver noise bandwidth {bandwidth:g}")
-    return scale, ", ".join(reasons)
-
-
-def covariance_of_data(
-    kept: Iterable[NDArray[np.complex64]],
-    channels: NDArray[np.integer],
-    dwells: tuple[NDArray[Any], NDArray[Any]],
-    *,
-    wanted: int,
-    bandwidth: float | None,
-    repeats: int = 1,
-) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
-    """Noise covariance of the data from noise readouts, of a file or a stream, and notes for the header.
-
-    Parameters
-    ----------
-    kept : iterable of complex arrays, shape (coil, sample)
-        Those readouts that have the channels of the data.
-    channels : int array, shape (readout,)
-        Channels of all noise readouts.
-    dwells : tuple of float arrays
-        Dwell times of the readouts in ``kept`` and of those of the data, see `noise_scale`.
-    wanted : int
-        Channels of the data.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver, see `noise_scale`.
-    repeats : int
-        How many readouts the data are an average of, at least.
-    """
-    covariance, samples = noise_covariance(kept)
-    if covariance is None:
-        others = f"they have {_listed(np.unique(channels))} channels, and the data {wanted}"
-        why = "too few samples" if (channels == wanted).any() else others
-        return None, {"noise_readouts": f"{len(channels)}, not used: {why}"}
-    scale, reason = noise_scale(*dwells, bandwidth)
-    if repeats > 1:
-        reason += f", {repeats} averages"
-    said = f"{np.count_nonzero(channels == wanted)}, {samples} samples a channel; {reason}"
-    return covariance * scale / repeats, {"noise_readouts": said}
 
 
 @dataclass(frozen=True)

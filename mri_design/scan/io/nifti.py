@@ -30,8 +30,6 @@ from mri_design.scan.sampling import to_complex64, to_float32
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"n+1\x00", b"n+2\x00")
 _SAME_SIZE = 1e-3
-_HEADER_SIZES = (348, 540)
-"""Bytes of a header, which stand at its beginning."""
 _HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
 _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
 """By what lengths of a unit, as nibabel names it, are multiplied."""
@@ -41,7 +39,7 @@ WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
 """Entry of the headers of such images."""
 
 
-def is_nifti(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a file begins as a NIfTI-1 or NIfTI-2 image does, compressed or not."""
     try:
         with _opened(path) as stream:
@@ -49,25 +47,6 @@ def is_nifti(path: Path) -> bool:
     except (OSError, EOFError, zlib.error):
         return False
     return head[344:348] in _MAGIC or head[4:8] in _MAGIC
-
-
-def refuse_pair(path: Path) -> None:
-    """Refuse the older form of such images, in two files NAME.hdr and NAME.img, whose header a BART pair has, too.
-
-    Raises
-    ------
-    InputError
-        With the command that makes one file of the two.
-    """
-    image = path.with_suffix(".img")
-    if path.suffix not in (".hdr", ".img") or not (image.is_file() and path.with_suffix(".hdr").is_file()):
-        return
-    with path.with_suffix(".hdr").open("rb") as stream:
-        first = stream.read(4)
-    if any(int.from_bytes(first, order) in _HEADER_SIZES for order in ("little", "big")):
-        got = "a NIfTI or Analyze image in two files, .hdr and .img"
-        cure = f"Make one of the two, for example by nibabel's `nib-convert {image.name} {path.stem}.nii`."
-        raise InputError(str(path), got, "one file, .nii or .nii.gz", cure)
 
 
 def opened(path: Path, options: ReadOptions) -> ImageStack:

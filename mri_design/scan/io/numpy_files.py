@@ -36,6 +36,7 @@ _NOISE = ("noise_variance", "noise_covariance")
 is_npy = starting(MAGIC)
 """Whether a file begins as an array of NumPy does."""
 is_numpy = starting(MAGIC, *_ZIP)
+recognises = is_numpy
 """Whether a file begins as an array or an archive of NumPy does."""
 
 

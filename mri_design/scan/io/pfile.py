@@ -21,7 +21,7 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.safe import check_declared_shape, check_file
-from mri_design.scan.io.source import ReadOptions, SlicedSource
+from mri_design.scan.io.source import GE_CURE, ReadOptions, SlicedSource
 from mri_design.scan.sampling import Sampling, measured_lines, only_coils, working_coils
 
 REVISION = 26.002
@@ -37,10 +37,9 @@ _FIELDS |= dict(frame_size=156, point_size=158, da_xres=178, da_yres=180, dab_st
 _NOT_ALTERNATED, _GRADIENT_ECHO, _FLIPPED = 1, 8, 6
 """Bits of ``data_collect_type``: the sign of lines does not alternate; and gradient echoes. Bits of ``dacq_ctrl``:
 readouts are turned, as in echo-planar imaging."""
-CONVERT = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
 
 
-def is_pfile(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a file begins as a P-file of any revision does."""
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
@@ -74,7 +73,7 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
         raise InputError(str(path), got, wanted, "Copy it again after the scan.")
     if not math.isclose(revision, REVISION, rel_tol=1e-6):
         field = f"{path}: rdb_hdr_rdbm_rev"
-        raise InputError(field, f"a P-file of revision {revision:g}", f"{REVISION:g}", CONVERT)
+        raise InputError(field, f"a P-file of revision {revision:g}", f"{REVISION:g}", GE_CURE)
     # Second, that it was measured line by line, slice by slice, with one echo and in one pass.
     said = {name: struct.unpack_from("<H", head, at)[0] for name, at in _FIELDS.items()}
     slices, lines, samples = said["nslices"], said["nframes"], said["frame_size"]
@@ -92,7 +91,7 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
     ):
         if not right:
             field = f"{path}: rdb_hdr_{name}"
-            raise InputError(field, str(said[name]), wanted, CONVERT)
+            raise InputError(field, str(said[name]), wanted, GE_CURE)
     # Finally, that the samples fill the rest of the file.
     word, stored = np.dtype(f"<i{said['point_size']}"), (channels, slices, lines + 1, samples, 2)
     check_declared_shape(f"{path}: samples", stored[:-1], 8, limits)

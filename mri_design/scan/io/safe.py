@@ -15,6 +15,7 @@ from mri_design.errors import InputError, MriDesignError
 
 # Text files that version control leaves instead of large data that was never fetched.
 _POINTERS = (b"version https://git-lfs.github.com/spec/", b"/annex/objects/", b"../.git/annex/objects/")
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 _SMALL_ENOUGH_TO_EXPAND = 64 * 2**20
 
 
@@ -99,6 +100,16 @@ def check_file(path: Path) -> int:
         cure = "Fetch it with `git lfs pull` or `git annex get`."
         raise InputError(name, "a Git LFS or git-annex pointer, not the data", "the file itself", cure)
     return status.st_size
+
+
+def is_hdf5(path: Path) -> bool:
+    """True where the HDF5 signature stands at the start, or after a user block of up to 4 KiB."""
+    with path.open("rb") as stream:
+        for offset in (0, 512, 1024, 2048, 4096):
+            stream.seek(offset)
+            if stream.read(len(_HDF5)) == _HDF5:
+                return True
+    return False
 
 
 def read_small(path: Path, most: int, field: str = "") -> bytes:

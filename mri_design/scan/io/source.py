@@ -9,9 +9,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mri_design.errors import InputError, described, option, require_choice
 from mri_design.scan.data import (
     ImageStack,
@@ -23,6 +20,7 @@ from mri_design.scan.data import (
     with_part,
 )
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.scan.io.noise import NoiseReadouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import Centre, centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.sampling import Sampling
@@ -34,11 +32,11 @@ DuplicatePolicy = Literal["refuse", "average", "first", "last"]
 """Policies for a line that was acquired more than once (averages, or a counter that repeats)."""
 COUNTERS = ("contrast", "phase", "repetition", "set")
 """Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
-DWELL_TIME, AVERAGES = "sample_time_us", "averages"
-"""Entries of the header of raw data by which the noise of other readouts is scaled: microseconds a sample, and from how
-many readouts each line is at least, where they were averaged."""
 ENCODING = "encoding"
 """Number of the encoding space of an MRD file, of which one is read, too: each has a matrix of its own."""
+
+
+GE_CURE = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
 
 
 class Reading(TypedDict, total=False):
@@ -140,28 +138,6 @@ def require_counters(
             got = f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind")
             cure = f"Change {counter_option(name)}, or leave it out.{others}"
             raise InputError(f"{path}: {name}", got, f"0 to {len(held) - 1}" if held else "0, or none", cure)
-
-
-@dataclass(frozen=True)
-class NoiseReadouts:
-    """Noise of a receiver's channels, from samples without an excitation.
-
-    Parameters
-    ----------
-    covariance : complex128 array, shape (channel, channel)
-        E[n n^H] / 2 of one sample, in the units of the samples squared.
-    samples : int
-        How many of each channel it is from.
-    dwell : float
-        Dwell time, microseconds; 0 where it is not known.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver, where the file says it.
-    """
-
-    covariance: NDArray[np.complex128]
-    samples: int
-    dwell: float = 0.0
-    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)

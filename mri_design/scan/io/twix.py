@@ -75,7 +75,7 @@ class Measurement:
         )
 
 
-def is_twix(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a file begins as Siemens raw data of the software lines VB, VD and VE do."""
     with path.open("rb") as stream:
         start = _first_header(stream.read(8 + _ENTRY.size))
@@ -108,7 +108,7 @@ def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list
     path : Path
         Of the file, for messages.
     stream : binary stream
-        The file, which `is_twix` recognised.
+        The file, which `recognises` recognised.
     limits : ReadLimits
         Bound on the length of a header.
 

@@ -25,10 +25,9 @@ from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, MriDesignError, positive_number, require_counts
 from mri_design.scan.data import KSpaceData, with_part
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import covariance_of_data
 from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
+from mri_design.scan.io.noise import DWELL_TIME, covariance_of_data
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.io.source import DWELL_TIME
 from mri_design.scan.kspace_centre import Centre
 from mri_design.scan.streaming.mrd import (
     STREAM_LIMITS,

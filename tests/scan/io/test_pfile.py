@@ -127,7 +127,7 @@ def test_no_declared_size_is_trusted(tmp_path: Path) -> None:
         refuses("samples", read, path)
     path = write(tmp_path / "P2.7", numbers(), nslices=1000, dab_stop_rcv=1000)
     refuses("samples", read, path)
-    assert not pfile.is_pfile(Path(__file__))
+    assert not pfile.recognises(Path(__file__))
 
 
 def test_a_file_of_a_scanner_gives_what_others_read_from_it() -> None:
