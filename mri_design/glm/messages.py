@@ -31,7 +31,6 @@ from mri_design.glm.dense import NEGLIGIBLE, as_image, as_vector, precision_inve
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
-from mri_design.operators.dense import real_rows
 from mri_design.potentials.base import Site
 from mri_design.potentials.requirements import represented
 from mri_design.status import Convergence, Status
@@ -225,7 +224,7 @@ def load_chunk(model: GeneralizedLinearModel, chunk: Chunk) -> LoadedChunk:
     block = model.blocks[chunk.block]
     sigma = float(np.sqrt(model.noise_variance))
     index = coefficients_of_sites(block, chunk.sites)
-    rows = real_rows(block.analysis, index.ravel())
+    rows = block.analysis.real_rows(index.ravel())
     parts = index.shape[1] * rows.shape[1]
     offsets = np.zeros((len(chunk.sites), parts))
     if block.offset is not None:
@@ -702,7 +701,7 @@ def posterior_of_messages(
         z = np.empty(int(np.prod(block.analysis.out_shape)))
         for first in range(0, z.size, batch):
             index = np.arange(first, min(first + batch, z.size))
-            rows = real_rows(block.analysis, index)
+            rows = block.analysis.real_rows(index)
             flat_rows = rows.reshape(-1, rows.shape[-1])
             each = np.einsum("ij,ij->i", flat_rows @ V, flat_rows)
             z[index] = each.reshape(len(index), -1).sum(axis=1)

@@ -23,7 +23,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.memory import recent_noise
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.dense import MatrixOperator
-from mri_design.operators.elementary import Identity, PhasedParts, from_parts, in_parts
+from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.operators.kernels.suitable import compilable, laid_out
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences
 from mri_design.status import Convergence
@@ -256,19 +256,11 @@ def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = F
         differences, on_slopes = terms[slopes]
         assert isinstance(differences, FiniteDifferences)
         add = differences.add_weighted_parts if apart else differences.add_weighted_gram
-        if apart and len(on_slopes) == 1:
-            on_slopes = np.broadcast_to(on_slopes, (2, *on_slopes.shape[1:]))  # each of them is contiguous
         add(on_slopes, u, total, pixels=None if pixels is None else terms[pixels][1])
         done = (slopes, pixels)
     for k, (operator, w) in enumerate(terms):
-        if k in done:
-            continue
-        if apart and isinstance(operator, GraphDifferences):
-            operator.add_weighted_parts(w, u, total)
-        elif apart:
-            total += operator.adjoint(from_parts(w * in_parts(operator(u))))
-        else:
-            operator.add_weighted_gram(w, u, total)
+        if k not in done:
+            (operator.add_weighted_parts if apart else operator.add_weighted_gram)(w, u, total)
 
 
 Products = tuple[Array, Array]
@@ -295,46 +287,23 @@ def pooled_products(blocks: Sequence[SiteBlock], a: Array, b: Array) -> tuple[Pr
     turned: dict[int, tuple[Array, Array]] = {}
 
     def of(block: SiteBlock) -> Products | None:
-        form = _form(block, a)
-        if form is None:
+        operator, axes, images = block.analysis, set(block.group_axes), (a, b)
+        factors: Array | None = np.ones(a.shape, dtype=a.real.dtype)
+        if isinstance(operator, PhasedParts):
+            factors = operator.squares_on_pixels(a.real.dtype) if -1 in axes else None
+            if id(operator.rotation) not in turned:
+                first = operator.turned_back(a)
+                turned[id(operator.rotation)] = first, (first if b is a else operator.turned_back(b))
+            images = turned[id(operator.rotation)]
+            operator, axes = operator.analysis, {axis + 1 for axis in axes - {-1}}
+        if factors is None or not axes <= {-3}:
             return None
-        operator, together, factors = form
-        images = a, b
-        if isinstance(block.analysis, PhasedParts):
-            key = id(block.analysis.rotation)
-            if key not in turned:
-                first = block.analysis.turned_back(a)
-                turned[key] = first, (first if b is a else block.analysis.turned_back(b))
-            images = turned[key]
-        cross, power = _products(operator, *images, factors, together)
-        return cross.reshape(block.site_shape), power.reshape(block.site_shape)
+        products = operator.site_products(*images, factors, bool(axes))
+        return (
+            None if products is None else (products[0].reshape(block.site_shape), products[1].reshape(block.site_shape))
+        )
 
     return tuple(of(block) for block in blocks)
-
-
-def _form(block: SiteBlock, like: Array) -> tuple[LinearOperator, bool, Array] | None:
-    """The operator on the image, turned or not, whether all coefficients of a pixel are one site, and factors."""
-    operator, axes = block.analysis, set(block.group_axes)
-    factors: Array | None = np.ones(like.shape, dtype=like.real.dtype)
-    if isinstance(operator, PhasedParts):
-        if -1 not in axes:
-            return None
-        factors = operator.squares_on_pixels(like.real.dtype)
-        operator, axes = operator.analysis, {axis + 1 for axis in axes - {-1}}
-    known = isinstance(operator, Identity | FiniteDifferences | GraphDifferences) and operator.in_shape == like.shape
-    if not known or factors is None or not axes <= {-3}:
-        return None
-    return operator, bool(axes), factors
-
-
-def _products(operator: LinearOperator, a: Array, b: Array, factors: Array, together: bool) -> Products:
-    from mri_design.operators.kernels.pointwise import difference_products, edge_products, pixel_products
-
-    if isinstance(operator, GraphDifferences):
-        return edge_products(operator.flat_neighbours, a, b, factors, together)
-    if isinstance(operator, FiniteDifferences):
-        return difference_products(a, b, factors, together)
-    return pixel_products(a, b, factors)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from .dense import Dense as Dense
 from .dense import MatrixOperator as MatrixOperator
 from .dense import RowsOnDisk as RowsOnDisk
 from .dense import SparseMatrix as SparseMatrix
-from .dense import real_rows as real_rows
 from .elementary import CoilMixing as CoilMixing
 from .elementary import Coils as Coils
 from .elementary import Diagonal as Diagonal
@@ -33,8 +32,6 @@ from .elementary import PhasedParts as PhasedParts
 from .elementary import RealAndImaginary as RealAndImaginary
 from .elementary import RealImage as RealImage
 from .elementary import RealMatrix as RealMatrix
-from .elementary import from_parts as from_parts
-from .elementary import in_parts as in_parts
 from .nonuniform import NonUniformFourier as NonUniformFourier
 from .nonuniform import density_weights as density_weights
 from .nonuniform import require_finufft as require_finufft

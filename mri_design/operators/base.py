@@ -98,6 +98,10 @@ class LinearOperator(ABC):
         taken, given = f"{held[self.in_complex]} {self.in_shape}", f"{held[self.out_complex]} {self.out_shape}"
         return f"{type(self).__name__}: {taken} -> {given}"
 
+    @property
+    def _signature(self) -> str:
+        return repr(self).partition(": ")[2]
+
     @abstractmethod
     def _apply(self, u: Array) -> Array: ...
 
@@ -138,6 +142,24 @@ class LinearOperator(ABC):
     def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
         """``total += A^H diag(weights) A u`` in the precision of ``total``; subclasses may spare the temporaries."""
         total += self.weighted_gram(weights, u)
+
+    def add_weighted_parts(self, weights: Array, u: Array, total: Array) -> None:
+        """`add_weighted_gram` with weights (*out_shape, 2) that real and imaginary parts have of their own."""
+        total += self.adjoint(from_parts(weights * in_parts(self(u))))
+
+    def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
+        """Re <A a, A b> and |A b|^2 of every coefficient of two images, without making any; None where unknown.
+
+        Parameters
+        ----------
+        a, b : contiguous complex arrays, shape (ky, kx)
+            Of one precision.
+        factors : contiguous real array, shape (ky, kx)
+            Of that precision: imaginary parts of the products at a pixel count so many times.
+        together : bool
+            Whether all coefficients of a pixel are added up.
+        """
+        return None
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         """Eigenvalues of the circulant matrix nearest (Frobenius) to A^H diag(weights) A.
@@ -213,6 +235,27 @@ class LinearOperator(ABC):
         By default nothing is known, and Q is the identity.
         """
         return self, data
+
+    def real_rows(self, index: Array) -> Array:
+        """The rows that make some coefficients, on unknowns embedded as (real parts, imaginary parts).
+
+        Parameters
+        ----------
+        index : int array, shape (count,)
+            Coefficients, counted in the flattened output.
+
+        Returns
+        -------
+        array, shape (count, parts, real unknowns)
+            One part where coefficients are real, real and imaginary part where they are complex. By default the
+            operator is applied backwards to unit vectors.
+        """
+        parts = (1.0, 1j) if self.out_complex else (1.0,)
+        unit = np.zeros((len(index), len(parts), int(np.prod(self.out_shape))), dtype=np.result_type(*parts))
+        for place, part in enumerate(parts):
+            unit[np.arange(len(index)), place, index] = part
+        rows = self.adjoint(unit.reshape(-1, *self.out_shape)).reshape(len(index), len(parts), -1)
+        return np.concatenate([rows.real, rows.imag], axis=-1) if self.in_complex else rows.real
 
     @property
     def H(self) -> LinearOperator:
@@ -368,13 +411,6 @@ class _Adjoint(LinearOperator):
     def _adjoint(self, v: Array) -> Array:
         return self.operator._apply(v)
 
-    def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
-        """Q A and Q ``data`` with a unitary Q that makes products cheap: |data - A u| is the same for every u.
-
-        By default nothing is known, and Q is the identity.
-        """
-        return self, data
-
     @property
     def H(self) -> LinearOperator:
         return self.operator
@@ -420,8 +456,8 @@ def _require_operator(sign: str, other: object, cure: str) -> None:
 
 class _Sum(LinearOperator):
     def __init__(self, first: LinearOperator, second: LinearOperator) -> None:
-        if _signature(first) != _signature(second):
-            raise InputError("sum of operators", _signature(second), _signature(first))
+        if first._signature != second._signature:
+            raise InputError("sum of operators", second._signature, first._signature)
         super().__init__(
             first.in_shape,
             first.out_shape,
@@ -438,10 +474,14 @@ class _Sum(LinearOperator):
         return self.first._adjoint(v) + self.second._adjoint(v)
 
 
-def _signature(operator: LinearOperator) -> str:
-    field = {False: "real", True: "complex"}
-    inputs = f"{field[operator.in_complex]} {operator.in_shape}"
-    return f"{inputs} -> {field[operator.out_complex]} {operator.out_shape}"
+def in_parts(s: Array) -> Array:
+    """Complex (...,) -> real (..., 2), without a copy where possible."""
+    return np.ascontiguousarray(s).view(s.real.dtype).reshape(*s.shape, 2)
+
+
+def from_parts(v: Array) -> Array:
+    """Real (..., 2) -> complex (...,)."""
+    return np.ascontiguousarray(v).view(np.result_type(v.dtype, np.complex64))[..., 0]
 
 
 def squared_modulus(s: Array) -> Array:

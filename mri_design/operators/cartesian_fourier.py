@@ -19,7 +19,7 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.errors import InputError, described, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.conventions import Chosen, chosen_numbers
-from mri_design.operators.elementary import Coils, coils_on
+from mri_design.operators.elementary import Coils
 
 FourierLibrary = Literal["scipy", "pyfftw"]
 Axes = tuple[int, ...]
@@ -132,13 +132,6 @@ class LineSampling(LinearOperator):
         full[..., self.lines, :] = v
         return full
 
-    @property
-    def mask(self) -> Array:
-        """Bool (ky,), true where a line is chosen."""
-        flags = np.zeros(self.in_shape[-2], dtype=bool)
-        flags[self.lines] = True
-        return flags
-
 
 class SampleSelection(LinearOperator):
     """(..., ky, kx) -> (..., sample): the samples of a mask, row by row.
@@ -182,24 +175,18 @@ _ROUNDING = 1e-4
 class _CartesianEncoding(LinearOperator):
     """Samples of the centred FFT of every coil image: what lines and masks have in common."""
 
-    def __init__(
-        self, sampling: LineSampling | SampleSelection, grid: Shape, coils: Coils | None, library: FourierLibrary
-    ) -> None:
-        self._coils = coils
-        self._fft = CentredFFT((grid[0], grid[1]), library)
-        self._chosen = sampling
-        super().__init__(grid, sampling.out_shape)
-        self.grid = (grid[0], grid[1])
-        self.maps = None if coils is None else coils.maps
+    def __init__(self, sampling: LineSampling | SampleSelection, coils: Coils, library: FourierLibrary) -> None:
+        self.grid = (coils.in_shape[0], coils.in_shape[1])
+        self._coils, self._fft, self._chosen = coils, CentredFFT(self.grid, library), sampling
+        super().__init__(self.grid, sampling.out_shape)
+        self.maps = coils.maps
         self.library: FourierLibrary = library
 
     def _apply(self, u: Array) -> Array:
-        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
-        return self._chosen._apply(self._fft._apply(coil_images))
+        return self._chosen._apply(self._fft._apply(self._coils._apply(u)))
 
     def _adjoint(self, v: Array) -> Array:
-        coil_images = self._fft._adjoint(self._chosen._adjoint(v))
-        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+        return self._coils._adjoint(self._fft._adjoint(self._chosen._adjoint(v)))
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """As in the base class; the noise of a sample is the same whichever others are measured."""
@@ -276,27 +263,20 @@ class CartesianLines(_CartesianEncoding):
     """
 
     def __init__(
-        self,
-        lines: Chosen,
-        shape: tuple[int, int],
-        maps: Array | None = None,
-        library: FourierLibrary = "scipy",
+        self, lines: Chosen, shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
     ) -> None:
-        grid = require_grid("shape", shape, axes=2)
-        shape = (grid[0], grid[1])
-        coils = coils_on(shape, maps)
-        self._sampling = LineSampling(lines, (1, *shape) if coils is None else coils.out_shape)
-        super().__init__(self._sampling, shape, coils, library)
-
-    @property
-    def lines(self) -> Array:
-        """Measured lines in acquisition order."""
-        return self._sampling.lines
+        rows, columns = require_grid("shape", shape, axes=2)
+        coils = Coils(maps, (rows, columns))
+        sampling = LineSampling(lines, coils.out_shape)
+        super().__init__(sampling, coils, library)
+        self.lines = sampling.lines  # in acquisition order
 
     @property
     def mask(self) -> Array:
         """Bool (ky,), true where measured."""
-        return self._sampling.mask
+        flags = np.zeros(self.grid[0], dtype=bool)
+        flags[self.lines] = True
+        return flags
 
     def single_coils(self) -> Iterator[CartesianLines]:
         """These lines as each coil alone sees them, one after the other."""
@@ -322,8 +302,7 @@ class CartesianLines(_CartesianEncoding):
 
         if u.ndim == 3 and suits(self.grid, u.dtype):
             return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
-        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
-        return self._chosen._apply(self._fft.centred(coil_images, (-2,)))
+        return self._chosen._apply(self._fft.centred(self._coils._apply(u), (-2,)))
 
     def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """Noise of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
@@ -337,8 +316,7 @@ class CartesianLines(_CartesianEncoding):
 
         if suits(self.grid, shared.dtype):
             return lines_to_images(shared, self.mask, self.gram.strips(shared.dtype))
-        coil_images = self._fft.centred(shared * self.mask[:, None], (-2,), inverse=True)
-        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+        return self._coils._adjoint(self._fft.centred(shared * self.mask[:, None], (-2,), inverse=True))
 
     def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
         """`LineColumns` of the same lines, and the data with their readouts transformed back."""
@@ -347,9 +325,9 @@ class CartesianLines(_CartesianEncoding):
         return other, self._fft.centred(data, (-1,), inverse=True)
 
     @cached_property
-    def gram(self) -> _LineGram:
+    def gram(self) -> _CartesianGram:
         """X^H X, made once: it keeps the coil maps in the order that its loops read."""
-        return _LineGram(self.mask, self.grid, self.maps, self.library)
+        return _CartesianGram(self.mask[:, None], self.grid, self.maps, self.library)
 
     @property
     def couples_columns(self) -> bool:
@@ -407,9 +385,8 @@ class CartesianSamples(_CartesianEncoding):
 
     def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
         mask = number_array("sample mask", mask, wanted="bool (ky, kx)", shape=(None, None))
-        grid = (int(mask.shape[0]), int(mask.shape[1]))
-        coils = coils_on(grid, maps)
-        super().__init__(SampleSelection(mask, (1, *grid) if coils is None else coils.out_shape), grid, coils, library)
+        coils = Coils(maps, (int(mask.shape[0]), int(mask.shape[1])))
+        super().__init__(SampleSelection(mask, coils.out_shape), coils, library)
         self.mask = mask
 
     @cached_property
@@ -445,8 +422,8 @@ class DirectFourier(LinearOperator):
         k = number_array("trajectory", trajectory, wanted=wanted, shape=(None, 2), kind="real")
         if not len(k) or not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
             raise InputError("trajectory", f"values up to {np.abs(k).max(initial=0):g}", wanted)
-        self._coils = coils_on((rows, columns), maps)
-        super().__init__((rows, columns), (1 if self._coils is None else len(self._coils.maps), len(k)))
+        self._coils = Coils(maps, (rows, columns))
+        super().__init__((rows, columns), (self._coils.out_shape[0], len(k)))
         self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps
         self._waves = tuple(
             np.exp(-2j * np.pi / n * np.outer(column, np.arange(n) - n // 2)) / np.sqrt(n)
@@ -454,19 +431,20 @@ class DirectFourier(LinearOperator):
         )
 
     def _apply(self, u: Array) -> Array:
-        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
         along_y, along_x = self._waves
+        coil_images = self._coils._apply(u)
         return np.asarray(((along_y @ coil_images) * along_x).sum(axis=-1), dtype=np.result_type(u, np.complex64))
 
     def _adjoint(self, v: Array) -> Array:
         along_y, along_x = self._waves
         coil_images = np.conj(along_y).T @ (v[..., None] * np.conj(along_x))
-        image = coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
-        return np.asarray(image, dtype=np.result_type(v, np.complex64))
+        return np.asarray(self._coils._adjoint(coil_images), dtype=np.result_type(v, np.complex64))
 
 
 class _CartesianGram(LinearOperator):
     """X^H X = sum over coils of conj(S) F^H M F S; circulant along its axes, so no centring is needed.
+
+    Whole lines are compiled for the usual sizes, and go by the FFT library where ky has a large prime factor.
 
     Parameters
     ----------
@@ -483,9 +461,14 @@ class _CartesianGram(LinearOperator):
         self._maps = maps
         self._library: FourierLibrary = library
         self._groups: dict[np.dtype[Any], Array] = {}
+        self._strips: dict[np.dtype[Any], Array] = {}
 
     def _apply(self, u: Array) -> Array:
+        from mri_design.operators.kernels.fft import filter_lines, suits
+
         u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
+        if len(self._axes) == 1 and suits((self.in_shape[0], self.in_shape[1]), u.dtype):
+            return filter_lines(u, self._mask[:, 0], self.strips(u.dtype))
         if self._maps is None:
             return self._filtered(u)
         total = np.zeros_like(u)
@@ -506,22 +489,6 @@ class _CartesianGram(LinearOperator):
 
     def _adjoint(self, v: Array) -> Array:
         return self._apply(v)
-
-
-class _LineGram(_CartesianGram):
-    """X^H X of whole lines: compiled for the usual sizes, by the FFT library where ky has a large prime factor."""
-
-    def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
-        super().__init__(mask[:, None], grid, maps, library)
-        self._strips: dict[np.dtype[Any], Array] = {}
-
-    def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.fft import filter_lines, suits
-
-        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
-        if not suits((self.in_shape[0], self.in_shape[1]), u.dtype):
-            return super()._apply(u)
-        return filter_lines(u, self._mask[:, 0], self.strips(u.dtype))
 
     def strips(self, dtype: np.dtype[Any]) -> Array | None:
         """Coil maps in the order that compiled loops read, made once for a precision; None for one uniform coil."""

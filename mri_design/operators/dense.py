@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import scipy
@@ -28,8 +28,21 @@ class MatrixOperator(LinearOperator):
         """A^T diag(weights) A of a real matrix, (columns, columns); one weight per row."""
 
     @abstractmethod
+    def rows(self, index: Array) -> Array:
+        """Rows of the matrix as an array, shape (len(index), columns)."""
+
     def spread(self, root: Array) -> Array:
         """diag(A R^T R A^T) of a real matrix for ``root`` R of shape (any, columns): one sum of squares per row."""
+        columns = root.T if isinstance(self.matrix, np.ndarray) else np.ascontiguousarray(root.T)
+        values = np.empty(self.matrix.shape[0])
+        for start in range(0, len(values), CHUNK):
+            rows = slice(start, start + CHUNK)
+            projections = self.matrix[rows] @ columns
+            values[rows] = np.einsum("ij,ij->i", projections, projections)
+        return values
+
+    def real_rows(self, index: Array) -> Array:
+        return super().real_rows(index) if self.in_complex else np.asarray(self.rows(index), dtype=float)[:, None]
 
 
 class Dense(MatrixOperator):
@@ -61,19 +74,10 @@ class Dense(MatrixOperator):
         return v @ self.matrix.conj()
 
     def rows(self, index: Array) -> Array:
-        """Rows of the matrix, shape (len(index), columns)."""
         return np.asarray(self.matrix[index])
 
     def weighted_gram_matrix(self, weights: Array) -> Array:
         return np.asarray(self.matrix.T @ (weights[:, None] * self.matrix))
-
-    def spread(self, root: Array) -> Array:
-        values = np.empty(len(self.matrix))
-        for start in range(0, len(self.matrix), CHUNK):
-            rows = slice(start, start + CHUNK)
-            projections = self.matrix[rows] @ root.T
-            values[rows] = np.einsum("ij,ij->i", projections, projections)
-        return values
 
 
 class SparseMatrix(MatrixOperator):
@@ -113,21 +117,12 @@ class SparseMatrix(MatrixOperator):
         return _products(self._transposed, v)
 
     def rows(self, index: Array) -> Array:
-        """Rows of the matrix, not sparse any more, shape (len(index), columns)."""
         return np.asarray(self.matrix[index].toarray())
 
     def weighted_gram_matrix(self, weights: Array) -> Array:
         scaled = self._transposed.copy()
         scaled.data *= np.asarray(weights, dtype=float)[scaled.indices]
         return np.asarray((scaled @ self.matrix).toarray())
-
-    def spread(self, root: Array) -> Array:
-        columns, values = np.ascontiguousarray(root.T), np.empty(self.matrix.shape[0])
-        for start in range(0, len(values), CHUNK):
-            rows = slice(start, start + CHUNK)
-            projections = self.matrix[rows] @ columns
-            values[rows] = np.einsum("ij,ij->i", projections, projections)
-        return values
 
 
 def _products(matrix: scipy.sparse.csr_array, vectors: Array) -> Array:
@@ -138,40 +133,6 @@ def _products(matrix: scipy.sparse.csr_array, vectors: Array) -> Array:
 
 
 SLAB_ROWS = 1024
-
-
-@runtime_checkable
-class HasRows(Protocol):
-    """An operator from real vectors to real vectors that can hand out rows without making the others."""
-
-    def rows(self, index: Array) -> Array:
-        """Rows of the matrix, shape (len(index), unknowns)."""
-        ...
-
-
-def real_rows(operator: LinearOperator, index: Array) -> Array:
-    """The rows that make some coefficients, on unknowns embedded as (real parts, imaginary parts).
-
-    Parameters
-    ----------
-    operator : LinearOperator
-        Any; one that has ``rows`` (`HasRows`) is asked for them, others are applied backwards to unit vectors.
-    index : int array, shape (count,)
-        Coefficients, counted in the flattened output.
-
-    Returns
-    -------
-    array, shape (count, parts, real unknowns)
-        One part where coefficients are real, real and imaginary part where they are complex.
-    """
-    if isinstance(operator, HasRows) and not (operator.in_complex or operator.out_complex):
-        return np.asarray(operator.rows(index), dtype=float)[:, None]
-    parts = (1.0, 1j) if operator.out_complex else (1.0,)
-    unit = np.zeros((len(index), len(parts), int(np.prod(operator.out_shape))), dtype=np.result_type(*parts))
-    for place, part in enumerate(parts):
-        unit[np.arange(len(index)), place, index] = part
-    rows = operator.adjoint(unit.reshape(-1, *operator.out_shape)).reshape(len(index), len(parts), -1)
-    return np.concatenate([rows.real, rows.imag], axis=-1) if operator.in_complex else rows.real
 
 
 class RowsOnDisk(LinearOperator):
@@ -217,6 +178,9 @@ class RowsOnDisk(LinearOperator):
     def rows(self, index: Array) -> Array:
         """Rows of the matrix, shape (len(index), columns); the map is closed again, so that nothing stays resident."""
         return np.array(self._mapped()[index])
+
+    def real_rows(self, index: Array) -> Array:
+        return np.asarray(self.rows(index), dtype=float)[:, None]
 
     def _apply(self, u: Array) -> Array:
         return np.concatenate([u @ slab.T for _, slab in self._slabs()], axis=-1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mri_design.errors import InputError, number_array, require_grid
-from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape
+from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape, from_parts, in_parts
 from mri_design.operators.kernels.suitable import compilable, laid_out
 
 
@@ -31,6 +31,11 @@ class Identity(ScalarOperator):
         from mri_design.operators.kernels.pointwise import add_product
 
         add_product(laid_out(weights, self.in_shape, u).reshape(-1), u, total)
+
+    def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
+        from mri_design.operators.kernels.pointwise import pixel_products
+
+        return pixel_products(a, b, factors)
 
 
 class Diagonal(LinearOperator):
@@ -105,7 +110,7 @@ class NoRows(LinearOperator):
 
     @property
     def gram(self) -> LinearOperator:
-        return _Zero(self.in_shape, is_complex=self.in_complex)
+        return ScalarOperator(0.0, self.in_shape, is_complex=self.in_complex)
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:
         return np.zeros_like(u)
@@ -123,70 +128,49 @@ class NoRows(LinearOperator):
         return np.zeros((0, self.in_size))
 
 
-class _Zero(LinearOperator):
-    def __init__(self, shape: Shape, *, is_complex: bool) -> None:
-        super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
-
-    def _apply(self, u: Array) -> Array:
-        return np.zeros_like(u)
-
-    def _adjoint(self, v: Array) -> Array:
-        return np.zeros_like(v)
-
-
 class Coils(LinearOperator):
     """Image (ky, kx) -> coil images (coil, ky, kx).
 
     Parameters
     ----------
-    maps : complex array, shape (coil, ky, kx)
-        Sensitivities; with unit root-sum-of-squares A^H A is the identity.
+    maps : complex array, shape (coil, ky, kx), or None
+        Sensitivities; with unit root-sum-of-squares A^H A is the identity. None is one coil of uniform sensitivity 1.
+    grid : (int, int), optional
+        Of the image; without maps it has to be given.
 
     Raises
     ------
     InputError
-        For maps that are not three-dimensional or not finite numbers.
+        For maps that are not three-dimensional, not finite numbers, or on another grid.
     """
 
-    def __init__(self, maps: Array) -> None:
-        maps = number_array(
-            "coil maps",
-            maps,
-            wanted="finite numbers (coil, ky, kx)",
-            cure="Estimate maps without cropping, or put zeros where there is no signal.",
-            shape=(None, None, None),
-            kind="finite",
-        )
-        super().__init__(maps.shape[1:], maps.shape)
+    def __init__(self, maps: Array | None, grid: tuple[int, int] | None = None) -> None:
+        if maps is not None or grid is None:
+            maps = number_array(
+                "coil maps",
+                maps,
+                wanted="finite numbers (coil, ky, kx)",
+                cure="Estimate maps without cropping, or put zeros where there is no signal.",
+                shape=(None, None, None),
+                kind="finite",
+            )
+            if grid is not None and maps.shape[1:] != grid:
+                raise InputError("coil maps", f"shape {maps.shape}", f"(coil, {grid[0]}, {grid[1]})")
+        out_shape = maps.shape if maps is not None else (1, *(grid or ()))
+        super().__init__(out_shape[1:], out_shape)
         self.maps = maps
 
     def _apply(self, u: Array) -> Array:
-        return self.maps * u[..., None, :, :]
+        return u[..., None, :, :] if self.maps is None else self.maps * u[..., None, :, :]
 
     def _adjoint(self, v: Array) -> Array:
-        return np.einsum("cyx,...cyx->...yx", np.conj(self.maps), v)
-
-
-def coils_on(grid: tuple[int, int], maps: Array | None) -> Coils | None:
-    """Coils with maps on a grid; None for one coil that sees every pixel alike.
-
-    Raises
-    ------
-    InputError
-        As `Coils`, and for maps on another grid.
-    """
-    coils = None if maps is None else Coils(maps)
-    if coils is not None and coils.in_shape != grid:
-        raise InputError("coil maps", f"shape {coils.out_shape}", f"(coil, {grid[0]}, {grid[1]})")
-    return coils
+        return v[..., 0, :, :] if self.maps is None else np.einsum("cyx,...cyx->...yx", np.conj(self.maps), v)
 
 
 class CoilMixing(LinearOperator):
     """y -> M y along the first axis of the data, one matrix for all samples."""
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
-        if matrix.shape != (shape[0], shape[0]):
-            raise InputError("coil matrix", f"shape {matrix.shape}", f"({shape[0]}, {shape[0]})")
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix
 
@@ -208,8 +192,6 @@ class RealMatrix(LinearOperator):
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex, complex_linear=not is_complex)
-        if matrix.shape != (self.in_size, self.in_size):
-            raise InputError("matrix", f"shape {matrix.shape}", f"({self.in_size}, {self.in_size})")
         self.matrix = matrix
 
     def _multiplied(self, matrix: Array, y: Array) -> Array:
@@ -355,13 +337,3 @@ class PhasedParts(LinearOperator):
 
     def gram_floor(self) -> float:
         return self.analysis.gram_floor() * min(1.0, float(self.imaginary.min())) ** 2
-
-
-def in_parts(s: Array) -> Array:
-    """Complex (...,) -> real (..., 2), without a copy where possible."""
-    return np.ascontiguousarray(s).view(s.real.dtype).reshape(*s.shape, 2)
-
-
-def from_parts(v: Array) -> Array:
-    """Real (..., 2) -> complex (...,)."""
-    return np.ascontiguousarray(v).view(np.result_type(v.dtype, np.complex64))[..., 0]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_counts, require_grid
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.elementary import coils_on
+from mri_design.operators.elementary import Coils
 from mri_design.operators.trajectory import checked_samples
 
 # Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
@@ -320,19 +320,17 @@ class NonUniformFourier(LinearOperator):
         rows, columns = require_grid("grid", grid, axes=2)
         self.trajectory = checked_samples(trajectory, (rows, columns))
         self.grid = (rows, columns)
-        self._coils = coils_on(self.grid, maps)
-        self.maps = None if self._coils is None else self._coils.maps
+        self._coils = Coils(maps, self.grid)
+        self.maps = self._coils.maps
         self._angles = 2 * np.pi * self.trajectory / self.grid
         self._scale = 1 / float(np.sqrt(np.prod(self.grid)))
-        super().__init__(self.grid, (1 if self.maps is None else len(self.maps), len(self.trajectory)))
+        super().__init__(self.grid, (self._coils.out_shape[0], len(self.trajectory)))
 
     def _apply(self, u: Array) -> Array:
-        coil_images = u[..., None, :, :] if self._coils is None else self._coils._apply(u)
-        return self._scale * sums_at_samples(coil_images, self._angles)
+        return self._scale * sums_at_samples(self._coils._apply(u), self._angles)
 
     def _adjoint(self, v: Array) -> Array:
-        coil_images = self._scale * sums_at_pixels(v, self._angles, self.grid)
-        return coil_images[..., 0, :, :] if self._coils is None else self._coils._adjoint(coil_images)
+        return self._coils._adjoint(self._scale * sums_at_pixels(v, self._angles, self.grid))
 
     @cached_property
     def gram(self) -> LinearOperator:

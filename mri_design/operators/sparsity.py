@@ -81,7 +81,14 @@ class FiniteDifferences(InPlace):
         """
         from mri_design.operators.kernels.differences import add_weighted_differences
 
+        if len(weights) == 1:
+            weights = np.broadcast_to(weights, (2, *weights.shape[1:]))  # each of them is contiguous
         add_weighted_differences(weights[0], weights[1], u, total, pixels)
+
+    def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
+        from mri_design.operators.kernels.pointwise import difference_products
+
+        return difference_products(a, b, factors, together)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         weights = np.asarray(weights)
@@ -149,11 +156,6 @@ class GraphDifferences(InPlace):
         down, right = (rows - own_rows) % given.shape[1], (columns - own_columns) % given.shape[2]
         self._steps = (down * given.shape[2] + right).ravel()
 
-    @property
-    def flat_neighbours(self) -> Array:
-        """`neighbours` of pixels that are numbered too, (K, size)."""
-        return self._flat
-
     def _apply(self, u: Array) -> Array:
         from mri_design.operators.kernels.differences import along_edges
 
@@ -180,6 +182,11 @@ class GraphDifferences(InPlace):
         All arrays contiguous and of one precision, ``u`` and ``total`` complex.
         """
         self._add(weights, u, total)
+
+    def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
+        from mri_design.operators.kernels.pointwise import edge_products
+
+        return edge_products(self._flat, a, b, factors, together)
 
     def _add(self, weights: Array, u: Array, total: Array) -> None:
         from mri_design.operators.kernels.differences import add_weighted_edges

@@ -29,7 +29,6 @@ from mri_design.operators import (
     SparseMatrix,
     checked_trajectory,
     density_weights,
-    real_rows,
     transform,
 )
 from mri_design.readouts import PlaneReadouts, ShotReadouts, readouts_named
@@ -342,7 +341,7 @@ def test_rows_are_those_of_the_dense_matrix() -> None:
     for operator in operators:
         count = int(np.prod(operator.out_shape))
         index = np.array([count - 1, 0, count // 2])
-        found = real_rows(operator, index)
+        found = operator.real_rows(index)
         dense = operator.to_dense_real().reshape(found.shape[1], count, -1)
         np.testing.assert_allclose(found, dense[:, index].transpose(1, 0, 2), atol=1e-6, err_msg=str(type(operator)))
 
