@@ -83,6 +83,7 @@ from .recipe import ReconstructionRecipe as ReconstructionRecipe
 from .recipe import load_recipe as load_recipe
 from .recipe import recipe_from as recipe_from
 from .recipe import shipped_recipes as shipped_recipes
+from .reconstruction import TEXTBOOK as TEXTBOOK
 from .reconstruction import Image as Image
 from .reconstruction import InferenceOptions as InferenceOptions
 from .reconstruction import Method as Method
@@ -134,7 +135,6 @@ from .strategies import strategy_names as strategy_names
 from .strategies import tuned_powers as tuned_powers
 from .strategies import usual_strategies as usual_strategies
 from .strategies import with_power as with_power
-from .textbook import TEXTBOOK as TEXTBOOK
 from .volume import NEIGHBOURS as NEIGHBOURS
 from .volume import NOT_AROUND as NOT_AROUND
 from .volume import AnySlice as AnySlice

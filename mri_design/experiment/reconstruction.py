@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, get_args
@@ -28,12 +29,12 @@ from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, pred
 from mri_design.evidence.held_back import HeldBack, PhaseChoice
 from mri_design.experiment.extent import expected_total
 from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_or_default
-from mri_design.experiment.textbook import TEXTBOOK, textbook
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
+from mri_design.readouts import ShotReadouts
 from mri_design.registry import full_name
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
@@ -42,6 +43,18 @@ MAP_SMOOTHING = 1e-3
 """Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
 OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
 """Text about error bars that nothing scales."""
+Textbook = Literal["l1-wavelet", "total-variation"]
+TEXTBOOK: tuple[Textbook, ...] = get_args(Textbook)
+"""Least squares with a sparse penalty: Lustig et al. 2007 (Daubechies-4 wavelets), Block et al. 2007 (differences)."""
+
+ITERATIONS = 300
+"""Of accelerated proximal gradients and of the primal-dual method: three times SigPy's 100, which few lines need."""
+_DUAL_STEP = 0.03
+"""Step of the primal-dual method on edges, whose dual image is no larger than lambda; that on the image is the largest
+that converges, 1 / 9 of its inverse. With steps of 1 and 1 / 9 images of few lines are far from the minimum after 300
+iterations (results/coils/everyday.md)."""
+_SETTLED = 1e-2
+"""Relative change over the last tenth of the iterations below which they have converged."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
@@ -109,6 +122,11 @@ class Image:
     alone: Array | None = None
     draws: Array | None = None
     sampler: PosteriorDraws | None = None
+
+    @classmethod
+    def ended(cls, image: Array, convergence: Convergence) -> Image:
+        """What a solver returns, without error bars."""
+        return cls(image, None, convergence)
 
     def times(self, unit: float | Array) -> Image:
         """Image and error bars in other units: times a number, or a number for each pixel."""
@@ -199,8 +217,8 @@ def reconstruct(
         Measured lines, or a mask that is true for them; by default all that the slice holds.
     method : str, optional
         "mean", "map", "least-squares", "zero-filled", "l1-wavelet" or "total-variation": posterior mean, MAP,
-        damped least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival of
-        `experiment.textbook`; the recipe's by default.
+        damped least squares (SENSE for several coils), inverse FFT (gridding of shots), or a rival (`textbook`); the
+        recipe's by default.
     recipe : Recipe, optional
         Settings of inference and estimation; the default recipe without one.
     rng : numpy Generator, optional
@@ -217,7 +235,11 @@ def reconstruct(
     InputError
         For an argument of another kind than described here.
     """
-    require_instance(SliceModel, wanted="an SliceModel, as PreparedScan.slice_model makes it", slice_model=slice_model)
+    require_instance(SliceModel, wanted="a SliceModel, as PreparedScan.slice_model makes it", slice_model=slice_model)
+    require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
+    rng = image_rng(0) if rng is None else rng
+    require_random(rng)
+    method = None if method is None else method_named(method)
     lines = _chosen(slice_model, lines)
     calibrated = slice_model.calibrated(lines)
     made = reconstruct_prepared(calibrated, lines, method, recipe, rng, with_std=with_std, options=options)
@@ -245,157 +267,200 @@ def reconstruct_prepared(
     options: InferenceOptions = InferenceOptions(),
 ) -> Image:
     """As `reconstruct`, in the units of the calibrated data, in which inference and designs calculate."""
-    recipe = recipe_or_default(recipe)
-    rng = image_rng(0) if rng is None else rng
-    require_random(rng)
-    require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
-    method = recipe.reconstruction.method if method is None else method_named(method)
-    lines = _chosen(slice_model, lines)
+    recipe, lines = recipe_or_default(recipe), _chosen(slice_model, lines)
+    method, rng = method or recipe.reconstruction.method, image_rng(0) if rng is None else rng
     slice_model = slice_model.calibrated(lines)
     options.watch("choosing the model" if method == "mean" else "reconstructing")
-    if method == "zero-filled":
-        return Image(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
-    if method == "least-squares":
-        model, damping = slice_model.model(lines, options.signal), recipe.reconstruction.damping
-        image, convergence = least_squares(model, damping=damping)
-        asked = recipe.reconstruction.noise_map
-        return Image(image, None, convergence, noise=least_squares_noise(model, damping, rng) if asked else None)
-    if method in TEXTBOOK:
-        image, convergence = textbook(slice_model, lines, method, recipe.reconstruction.weight)
-        return Image(image, None, convergence)
-    engine, seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
-    without = held_back.hold_back(slice_model, lines, engine, seed, options.signal)
-    choice = None
-    if recipe.phase.chosen_by_what_is_held_back(slice_model.candidates.name) and slice_model.phase is None:
-        one_sided = held_back.is_one_sided(lines, slice_model.candidates)
-        choice = held_back.choose_phase(
-            without, recipe.phase.imaginary_ratios, engine.cut_short(1), one_sided=one_sided
-        )
-        slice_model = replace(slice_model, phase=choice.phase)
-        without = None if without is None else without.under(choice.phase)
-        options = replace(options, warm_start=None) if choice.phase is not None else options
-    given, alone, companions, judging = recipe.companion, slice_model, None, without
-    companion_prior = CompanionPrior(given.companion_strength, given.trust_companion, given.register_companion)
-    if slice_model.companions and slice_model.companion is None:
-        options.watch("choosing companions")
-        if without is not None and held_back.FEWEST // 2 <= len(without.held) < held_back.FEWEST:
-            judging = held_back.hold_back(slice_model, lines, engine, seed, options.signal, held_back.NARROW_CENTRE)
-        companions = choose_companions(
-            slice_model, lines, judging, companion_prior, engine, slice_model.central_image(lines)
-        )
-        slice_model = companions.applied(slice_model, companion_prior)
-        options = replace(options, warm_start=None) if companions.used else options
-
-    def renewed(image: Array) -> CompanionChoice | None:
-        if companions is None:
-            return None
-        return renew_companions(companions, alone, lines, judging, companion_prior, engine, image)
-
+    if method not in ("mean", "map"):
+        return _without_prior(slice_model, lines, method, recipe, rng, options.signal)
+    estimate = _Estimate(slice_model, lines, recipe, rng, options)
+    estimate.choose_phase()
+    estimate.choose_companions()
+    image = estimate.image(method)
     if method == "map":
-        made = _map_image(slice_model, lines, recipe, options.signal)
-        again = renewed(made.image)
-        if again is not None:
-            companions, slice_model = again, again.applied(alone, companion_prior)
-            made = _map_image(slice_model, lines, recipe, options.signal, made.image)
-        return replace(made, phase_choice=choice, companions=companions)
-    options.watch("outer loops")
-    result, posterior, local = _mean(slice_model, lines, recipe, rng, options)
-    again = renewed(result.image)
-    if again is not None:
-        options.watch("outer loops once more")
-        companions, slice_model = again, again.applied(alone, companion_prior)
-        # from where the means so far have ended, for companions that are laid anew
-        first = replace(slice_model, alike=None).model(lines, options.signal)
-        start = WarmStart(
-            posterior.mean, non_local.carried(posterior if local is None else local, first, ("companion",)).z
-        )
-        spent = result.convergence.matvecs
-        result, posterior, local = _mean(slice_model, lines, recipe, rng, replace(options, warm_start=start))
-        matvecs = result.convergence.matvecs + spent
-        result = replace(result, convergence=replace(result.convergence, matvecs=matvecs))
-    result = replace(result, phase_choice=choice, companions=companions)
-    if recipe.reconstruction.noise_map:
-        noise_rng = np.random.default_rng([seed, 1])  # of its own, so that error bars are the same without the map
-        result = replace(result, noise=posterior_noise(posterior, noise_rng))
-    if recipe.reconstruction.band_factors:
-        factors = held_back.shipped_spectral_correction("modulus" if slice_model.phase is None else "phase-aware")
-        share = held_back.strength(without, factors, None if choice is None else choice.image)
-        corrected = factors.applied(slice_model, lines, result.image, share) if share else result.image
-        result = replace(result, image=corrected, band_strength=share)
-    if not with_std:
-        return result
-    inferred = _Inferred(slice_model, alone, lines, without, posterior=posterior, local=local)
-    options.watch("error bars")
-    return _with_error_bars(result, inferred, recipe, rng, seed, options)
+        return image
+    image = estimate.with_noise_and_bands(image)
+    return estimate.with_error_bars(image) if with_std else image
 
 
-@dataclass(frozen=True)
-class _Inferred:
-    """What stands behind an image whose error bars are wanted.
-
-    Parameters
-    ----------
-    slice_model, alone : SliceModel
-        With the companions that its prior knows, and without; the same where it knows none.
-    lines : sequence of int
-        Behind the image.
-    without : HeldBack, optional
-        What is inferred without some of them; None where none could be held back.
-    posterior : GaussianPosterior
-        Of the image.
-    local : GaussianPosterior, optional
-        That without non-local blocks; None where there are none.
-    """
-
-    slice_model: SliceModel
-    alone: SliceModel
-    lines: Sequence[int]
-    without: HeldBack | None
-    _: KW_ONLY
-    posterior: GaussianPosterior
-    local: GaussianPosterior | None
-
-
-def _with_error_bars(
-    result: Image,
-    known: _Inferred,
+def _without_prior(
+    slice_model: SliceModel,
+    lines: Sequence[int],
+    method: Method,
     recipe: Recipe,
     rng: np.random.Generator,
-    seed: int,
-    options: InferenceOptions,
+    signal: float | None,
 ) -> Image:
-    """The image with standard deviations, and the draws that the recipe asks for, scaled to its predicted error."""
-    alone, lines, without, posterior, local = known.alone, known.lines, known.without, known.posterior, known.local
-    engine = recipe.inference.engine()
-    std = pixel_std(posterior, recipe.reconstruction.std_samples, rng)
-    before = posterior if local is None else local
-    if alone is not known.slice_model:
-        before = non_local.local_posterior(alone, lines, engine, seed, options.signal)
-        result = replace(result, alone=before.mean)
-    folds = [] if without is None else [without]
-    if without is not None and alone.candidates.name == "lines":  # which are few
-        other = held_back.hold_back(without.slice_model, lines, engine, seed, without.signal, fold=1)
-        folds += [] if other is None else [other]
-    gain = np.nan if result.companions is None else result.companions.gain
-    estimates = Estimates(
-        alone,
-        lines,
-        posterior,
-        before,
-        local=None if local is None else local.mean,
-        alone=result.alone,
-        folds=folds,
-        gain=gain if np.isfinite(gain) else 0.0,
-    )
-    evidence = estimates.evidence(std, seed)
-    predicted = predicted_error(evidence, learnt=estimates.of_known_blocks)
-    scale = std_factor(predicted, evidence, alone.candidates.unit)
-    scaled = std
-    if scale is not None:
-        scaled = shaped_std(std, posterior.mean, estimates.others) * np.float32(scale.factor)
-    sampler = PosteriorDraws(posterior, result.image, scaled, seed, options.number, without)
-    draws = sampler(recipe.reconstruction.draws) if recipe.reconstruction.draws else None
-    return replace(result, std=scaled, std_factor=scale, draws=draws, sampler=sampler)
+    """The image by a method that knows no prior of the recipe: zero filling, least squares, a rival."""
+    if method == "zero-filled":
+        return Image(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
+    if method in TEXTBOOK:
+        return Image.ended(*textbook(slice_model, lines, method, recipe.reconstruction.weight))
+    model, damping = slice_model.model(lines, signal), recipe.reconstruction.damping
+    image = Image.ended(*least_squares(model, damping=damping))
+    return replace(image, noise=least_squares_noise(model, damping, rng)) if recipe.reconstruction.noise_map else image
+
+
+class _Estimate:
+    """MAP or posterior mean of one slice, step by step: what the scan itself chooses, the image, its error bars.
+
+    Attributes
+    ----------
+    alone, known : SliceModel
+        Without the companions that its prior is to know, and with them; the same where there are none.
+    without, judging : HeldBack, optional
+        What is inferred without some of the lines, and what companions are judged by; None where none could be held
+        back.
+    start : WarmStart, optional
+        From which the posterior mean begins.
+    phase : PhaseChoice, optional
+        The model of the phase that was chosen.
+    companions : CompanionChoice, optional
+        Which other images were chosen.
+    posterior, local : GaussianPosterior, optional
+        Behind the image, and that without non-local blocks, where there are some.
+    """
+
+    def __init__(
+        self,
+        slice_model: SliceModel,
+        lines: Sequence[int],
+        recipe: Recipe,
+        rng: np.random.Generator,
+        options: InferenceOptions,
+    ) -> None:
+        self.lines, self.recipe, self.rng, self.options = lines, recipe, rng, options
+        self.engine, self.seed = recipe.inference.engine(), int(rng.spawn(1)[0].integers(2**63))
+        self.alone = self.known = slice_model
+        self.without = self.judging = self._held_back()
+        self.start = options.warm_start
+        self.phase: PhaseChoice | None = None
+        self.companions: CompanionChoice | None = None
+        given = recipe.companion
+        self._asked = CompanionPrior(given.companion_strength, given.trust_companion, given.register_companion)
+        self.posterior: GaussianPosterior
+        self.local: GaussianPosterior | None = None
+
+    def _held_back(self, centre: int | None = None) -> HeldBack | None:
+        return held_back.hold_back(self.alone, self.lines, self.engine, self.seed, self.options.signal, centre)
+
+    def choose_phase(self) -> None:
+        """Choose the model of the phase by what is held back, unless the recipe or the slice names one."""
+        one, wanted = self.alone, self.recipe.phase
+        if one.phase is not None or not wanted.chosen_by_what_is_held_back(one.candidates.name):
+            return
+        one_sided = held_back.is_one_sided(self.lines, one.candidates)
+        shortened = self.engine.cut_short(1)
+        self.phase = held_back.choose_phase(self.without, wanted.imaginary_ratios, shortened, one_sided=one_sided)
+        self.alone = self.known = replace(one, phase=self.phase.phase)
+        self.without = self.judging = None if self.without is None else self.without.under(self.phase.phase)
+        self.start = self.start if self.phase.phase is None else None
+
+    def choose_companions(self) -> None:
+        """Choose which other images of the object the prior knows, by what is held back."""
+        if not self.alone.companions or self.alone.companion is not None:
+            return
+        self.options.watch("choosing companions")
+        if self.without is not None and held_back.FEWEST // 2 <= len(self.without.held) < held_back.FEWEST:
+            self.judging = self._held_back(held_back.NARROW_CENTRE)
+        middle = self.alone.central_image(self.lines)
+        self.companions = choose_companions(self.alone, self.lines, self.judging, self._asked, self.engine, middle)
+        self.known = self.companions.applied(self.alone, self._asked)
+        self.start = None if self.companions.used else self.start
+
+    def image(self, method: Method) -> Image:
+        """The image without error bars; once more where companions are laid over it anew."""
+        estimated = self._map if method == "map" else self._mean
+        image, chosen = estimated(None), self.companions
+        if chosen is not None:
+            again = renew_companions(
+                chosen, self.alone, self.lines, self.judging, self._asked, self.engine, image.image
+            )
+            if again is not None:
+                self.companions, self.known = again, again.applied(self.alone, self._asked)
+                image = estimated(image)
+        return replace(image, phase_choice=self.phase, companions=self.companions)
+
+    def _map(self, before: Image | None) -> Image:
+        """MAP: in stages where the prior is non-local, since that is known from an image only."""
+        estimate = MaximumAPosteriori(MAP_SMOOTHING, inner=self.recipe.inference.inner_solver())
+        start, left_out = None if before is None else before.image, ""
+        if non_local.is_non_local(self.known):
+            signal = self.options.signal
+            model, start, left_out = non_local.map_stages(self.known, self.lines, estimate, signal=signal, start=start)
+        else:
+            model = self.known.model(self.lines, self.options.signal)
+        return replace(Image.ended(*estimate(model, start)), left_out=left_out)
+
+    def _mean(self, before: Image | None) -> Image:
+        """The posterior mean; in stages where the prior is non-local, since that is known from an image only."""
+        self.options.watch("outer loops")
+        signal, callback = self.options.signal, non_local.counting_on(self.options.callback)
+        start, spent, rng = self.start, 0, self.rng
+        if before is not None:  # from where the means so far have ended
+            ended = self.posterior if self.local is None else self.local
+            first = replace(self.known, alike=None).model(self.lines, signal)
+            start = WarmStart(before.image, non_local.carried(ended, first, ("companion",)).z)
+            spent = before.convergence.matvecs
+        if non_local.is_non_local(self.known):
+            seed = int(rng.integers(2**63))
+            rng = np.random.default_rng(seed)
+            last = non_local.mean_stages(
+                self.known, self.lines, self.engine, seed, signal=signal, warm_start=start, callback=callback
+            )
+        else:
+            last = non_local.LastStage(self.known.model(self.lines, signal), start)
+        posterior = self.engine.infer(last.model, rng, warm_start=last.start, callback=callback)
+        self.posterior, self.local = posterior, last.local
+        matvecs = posterior.convergence.matvecs + last.matvecs + spent
+        return Image(posterior.mean, None, replace(posterior.convergence, matvecs=matvecs), left_out=last.left_out)
+
+    def with_noise_and_bands(self, image: Image) -> Image:
+        """The image with a map of its noise, and with the spectral correction of its modulus, as the recipe asks."""
+        if self.recipe.reconstruction.noise_map:
+            rng = np.random.default_rng([self.seed, 1])  # of its own, so that error bars are the same without the map
+            image = replace(image, noise=posterior_noise(self.posterior, rng))
+        if self.recipe.reconstruction.band_factors:
+            known, phase = self.known, self.phase
+            factors = held_back.shipped_spectral_correction("modulus" if known.phase is None else "phase-aware")
+            share = held_back.strength(self.without, factors, None if phase is None else phase.image)
+            pixels = factors.applied(known, self.lines, image.image, share) if share else image.image
+            image = replace(image, image=pixels, band_strength=share)
+        return image
+
+    def with_error_bars(self, image: Image) -> Image:
+        """The image with standard deviations, and the draws that the recipe asks for, scaled to its predicted error."""
+        self.options.watch("error bars")
+        alone, posterior, asked = self.alone, self.posterior, self.recipe.reconstruction
+        std = pixel_std(posterior, asked.std_samples, self.rng)
+        before = posterior if self.local is None else self.local
+        if alone is not self.known:
+            before = non_local.local_posterior(alone, self.lines, self.engine, self.seed, self.options.signal)
+            image = replace(image, alone=before.mean)
+        folds = [] if self.without is None else [self.without]
+        if self.without is not None and alone.candidates.name == "lines":  # which are few
+            one, signal = self.without.slice_model, self.without.signal
+            other = held_back.hold_back(one, self.lines, self.engine, self.seed, signal, fold=1)
+            folds += [] if other is None else [other]
+        gain = np.nan if self.companions is None else self.companions.gain
+        estimates = Estimates(
+            alone,
+            self.lines,
+            posterior,
+            before,
+            local=None if self.local is None else self.local.mean,
+            alone=image.alone,
+            folds=folds,
+            gain=gain if np.isfinite(gain) else 0.0,
+        )
+        evidence = estimates.evidence(std, self.seed)
+        predicted = predicted_error(evidence, learnt=estimates.of_known_blocks)
+        factor = std_factor(predicted, evidence, alone.candidates.unit)
+        if factor is not None:
+            std = shaped_std(std, posterior.mean, estimates.others) * np.float32(factor.factor)
+        sampler = PosteriorDraws(posterior, image.image, std, self.seed, self.options.number, self.without)
+        draws = sampler(asked.draws) if asked.draws else None
+        return replace(image, std=std, std_factor=factor, draws=draws, sampler=sampler)
 
 
 def loops_shown(
@@ -423,44 +488,62 @@ def loops_shown(
     return after_loop
 
 
-def _map_image(
-    slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, signal: float | None, start: Array | None = None
-) -> Image:
-    """MAP: in stages where the prior is non-local, since that is known from an image only."""
-    estimate = MaximumAPosteriori(MAP_SMOOTHING, inner=recipe.inference.inner_solver())
-    if non_local.is_non_local(slice_model):
-        model, start, left_out = non_local.map_stages(slice_model, lines, estimate, signal=signal, start=start)
-    else:
-        model, left_out = slice_model.model(lines, signal), ""
-    image, convergence = estimate(model, start)
-    return Image(image, None, convergence, left_out=left_out)
+def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: float) -> tuple[Array, Convergence]:
+    r"""argmin of ||P F S u - y||^2 / 2 + lambda ||W u||_1, with wavelets or finite differences W.
 
+    Parameters
+    ----------
+    slice_model : SliceModel
+        The slice; its prior and noise have no say.
+    lines : sequence of int, or bool array
+        Measured lines, or samples of a plane.
+    method : {"l1-wavelet", "total-variation"}
+        W.
+    weight : float
+        lambda over the largest modulus of S^H F^H P^H y, so that it does not depend on the units of the scan.
 
-def _mean(
-    slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, options: InferenceOptions
-) -> tuple[Image, GaussianPosterior, GaussianPosterior | None]:
-    """The mean without error bars, its posterior, and of a non-local prior that without such blocks.
+    Returns
+    -------
+    image : complex64 array, shape (ky, kx)
+    convergence : Convergence
+        Converged where the last tenth of the iterations changed the image by less than a hundredth.
 
-    Where the prior is non-local the mean is made in stages, since such a prior is known from an image only.
+    Raises
+    ------
+    InputError
+        For shots.
+
+    Notes
+    -----
+    SigPy, `sigpy.mri.app.L1WaveletRecon` and `TotalVariationRecon`, with fixed steps: SigPy finds its own by a random
+    start, which would make every run differ.
     """
-    engine, callback = recipe.inference.engine(), non_local.counting_on(options.callback)
-    if non_local.is_non_local(slice_model):
-        seed = int(rng.integers(2**63))
-        rng = np.random.default_rng(seed)
-        last = non_local.mean_stages(
-            slice_model,
-            lines,
-            engine,
-            seed,
-            signal=options.signal,
-            warm_start=options.warm_start,
-            callback=callback,
-        )
+    if isinstance(slice_model.candidates, ShotReadouts):
+        got = "samples along a trajectory"
+        raise InputError(f"method {method}", got, "lines, or samples of a plane", "Use mean, map or least-squares.")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")
+        from sigpy.mri.app import L1WaveletRecon, TotalVariationRecon  # here: the import takes longer than commands
+
+    measurement = slice_model.measurement(lines)
+    plain = measurement.adjoint(slice_model.acquire(lines))
+    scale = float(np.abs(plain).max()) or 1.0
+    mask = slice_model.grid_samples(lines)
+    samples = np.where(mask, slice_model.kspace, 0).astype(np.complex64) / np.float32(scale)
+    maps = np.ones_like(samples) if slice_model.maps is None else slice_model.maps
+    settings = {"weights": mask.astype(float), "show_pbar": False, "max_iter": ITERATIONS}
+    if method == "l1-wavelet":
+        app = L1WaveletRecon(samples, maps, weight, alpha=1.0, **settings)
     else:
-        last = non_local.LastStage(slice_model.model(lines, options.signal), options.warm_start)
-    posterior = engine.infer(last.model, rng, warm_start=last.start, callback=callback)
-    convergence = replace(posterior.convergence, matvecs=posterior.convergence.matvecs + last.matvecs)
-    return Image(posterior.mean, None, convergence, left_out=last.left_out), posterior, last.local
+        app = TotalVariationRecon(samples, maps, weight, tau=1 / (9 * _DUAL_STEP), sigma=_DUAL_STEP, **settings)
+    before = np.zeros(slice_model.shape)
+    while not app.alg.done():
+        if app.alg.iter == ITERATIONS - ITERATIONS // 10:
+            before = app.x.copy()
+        app.alg.update()
+    change = float(np.linalg.norm(app.x - before) / (np.linalg.norm(app.x) or 1.0))
+    status = Status.CONVERGED if change < _SETTLED else Status.MAX_ITERATIONS
+    return np.asarray(app.x * scale, dtype=np.complex64), Convergence(status, ITERATIONS, change, 2 * ITERATIONS)
 
 
 def image_rng(seed: int) -> np.random.Generator:

@@ -36,7 +36,7 @@ from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import require_room
-from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
+from mri_design.experiment.reconstruction import TEXTBOOK, Image, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -46,7 +46,6 @@ from mri_design.experiment.strategies import (
     strategy_label,
     strategy_named,
 )
-from mri_design.experiment.textbook import TEXTBOOK
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
 from mri_design.registry import split_name

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.errors import UsageError
 from mri_design.evaluation.pictures import png_bytes
@@ -17,11 +16,10 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import SequenceRequest, export_run
-from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, order_of_shots, words
+from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, words
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import largest_side_lobe, to_bart
 from mri_design.scan.writing.images import pair_files
-from mri_design.sequences.orders import SpiralOrder, SpokeOrder
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 """Of the files that hold a mask."""
@@ -103,34 +101,6 @@ class MaskRequest:
         return rows * columns if self.recipe.design.encoding == "plane" else rows
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Drawn(StoredRun):
-    """A mask as exports take it: a run that was never stored."""
-
-    grid: tuple[int, int]
-    acquired: tuple[tuple[int, ...], ...]
-    shots: NDArray[np.float64] | None
-
-    @property
-    def columns(self) -> int:
-        """Samples of a readout."""
-        return self.grid[1]
-
-    @property
-    def designed(self) -> bool:
-        """True: it has an order."""
-        return True
-
-    def trains(self) -> tuple[tuple[int, ...], ...]:
-        """In the order of measurement."""
-        return self.acquired
-
-    def shot_order(self) -> tuple[SpokeOrder | SpiralOrder, int]:
-        """See `StoredRun.shot_order`."""
-        assert self.shots is not None
-        return order_of_shots(self.shots, self.grid, "shape")
-
-
 def make_mask(request: MaskRequest) -> MadeFiles:
     """Draw the mask and make its files; nothing is written.
 
@@ -193,8 +163,8 @@ def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
         )
     acquisition = in_acquisition_order(drawn.order, drawn.readouts, request.recipe)
     trains = tuple((line,) for line in drawn.order) if acquisition is None else acquisition.trains
-    run = _Drawn(
-        folder=out.parent,
+    run = StoredRun(
+        name=out.name,
         mask=drawn.mask,
         chosen=drawn.order,
         counted=kind.counted,

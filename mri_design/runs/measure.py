@@ -19,12 +19,9 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
-from mri_design.runs.image_sections import DRAWS, REFERENCE
-from mri_design.runs.stored_run import read_run
+from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.safe import check_file
 
-_LONGEST_HEADER = 10_000  # characters
 _MOST_PAIRS = 10
 """Regions of which all differences are told."""
 LEVELS = (0.5, 0.8, 0.95)
@@ -317,13 +314,18 @@ def read_drawn(folder: Path, number: int | None = None, frame: int | None = None
     InputError
         Where files are damaged or contradict each other.
     """
-    run = read_run(folder)
+    return drawn_image(read_run(folder), number, frame)
+
+
+def drawn_image(run: StoredRun, number: int | None = None, frame: int | None = None) -> DrawnImage:
+    """The image of a run that has been read, or is in memory; raises as `read_drawn`."""
     if run.image is None:
         raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
-    if not (folder / DRAWS).is_file():
+    if run.draws is None:
         raise UsageError(
             f"{run.name} has no draws of its image, and a region's error does not follow from errors of single pixels, "
-            "which are correlated: reconstruct with draws, as mri-design recon SCAN --draws 32"
+            "which are correlated: reconstruct with draws, as mri-design recon SCAN --draws 32, or "
+            "reconstruct(draws=32) in Python"
         )
     if run.frames and frame is None and len(run.frames) == 1:
         frame = run.frames[0]
@@ -337,42 +339,25 @@ def read_drawn(folder: Path, number: int | None = None, frame: int | None = None
         there = f"its slices are {numbers}" if numbers else "it is of one slice, leave it out"
         raise UsageError(f"--slice {number}: {run.name} does not hold it: {there}")
     at = run.frames.index(frame) if frame is not None else 0
-    count, (rows, columns) = max(len(run.numbers), 1), run.image.shape[-2:]
-    chosen = range(count) if number is None else [run.numbers.index(number)]
+    count = max(len(run.numbers), 1)
+    chosen = slice(None) if number is None else slice(place := run.numbers.index(number), place + 1)
 
-    def of_frame(values: Array, *draws: int) -> Array:
-        return (values[at] if run.frames else values).reshape(count, *draws, rows, columns)
+    def of_frame(values: Array) -> Array:
+        of_slices = values[at] if run.frames else values
+        return (of_slices if run.numbers else of_slices[np.newaxis])[chosen]
 
-    drawn = _stored(folder / DRAWS, run.image.shape, draws=True)
-    drawn = of_frame(drawn, drawn.shape[-3])
-    truths = None
-    if (folder / REFERENCE).is_file():
-        truths = _finite(of_frame(_stored(folder / REFERENCE, run.image.shape)), folder / REFERENCE)[list(chosen)]
-    places = run.places[at * count : (at + 1) * count] if run.places else [run.geometry] * count
+    drawn = of_frame(run.draws)
+    places = list(run.places[at * count : (at + 1) * count] if run.places else [run.geometry] * count)
     return DrawnImage(
         run.name,
-        of_frame(run.image)[list(chosen)],
-        lambda place: _finite(drawn[chosen[place]], folder / DRAWS),
-        truths,
-        [places[place] for place in chosen],
+        of_frame(run.image),
+        lambda place: _finite(drawn[place], f"{run.name}/draws.npy"),
+        None if run.reference is None else of_frame(run.reference),
+        places[chosen],
     )
 
 
-def _stored(path: Path, shape: tuple[int, ...], *, draws: bool = False) -> Array:
-    """Complex values of an image's shape in a file of its run, or ``draws`` of it; what is looked at is read."""
-    check_file(path)
-    field, wanted = f"{path.parent.name}/{path.name}", f"complex {'draws of ' * draws}{shape}, as recon.npy"
-    try:
-        found: Array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(field, str(error), wanted) from error
-    own = (*found.shape[: len(shape) - 2], *found.shape[len(shape) - 1 :]) if draws else found.shape
-    if found.dtype.kind != "c" or own != shape:
-        raise InputError(field, f"{found.dtype} {found.shape}", wanted)
-    return found
-
-
-def _finite(values: Array, path: Path) -> Array:
+def _finite(values: Array, field: str) -> Array:
     if not np.isfinite(values).all():
-        raise InputError(f"{path.parent.name}/{path.name}", "NaN or infinite values", "finite", "Reconstruct again.")
+        raise InputError(field, "NaN or infinite values", "finite", "Reconstruct again.")
     return np.asarray(values)

@@ -15,8 +15,7 @@ import numpy as np
 
 from mri_design.errors import UsageError, option
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.reconstruction import method_named
-from mri_design.experiment.textbook import TEXTBOOK
+from mri_design.experiment.reconstruction import TEXTBOOK, method_named
 from mri_design.kinds import KINDS
 from mri_design.runs.error_tables import paired_table, summary_table
 from mri_design.runs.study import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import opened_npy, read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS, read_small
+from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file, read_small
 from mri_design.scan.io.source import COUNTERS
 from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 
@@ -30,6 +30,7 @@ SAMPLES, SHOTS = "samples.csv", "shots.csv"
 """Files by which folders are known of designs over samples of a plane, and over spokes or arms of spirals."""
 _ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
 _MOST_TEXT = 64 * 2**20
+_LONGEST_HEADER = 10_000  # characters
 
 
 def mask_axes(folder: Path) -> int | None:
@@ -50,12 +51,14 @@ def counted(folder: Path, settings: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """The image and the error bars of one run, and what was measured for them.
+    """What a run leaves of its image and its mask: read from its folder, or of a run in memory.
 
     Parameters
     ----------
-    folder : Path
-        Of the run.
+    name : str
+        Of the folder.
+    folder : Path, optional
+        Of a run that was stored.
     mask : bool array, shape (ky,), (ky, kz), (shot,) or (readout,)
         True where measured.
     chosen : tuple of int
@@ -68,6 +71,10 @@ class StoredRun:
         Its error bars.
     noise, g_factor : float32 arrays, shape as ``image``, or None
         What noise alone does to it, and the g-factor of the coils.
+    draws : complex64 array, shape (draw, ky, kx), of a volume (slice, draw, ky, kx), or None
+        Images that the posterior holds possible; of a folder they are not loaded before they are looked at.
+    reference : complex64 array, shape as ``image``, or None
+        What errors are measured against; a folder has it beside draws.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
         Coil maps of the scan's own coils, of the first frame where there are several; None where it has one coil.
     geometry : SliceGeometry or None
@@ -88,14 +95,29 @@ class StoredRun:
         What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one.
     frames : tuple of int
         Their numbers.
+    status : str
+        How the run ended.
+    settings : mapping
+        Of its manifest.
+    acquired : tuple of tuples of int, optional
+        Lines or samples in the order of measurement, of a run in memory.
+    shots : float array, shape (shot, sample, 2), optional
+        Spokes or arms in the order of choice, of a run in memory.
+    grid : tuple of int, optional
+        Pixels (ky, kx) of a run without an image.
     """
 
-    folder: Path
+    name: str
     mask: NDArray[np.bool_]
     chosen: tuple[int, ...]
     counted: str
+    folder: Path | None = None
     image: NDArray[np.complex64] | None = None
     std: NDArray[np.float32] | None = None
+    noise: NDArray[np.float32] | None = None
+    g_factor: NDArray[np.float32] | None = None
+    draws: NDArray[np.complex64] | None = None
+    reference: NDArray[np.complex64] | None = None
     maps: NDArray[np.complex64] | None = None
     geometry: SliceGeometry | None = None
     source: SourceImage | None = None
@@ -106,18 +128,18 @@ class StoredRun:
     sources: tuple[SourceImage, ...] = ()
     axis: str = ""
     frames: tuple[int, ...] = ()
-    noise: NDArray[np.float32] | None = None
-    g_factor: NDArray[np.float32] | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the folder."""
-        return self.folder.resolve().name
+    status: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    acquired: tuple[tuple[int, ...], ...] | None = None
+    shots: NDArray[np.float64] | None = None
+    grid: tuple[int, int] | None = None
 
     @property
     def columns(self) -> int | None:
         """Samples of a readout, without oversampling; None where nothing says them."""
-        return None if self.image is None else self.image.shape[-1]
+        if self.image is not None:
+            return self.image.shape[-1]
+        return None if self.grid is None else self.grid[1]
 
     @property
     def measured(self) -> str:
@@ -127,12 +149,13 @@ class StoredRun:
     @property
     def designed(self) -> bool:
         """Whether a plane's samples were chosen, so that their order is one of measurement."""
-        return self.counted != "samples" or (self.folder / SAMPLES).is_file()
+        written = self.folder is not None and (self.folder / SAMPLES).is_file()
+        return self.counted != "samples" or self.acquired is not None or written
 
     def without_lines(self) -> UsageError:
         """Says what can be had of a run that measured no whole lines."""
         return UsageError(
-            f"{self.folder} is a run over {self.counted}, not lines: --to nifti and dicom take its image, --to cfl, "
+            f"{self.name} is a run over {self.counted}, not lines: --to nifti and dicom take its image, --to cfl, "
             "csv, mrd and npy samples of a plane, --to seq a design over shots or samples; mri-design convert takes a "
             "trajectory to other formats"
         )
@@ -149,20 +172,21 @@ class StoredRun:
         """
         if self.counted not in ("lines", "samples"):
             raise self.without_lines()
+        if self.acquired is not None:
+            return self.acquired
         if self.counted == "samples" and self.mask.ndim != 2:
-            got = f"bool {self.mask.shape}"
-            raise InputError(field=f"{self.folder.name}/mask.npy", got=got, wanted="bool (ky, kz), as of a plane")
-        path, unit = self.folder / _ACQUISITION, self.counted.removesuffix("s")
-        field, wanted = f"{self.folder.name}/{_ACQUISITION}", f"{unit}s and trains of a run"
-        if path.is_file():
+            raise InputError(f"{self.name}/mask.npy", f"bool {self.mask.shape}", "bool (ky, kz), as of a plane")
+        unit = self.counted.removesuffix("s")
+        field, wanted = f"{self.name}/manifest.json: lines", f"{unit}s and trains of a run"
+        trains: tuple[tuple[int, ...], ...] = tuple((number,) for number in self.chosen)
+        if self.folder is not None and (path := self.folder / _ACQUISITION).is_file():
+            field = f"{self.name}/{_ACQUISITION}"
             try:
                 read_small(path, _MOST_TEXT)
                 rows = [(int(str(row["train"])), int(str(row[unit]))) for row in read_csv(path)]
             except (OSError, ValueError, KeyError) as error:
                 raise InputError(field, str(error), wanted) from error
             trains = tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
-        else:
-            field, trains = f"{self.folder.name}/manifest.json: lines", tuple((number,) for number in self.chosen)
         if self.counted == "lines":
             try:
                 LineOrder(trains, len(self.mask))
@@ -171,7 +195,7 @@ class StoredRun:
         numbers = sorted(number for train in trains for number in train)
         if numbers != np.flatnonzero(self.mask).tolist():
             got = f"{len(numbers)} {self.counted} other than those of mask.npy"
-            raise InputError(field=field, got=got, wanted=f"the same {self.counted}")
+            raise InputError(field, got, f"the same {self.counted}")
         return trains
 
     def line_order(self) -> LineOrder:
@@ -181,7 +205,7 @@ class StoredRun:
         return LineOrder(self.trains(), len(self.mask))
 
     def shot_order(self) -> tuple[SpokeOrder | SpiralOrder, int]:
-        """Spokes or arms in the order of choice, and the samples of each.
+        """Spokes or arms in the order of choice, for a sequence, and the samples of each.
 
         Arms are readouts whose first sample is the one nearest to the centre of k-space.
 
@@ -191,24 +215,20 @@ class StoredRun:
             Where the trajectory cannot be read, is none of spokes or arms, or one of spokes on a grid that is not
             square.
         """
-        from mri_design.scan.io.formats import read  # here, because all readers are imported with it
+        shots, grid, name = self.shots, self.grid, "shape"
+        if self.folder is not None:
+            from mri_design.scan.io.formats import read  # here, because all readers are imported with it
 
-        path = self.folder / "trajectory.npz"
-        scan = read(path)
-        if not isinstance(scan, TrajectoryData):
-            raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
-        return order_of_shots(scan.readouts.shots, scan.grid_shape, str(path))
-
-
-def order_of_shots(
-    trajectory: NDArray[np.float64], grid: tuple[int, int], name: str
-) -> tuple[SpokeOrder | SpiralOrder, int]:
-    """Spokes or arms (shot, sample, 2) for a sequence, and the samples of each; raises as `StoredRun.shot_order`."""
-    if not np.linalg.norm(trajectory, axis=2).argmin(axis=1).any():
-        return SpiralOrder(trajectory, grid), trajectory.shape[1]
-    if grid[0] != grid[1]:
-        raise InputError(field=f"{name}: matrix", got=str(grid), wanted="a square, for spokes")
-    return SpokeOrder.of_trajectory(trajectory), trajectory.shape[1]
+            scan, name = read(path := self.folder / "trajectory.npz"), f"{path}: matrix"
+            if not isinstance(scan, TrajectoryData):
+                raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
+            shots, grid = scan.readouts.shots, scan.grid_shape
+        assert shots is not None and grid is not None
+        if not np.linalg.norm(shots, axis=2).argmin(axis=1).any():
+            return SpiralOrder(shots, grid), shots.shape[1]
+        if grid[0] != grid[1]:
+            raise InputError(field=name, got=str(grid), wanted="a square, for spokes")
+        return SpokeOrder.of_trajectory(shots), shots.shape[1]
 
 
 def read_run(folder: Path) -> StoredRun:
@@ -234,46 +254,41 @@ def read_run(folder: Path) -> StoredRun:
     of_frames = settings.get("frames", {"axis": "", "numbers": []})
     if not isinstance(of_frames, dict) or of_frames.get("axis") not in ("", *COUNTERS):
         raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
-    numbers, axis = _numbers(settings, "slice_numbers", field), of_frames["axis"]
+    numbers = _numbers(settings, "slice_numbers", field)
     frames = _numbers(of_frames, "numbers", f"{field}: frames")
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
-    further = len(counts)
-
-    def found(name: str, kind: str, axes: int) -> NDArray[Any] | None:
-        return _array(folder / name, kind, axes + further) if (folder / name).is_file() else None
-
-    image, maps = found("recon.npy", "c", 2), found(_MAPS, "c", 3)
-    of_pixels = {name: found(f"{name}.npy", "f", 2) for name in ("std", "noise", "g_factor")}
-    sides = mask.shape if what in ("lines", "samples") else ()
-    if image is not None:
-        pixels = image.shape[further:]
+    arrays = _arrays(folder, len(counts))
+    if (image := arrays["recon"]) is not None:
+        sides = mask.shape if what in ("lines", "samples") else ()
+        pixels = image.shape[len(counts) :]
         _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
-        for name, beside in {_MAPS: maps, **{f"{name}.npy": values for name, values in of_pixels.items()}}.items():
-            if beside is not None:
-                coils = beside.shape[further:-2]
-                _require_shape(folder / name, beside.shape, (*counts, *coils, *pixels), "recon.npy")
-    stored, source = settings.get("geometry"), settings.get("source_image")
-    places, sources = settings.get("slice_geometries", []), settings.get("source_images", [])
-    for name, entries in (("slice_geometries", places), ("source_images", sources)):
-        if not isinstance(entries, list) or len(entries) not in (0, count := math.prod(counts)):
-            raise InputError(f"{field}: {name}", "another number of entries", f"{count}, one a slice")
+        for name, values in arrays.items():
+            if values is not None:
+                between = values.shape[len(counts) : -2]  # coils, draws
+                _require_shape(folder / f"{name}.npy", values.shape, (*counts, *between, *pixels), "recon.npy")
+    places = _described(settings, "slice_geometries", SliceGeometry, field, math.prod(counts))
+    sources = _described(settings, "source_images", SourceImage, field, math.prod(counts))
+    stored, source, maps = settings.get("geometry"), settings.get("source_image"), arrays["coil_maps"]
     return StoredRun(
+        name=folder.resolve().name,
         folder=folder,
         mask=mask,
         chosen=tuple(lines),
         counted=what,
         image=image,
-        **of_pixels,
+        **{name: arrays[name] for name in ("std", "noise", "g_factor", "draws", "reference")},
         maps=maps[0] if maps is not None and frames else maps,
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
         part_of_scan=str(settings.get("part_of_scan", "")),
         numbers=numbers,
-        places=tuple(SliceGeometry.from_settings(field, place) for place in places),
-        sources=tuple(SourceImage.from_settings(field, image) for image in sources),
-        axis=axis,
+        places=places,
+        sources=sources,
+        axis=of_frames["axis"],
         frames=frames,
+        status=str(manifest.get("status", "")),
+        settings=settings,
     )
 
 
@@ -285,17 +300,49 @@ def _numbers(settings: Mapping[str, Any], name: str, field: str) -> tuple[int, .
     return tuple(numbers)
 
 
+Described = TypeVar("Described", SliceGeometry, SourceImage)
+
+
+def _described(
+    settings: Mapping[str, Any], name: str, kind: type[Described], field: str, count: int
+) -> tuple[Described, ...]:
+    """Entries for every slice; none where the manifest has none."""
+    entries = settings.get(name, [])
+    if not isinstance(entries, list) or len(entries) not in (0, count):
+        raise InputError(f"{field}: {name}", "another number of entries", f"{count}, one a slice")
+    return tuple(kind.from_settings(field, entry) for entry in entries)
+
+
+_FLOATS, _COMPLEX = ("std", "noise", "g_factor"), ("recon", "reference", "draws", "coil_maps")
+
+
+def _arrays(folder: Path, further: int) -> dict[str, Any]:
+    """The arrays of a run that there are, along so many ``further`` axes; draws are mapped, and unchecked."""
+    found = dict[str, Any]()
+    for name in (*_FLOATS, *_COMPLEX):
+        kind, axes, path = "cf"[name in _FLOATS], 3 if name in _COMPLEX[2:] else 2, folder / f"{name}.npy"
+        found[name] = _array(path, kind, axes + further, mapped=name == "draws") if path.is_file() else None
+    return found
+
+
 def _require_shape(path: Path, found: tuple[int, ...], wanted: tuple[int, ...], other: str) -> None:
     if found != wanted:
         raise InputError(field=f"{path.parent.name}/{path.name}", got=f"shape {found}", wanted=f"{wanted}, as {other}")
 
 
-def _array(path: Path, kind: str, *axes: int) -> NDArray[Any]:
+def _array(path: Path, kind: str, *axes: int, mapped: bool = False) -> NDArray[Any]:
     field = f"{path.parent.name}/{path.name}"
-    array = read_npy(path, DEFAULT_LIMITS, field=field)
-    if array.dtype.kind != kind or array.ndim not in axes or not np.isfinite(array).all():
-        names = {"b": "bool", "c": "finite complex", "f": "finite real"}
-        wanted = f"{names[kind]} values along {' or '.join(map(str, axes))} axes"
+    names = {"b": "bool", "c": "finite complex", "f": "finite real"}
+    wanted = f"{names[kind]} values along {' or '.join(map(str, axes))} axes"
+    if mapped:
+        check_file(path)
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(field, str(error), wanted) from error
+    else:
+        array = read_npy(path, DEFAULT_LIMITS, field=field)
+    if array.dtype.kind != kind or array.ndim not in axes or not (mapped or np.isfinite(array).all()):
         raise InputError(field=field, got=f"{array.dtype} {array.shape}", wanted=wanted)
     return array
 

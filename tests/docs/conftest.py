@@ -94,7 +94,7 @@ def blank_figures() -> Iterator[None]:
 def short_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Textbook rivals of `compare` choose between two weights and take few steps: hundreds of images otherwise."""
     monkeypatch.setattr("mri_design.runs.methods.WEIGHTS", WEIGHTS[2:4])
-    monkeypatch.setattr("mri_design.experiment.textbook.ITERATIONS", 10)
+    monkeypatch.setattr("mri_design.experiment.reconstruction.ITERATIONS", 10)
 
 
 @pytest.fixture

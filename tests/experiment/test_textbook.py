@@ -8,7 +8,7 @@ import pywt
 
 from mri_design import Recipe, load_phantom, prepare, reconstruct
 from mri_design.experiment import TEXTBOOK
-from mri_design.experiment.textbook import ITERATIONS, textbook
+from mri_design.experiment.reconstruction import ITERATIONS, textbook
 from mri_design.model import SliceModel
 
 GRID = (32, 24)
@@ -46,7 +46,7 @@ def test_the_image_has_a_lower_objective_than_others(one: SliceModel, method: st
 def test_total_variation_is_at_its_minimum(one: SliceModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rival that stops on the way is none."""
     image, _ = textbook(one, LINES, "total-variation", 0.002)
-    monkeypatch.setattr("mri_design.experiment.textbook.ITERATIONS", 3 * ITERATIONS)
+    monkeypatch.setattr("mri_design.experiment.reconstruction.ITERATIONS", 3 * ITERATIONS)
     least, _ = textbook(one, LINES, "total-variation", 0.002)
     assert np.linalg.norm(image - least) < 0.005 * np.linalg.norm(least)
 

@@ -6,7 +6,7 @@ import pytest
 
 from mri_design import Recipe, UsageError, measure, reconstruct
 from mri_design.design import ReferenceSlice
-from mri_design.experiment import textbook
+from mri_design.experiment import reconstruction
 from mri_design.runs import methods as methods_module
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
 from mri_design.runs.study import Study, StudyProgress
@@ -21,7 +21,7 @@ NAMES = ("low-pass", "golden-ratio")
 
 @pytest.fixture(autouse=True)
 def few_iterations_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(textbook, "ITERATIONS", 10)
+    monkeypatch.setattr(reconstruction, "ITERATIONS", 10)
     monkeypatch.setattr(methods_module, "WEIGHTS", WEIGHTS)
     monkeypatch.setattr(methods_module, "DAMPINGS", DAMPINGS)
 
