@@ -16,10 +16,8 @@ from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text
 from mri_design.scan.io.mrd_acquisitions import (
-    Acquisitions,
     MrdSource,
     NoiseSource,
-    Purposes,
     channels_and_slices,
     open_acquisitions,
     sort_by_purpose,
@@ -34,36 +32,6 @@ _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4
 """Relative to the largest coordinate: what slices may differ by, and what a third coordinate may be away from 0."""
 _SAME_PIXEL = 0.01
-
-
-def holds_trajectories(field: str, acquisitions: Acquisitions, purposes: Purposes) -> bool:
-    """Whether the image's acquisitions have coordinates of their own, by the header's trajectory.
-
-    Parameters
-    ----------
-    field : str
-        File and header, for messages.
-    acquisitions : Acquisitions
-        Of the open file.
-    purposes : Purposes
-        Which of them are the image's.
-
-    Raises
-    ------
-    InputError
-        For trajectories that are not read, by name.
-    """
-    kind = purposes.encoding.trajectory
-    if kind == "cartesian":
-        return False
-    if kind == "":
-        return bool(acquisitions.dimensions[purposes.imaging].any())
-    if kind in _WITH_COORDINATES:
-        return True
-    why = ", whose echoes need a phase correction that is not done here" if kind == "epi" else ""
-    wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
-    cure = "Correct and grid the echoes first, and write them as cartesian lines." if kind == "epi" else ""
-    raise InputError(f"{field}: trajectory", f"{kind[:40]}{why}", wanted, cure)
 
 
 @dataclass(frozen=True)
@@ -227,23 +195,15 @@ def recognises(path: Path) -> bool:
     if not is_hdf5(path):
         return False
     with open_read_only(path) as file:
-        return _GROUP in names_in(file) or bool(_groups(file))
+        return bool(_groups(file))
 
 
 def _groups(file: h5py.File) -> list[str]:
-    """Groups with a header and readouts."""
+    """The usual group of raw data, or all groups with a header and readouts."""
+    if _GROUP in names_in(file):
+        return [_GROUP]
     held = arrays_in(file)
     return [group for name in held if (group := name.removesuffix("/xml")) != name and f"{group}/data" in held]
-
-
-def _group_of(path: Path, file: h5py.File) -> str:
-    """The group of raw data: the usual one, or the only one."""
-    groups = [_GROUP] if _GROUP in file else _groups(file)
-    if len(groups) == 1:
-        return groups[0]
-    got = f"raw data in {len(groups)} groups: {', '.join(map(repr, groups[:8]))}"
-    cure = f"Copy one: h5copy -i {path.name} -o one.h5 -s {groups[0]!r} -d {_GROUP}."
-    raise InputError(str(path), got, f"one group of raw data, or one with the name {_GROUP!r}", cure)
 
 
 @contextmanager
@@ -274,13 +234,26 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """
     limits = options.limits
     with open_read_only(path) as file:
-        group = _group_of(path, file)
+        # First, the header and the heads of all readouts.
+        group, *others = _groups(file)
+        if others:
+            got = f"raw data in {1 + len(others)} groups: {', '.join(map(repr, (group, *others[:7])))}"
+            cure = f"Copy one: h5copy -i {path.name} -o one.h5 -s {group!r} -d {_GROUP}."
+            raise InputError(str(path), got, f"one group of raw data, or one with the name {_GROUP!r}", cure)
         field = f"{path}: {group}/xml"
         header = parse_mrd_header(field, read_text(file, f"{group}/xml", limits), limits)
         acquisitions = open_acquisitions(file, f"{group}/data", limits)
         if options.only_noise:
             yield NoiseSource(acquisitions, header.noise_bandwidth)
             return
+        # Second, which readouts are the image's, and whether they lie on lines or have coordinates of their own.
         purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, options.counters)
-        along = holds_trajectories(field, acquisitions, purposes)
+        kind = purposes.encoding.trajectory
+        if kind not in ("", "cartesian", *_WITH_COORDINATES):
+            epi = kind == "epi"
+            got = f"{kind[:40]}{', whose echoes need a phase correction that is not done here' if epi else ''}"
+            cure = "Correct and grid the echoes first, and write them as cartesian lines." if epi else ""
+            wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
+            raise InputError(f"{field}: trajectory", got, wanted, cure)
+        along = kind in _WITH_COORDINATES or (not kind and acquisitions.dimensions[purposes.imaging].any())
         yield (ShotSource if along else CartesianSource)(acquisitions, header, purposes, options)
