@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib import resources
 from itertools import permutations
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ from mri_design.scan.io.source import (
     CentredSource,
     Content,
     Reader,
-    Reading,
     ReadOptions,
     Source,
     Summary,
@@ -67,7 +66,7 @@ BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arra
 _ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
 
 
-def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Unpack[Reading]) -> Content:
+def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> Content:
     """Read a scan or a stack of images in any supported format, or one of `register_reader`.
 
     Parameters
@@ -95,7 +94,7 @@ def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Unpa
         return _on_matrix(source.load(), Path(path), options.get("matrix"))
 
 
-def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Unpack[Reading]) -> Summary:
+def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> Summary:
     """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters

@@ -81,8 +81,8 @@ class IsolatedSource(Source):
         return self._answered("noise")
 
     def _answered(self, question: str) -> Any:
-        with self._asked(question) as child:
-            return child.answer()
+        with self._asked(question) as answer:
+            return answer()
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
@@ -93,92 +93,70 @@ class IsolatedSource(Source):
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices, which one child sends one by one; it has the time of `load` for each, to compute for all."""
-        with self._asked("slices") as child:
-
-            def slice_of(number: int) -> Any:
-                child.ask(number)
-                return child.answer()
-
-            count, series = child.answer(), child.answer()
-            yield SliceReader(count, slice_of, series={name: tuple(numbers) for name, numbers in series.items()})
+        with self._asked("slices") as answer:
+            count, series = answer(), answer()
+            yield SliceReader(count, answer, series={name: tuple(numbers) for name, numbers in series.items()})
 
     @contextmanager
-    def _asked(self, question: str) -> Iterator[_Child]:
-        """A child process that answers a question: load, summary, noise, or its slices one by one."""
-        options, passes = self.options, _PASSES if question == "slices" else 1
+    def _asked(self, question: str) -> Iterator[Callable[..., Any]]:
+        """What a child process answers to a question: load, summary, noise, or the slice of each number that it is sent.
+
+        Raises
+        ------
+        InputError
+            As reading here would, and where the child crashes or does not come to an end.
+        """
         more = self.path.stat().st_size / _BYTES_PER_SECOND
         allowed = _SECONDS + more if self.seconds is None else self.seconds
-        computing = passes * math.ceil(min(allowed, _COMPUTING + more))
-        request = json.dumps(
-            {"path": str(self.path), "question": question, "computing": computing, "options": asdict(options)}
-        )
-        home = str(Path(__file__).parents[3])
-        folders = [home, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+        computing = math.ceil(min(allowed, _COMPUTING + more)) * (_PASSES if question == "slices" else 1)
+        request = {"path": str(self.path), "question": question, "computing": computing}
+        folders = [str(Path(__file__).parents[3]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         with tempfile.TemporaryFile() as complaints:
-            command = [sys.executable, "-P", "-c", _CHILD, request]  # -P: nothing from the current folder
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=environment
+            process = subprocess.Popen(  # -P: nothing from the current folder
+                [sys.executable, "-P", "-c", _CHILD, json.dumps({**request, "options": asdict(self.options)})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             )
-            assert process.stdin is not None and process.stdout is not None
-            child = _Child(self.path, process, complaints, options.limits, allowed, computing)
+            asks, answers = process.stdin, process.stdout
+            assert asks is not None and answers is not None
+
+            def answer(number: int | None = None) -> Any:
+                if number is not None:
+                    with suppress(BrokenPipeError):  # it has ended, of which the answer tells
+                        asks.write(b"%d\n" % number)
+                        asks.flush()
+                stalled = threading.Event()
+                timer = threading.Timer(allowed, lambda: (stalled.set(), process.kill()))
+                timer.start()
+                try:
+                    told = _received(answers, self.options.limits)
+                    if told is not None:
+                        return told
+                    status = process.wait()  # or it is stopped
+                finally:
+                    timer.cancel()
+                if status >= 0:
+                    complaints.seek(0)
+                    said = complaints.read()[-2000:].decode(errors="replace")
+                    raise RuntimeError(f"the reading process failed:\n{said}")
+                name = signal.Signals(-status).name
+                got = f"no end of reading within {allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
+                if name == "SIGXCPU":
+                    got = f"no end of reading within {computing} s of computing"
+                raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
+
             try:
-                yield child
+                yield answer
             except BaseException:
                 process.kill()
                 raise
             finally:
                 with suppress(BrokenPipeError):
-                    process.stdin.close()  # which ends a child that waits for the next question
-                process.stdout.close()
+                    asks.close()  # which ends a child that waits for the next question
+                answers.close()
                 process.wait()
-
-
-@dataclass(frozen=True)
-class _Child:
-    """A process that reads the file, and how long it may take for an answer."""
-
-    path: Path
-    process: subprocess.Popen[bytes]
-    complaints: IO[bytes]
-    limits: ReadLimits
-    allowed: float
-    computing: int
-
-    def ask(self, number: int) -> None:
-        """Ask for a slice."""
-        assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended, of which the answer tells
-            self.process.stdin.write(b"%d\n" % number)
-            self.process.stdin.flush()
-
-    def answer(self) -> Any:
-        """What it sends; raises as `IsolatedSource` says."""
-        assert self.process.stdout is not None
-        stalled = threading.Event()
-
-        def stop() -> None:
-            stalled.set()
-            self.process.kill()
-
-        timer = threading.Timer(self.allowed, stop)
-        timer.start()
-        try:
-            told = _received(self.process.stdout, self.limits)
-            if told is not None:
-                return told
-            status = self.process.wait()  # or it is stopped
-        finally:
-            timer.cancel()
-        if status < 0:
-            name = signal.Signals(-status).name
-            got = f"no end of reading within {self.allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
-            if name == "SIGXCPU":
-                got = f"no end of reading within {self.computing} s of computing"
-            raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
-        self.complaints.seek(0)
-        said = self.complaints.read()[-2000:].decode(errors="replace")
-        raise RuntimeError(f"the reading process failed:\n{said}")
 
 
 def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from mri_design.errors import InputError, described, option, require_choice
 from mri_design.scan.data import (
@@ -37,18 +37,6 @@ ENCODING = "encoding"
 
 
 GE_CURE = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
-
-
-class Reading(TypedDict, total=False):
-    """Arguments of `ReadOptions` by name, as functions take them that read a file."""
-
-    limits: ReadLimits
-    duplicates: DuplicatePolicy
-    counters: Mapping[str, int]
-    matrix: tuple[int, int] | None
-    centre: tuple[int, int] | None
-    noise: bool
-    dims: Sequence[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,11 +179,6 @@ class Source(ABC):
         """Line and sample of the centre of k-space, where the file says that it is elsewhere than at ``N // 2``."""
         return None
 
-    def slice(self, index: int) -> KSpaceData | TrajectoryData | ImageStack:
-        """One slice; read on its own where the format allows."""
-        with self.slice_reader() as slices:
-            return slices.read(index)
-
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one, without the others in memory where the format allows."""
@@ -255,21 +238,21 @@ class SlicedSource(Source):
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
-        """The slices one by one."""
-        if self.one_by_one:
-            yield SliceReader(self.n_slices, self._named_slice, series=self.series)
-        else:
+        """The slices one by one, each under its number and with the lines that it holds."""
+        if not self.one_by_one:
             yield SliceReader.of(self)
+            return
+        count = self.n_slices
 
-    def _named_slice(self, number: int) -> KSpaceData:
-        """One slice under its number, with the lines that it holds."""
-        try:
-            part = self.slice(number).select_slice(0)
-        except InputError as error:
-            raise InputError(f"slice {number}: {error.field}", error.got, error.wanted, error.cure) from error
-        if self.n_slices == 1:
-            return part
-        return replace(part, name=f"{part.name}[{number}]", header=with_part(part.header, number, self.n_slices))
+        def named(number: int) -> KSpaceData:
+            try:
+                part = self.slice(number).select_slice(0)
+            except InputError as error:
+                raise InputError(f"slice {number}: {error.field}", error.got, error.wanted, error.cure) from error
+            name = part.name if count == 1 else f"{part.name}[{number}]"
+            return replace(part, name=name, header=with_part(part.header, number, count))
+
+        yield SliceReader(count, named, series=self.series)
 
     def summary(self) -> ScanSummary:
         """The sampling of every slice, and the samples of the middle one."""

@@ -144,7 +144,7 @@ def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Pa
     refuses("contrast", read, toy, counters={"contrast": 1})
     with opened(toy, md.ReadOptions()) as file, file.slice_reader() as slices:
         np.testing.assert_array_equal(slices.read(1).kspace, file.load().select_slice(1).kspace)
-        assert file.slice(0).name == slices.read(0).name == "head[0]"
+        assert slices.read(0).name == "head[0]"
     told = called(["info", toy])
     assert told.exit_code == 0 and " 32 " in told.output
     words = ["--slice", "1", "--lines", "10", "--strategy", "low-pass", "--no-report", "--out"]

@@ -656,10 +656,10 @@ def test_lines_that_came_again_and_further_repetitions_show_the_noise(mrd, times
     found = measure_noise(whole)
     assert found.source.name == REPEATS
     assert found.variance == pytest.approx(1 / average, rel=0.08)
-    for number in range(2):  # where slices are read one by one
-        with opened(path, ReadOptions(duplicates=policy), isolated=False) as source:  # type: ignore[arg-type]
-            part = source.slice(number)
-        np.testing.assert_array_equal(part.repeat[0], whole.repeat[number])
+    options = ReadOptions(duplicates=policy)  # type: ignore[arg-type]
+    with opened(path, options, isolated=False) as source, source.slice_reader() as slices:
+        for number in range(2):  # where slices are read one by one
+            np.testing.assert_array_equal(slices.read(number).repeat[0], whole.repeat[number])
 
 
 def test_a_repetition_that_was_cut_short_is_no_repeat_and_noise_readouts_need_none(scan: np.ndarray, mrd: type) -> None:
