@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,14 @@ from mri_design.errors import InputError, option
 from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
 from mri_design.scan.io.source import Content, ReadOptions, Source
-from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, read_header_file, scan_of_arrays, source_of
+from mri_design.scan.io.stored_arrays import (
+    ArrayHeader,
+    ArraySource,
+    StoredArray,
+    read_header_file,
+    scan_of_arrays,
+    source_of,
+)
 from mri_design.scan.trajectories import from_bart
 
 AXES: tuple[str, ...] = (
@@ -120,32 +127,6 @@ class CflArray:
         return stored.astype(np.complex64, copy=False).reshape(shape, order="F")
 
 
-@dataclass(frozen=True)
-class _Stack:
-    """Slices (slice, coil, read, phs1), or images (slice, read, phs1), of a pair without other axes."""
-
-    array: CflArray
-    images: bool
-    sliced: ClassVar[bool] = True
-    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.complex64)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        read, phase, _, coils = self.array.lengths[:4]
-        return (self.array.lengths[AXES.index("slice")], *(() if self.images else (coils,)), read, phase)
-
-    def whole(self) -> NDArray[np.complex64]:
-        return self._arranged(self.array.read((*self.shape[-2:], self.array.lengths[3], self.shape[0])))
-
-    def part(self, number: int) -> NDArray[np.complex64]:
-        return self._arranged(self.array.read((*self.shape[-2:], self.array.lengths[3], 1), number))
-
-    def _arranged(self, stored: NDArray[np.complex64]) -> NDArray[np.complex64]:
-        if not self.images:
-            _refuse_mask(stored)
-        return stored.transpose(3, 2, 0, 1).reshape(-1, *self.shape[1:])
-
-
 def opened(path: Path, options: ReadOptions) -> Source:
     """K-space or, with a header file's ``kind`` ("image domain ..."), images that BART or its like wrote.
 
@@ -167,11 +148,21 @@ def opened(path: Path, options: ReadOptions) -> Source:
     header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shapes={}, float_pairs=False)
     array, images = CflArray.of(path, options.limits), header.image_domain
     several = {name for name, length in zip(AXES, array.lengths, strict=True) if length > 1}
-    stack = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
-    if not stack or array.lengths[0] == 1 or not header.unnamed:
+    in_slices = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
+    if not in_slices or array.lengths[0] == 1 or not header.unnamed:
         return _Pair(array.path, "kspace", {}, header, options.limits, array)
     key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
-    return source_of(array.path, key, {key: _Stack(array, images)}, header, options.limits)
+    (read, phase, _, coils), count = array.lengths[:4], array.lengths[AXES.index("slice")]
+    shape = (count, *(() if images else (coils,)), read, phase)
+
+    def part(number: int | None) -> NDArray[np.complex64]:
+        stored = array.read((read, phase, coils, count if number is None else 1), number or 0)
+        if not images:
+            _refuse_mask(stored)
+        return stored.transpose(3, 2, 0, 1).reshape(-1, *shape[1:])
+
+    stack = StoredArray(shape, np.dtype(np.complex64), part, sliced=True)
+    return source_of(array.path, key, {key: stack}, header, options.limits)
 
 
 @dataclass(frozen=True)

@@ -187,8 +187,7 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
 def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     _require_grey(file)
     count, rows, columns = int(file.get("NumberOfFrames") or 1), int(file.Rows), int(file.Columns)
-    side = limits.max_side
-    check_sides({"NumberOfFrames": (count, limits.max_slices), "Rows": (rows, side), "Columns": (columns, side)})
+    check_sides(limits, {"NumberOfFrames": count, "Rows": rows, "Columns": columns})
     bits = int(file.BitsAllocated)
     if bits not in (8, 16, 32):
         raise InputError("BitsAllocated", str(bits), "8, 16 or 32")

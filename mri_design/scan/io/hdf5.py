@@ -31,7 +31,7 @@ from mri_design.scan.io.safe import (
     is_hdf5,
 )
 from mri_design.scan.io.source import ReadOptions, SlicedSource, Source, require_counters
-from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, axes_of_parts
+from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, StoredArray, axes_of_parts
 from mri_design.scan.sampling import Sampling, is_pair, measured_lines, only_coils, to_complex64, working_coils
 
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
@@ -283,16 +283,20 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         marked = any(has_object(file, beside) for beside in _MARKS) or any(name in file.attrs for name in _ATTRIBUTES)
         header = _header_of_array(path, stored, options, marked)
         if header is not None:
-            array = _Array(stored, header.from_matlab and header.dims is None and stored.ndim > 3)
+            squeezed = header.from_matlab and header.dims is None and stored.ndim > 3  # MATLAB's [kx, ky, 1, coil]
+
+            def whole(_: int | None) -> NDArray[Any]:
+                array = to_complex64("kspace", stored[()]) if is_pair(stored.dtype) else stored[()]
+                return array.squeeze() if squeezed else array
+
+            array = StoredArray(tuple(stored.shape), stored.dtype, whole)
             yield ArraySource(path, "kspace", {"kspace": array}, header, limits)
             return
         require_counters(path, options.counters)
         if stored.ndim not in (3, 4):
             raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
-        most = limits.max_slices, limits.max_coils, limits.max_side, limits.max_side
-        sides = zip(("slice", "coil", "row", "column"), (slices, coils, rows, columns), most, strict=True)
-        check_sides({f"kspace: {name}": (side, bound) for name, side, bound in sides})
+        check_sides(limits, {"slice": slices, "coil": coils, "row": rows, "column": columns}, field="kspace: ")
         declared = None
         if has_object(file, "mask"):
             mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
@@ -309,23 +313,6 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             along_x, along_y, along_z = encoded.field_of_view
             place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / encoded.matrix[2])
         yield _Volume(path, stored, (slices, coils, rows, columns), declared, provenance, place, source)
-
-
-@dataclass(frozen=True)
-class _Array:
-    """A dataset that is read as a whole; of MATLAB's without named axes, [kx, ky, 1, coil], those of length 1 go."""
-
-    dataset: h5py.Dataset
-    squeezed: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.dataset.shape)
-
-    def whole(self) -> NDArray[Any]:
-        array = self.dataset[()]
-        array = to_complex64("kspace", array) if is_pair(array.dtype) else array
-        return array.squeeze() if self.squeezed else array
 
 
 def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:

@@ -99,7 +99,7 @@ class IsolatedSource(Source):
 
     @contextmanager
     def _asked(self, question: str) -> Iterator[Callable[..., Any]]:
-        """What a child process answers to a question: load, summary, noise, or the slice of each number that it is sent.
+        """What a child process answers to a question: load, summary, noise, or slices, one for each number.
 
         Raises
         ------
@@ -128,7 +128,12 @@ class IsolatedSource(Source):
                         asks.write(b"%d\n" % number)
                         asks.flush()
                 stalled = threading.Event()
-                timer = threading.Timer(allowed, lambda: (stalled.set(), process.kill()))
+
+                def stop() -> None:
+                    stalled.set()
+                    process.kill()
+
+                timer = threading.Timer(allowed, stop)
                 timer.start()
                 try:
                     told = _received(answers, self.options.limits)
@@ -233,7 +238,7 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> Any:
     if "error" in reply:
         raise InputError(**reply["error"])
     try:
-        arrays = [NpyArray.of(stream, None, "array", limits).whole() for _ in range(reply["arrays"])]
+        arrays = [NpyArray.of(stream, None, "array", limits).read() for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
     return _unpacked(reply["told"], arrays)

@@ -77,8 +77,7 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         if len(shape) not in (2, 3, 4):
             raise InputError("dim", f"{shape}", "images (x, y), (x, y, z) or (x, y, z, time)")
         volume = (*shape, 1)[:3]
-        side, most = limits.max_side, limits.max_slices
-        check_sides({"dim: x": (volume[0], side), "dim: y": (volume[1], side), "dim: z": (volume[2], most)})
+        check_sides(limits, dict(zip("xyz", volume, strict=True)), field="dim: ")
         dtype = header.get_data_dtype()
         if dtype.kind not in "iufc":
             raise InputError("datatype", str(dtype), "numbers, one a pixel")

@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file, damage_named
 from mri_design.scan.io.source import ReadOptions, Source, starting
-from mri_design.scan.io.stored_arrays import COMPANIONS, TRAJECTORY_MEMBERS, StackSource, read_header_file, source_of
+from mri_design.scan.io.stored_arrays import (
+    COMPANIONS,
+    TRAJECTORY_MEMBERS,
+    StackSource,
+    StoredArray,
+    read_header_file,
+    source_of,
+)
 
 MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -127,19 +134,17 @@ class NpyArray:
         return cls(stream, shape, dtype, fortran_order, start, field)
 
     @property
-    def sliced(self) -> bool:
-        """Whether parts along the first axis lie one after the other."""
-        return not self.fortran_order and len(self.shape) > 1
+    def stored(self) -> StoredArray:
+        """The array as sources of arrays take it; parts along the first axis lie one after the other in C order."""
+        return StoredArray(self.shape, self.dtype, self.read, not self.fortran_order and len(self.shape) > 1)
 
-    def whole(self) -> NDArray[Any]:
-        """All of it; raises where bytes are missing."""
+    def read(self, number: int | None = None) -> NDArray[Any]:
+        """All of it, or one part, shape (1, ...); raises where bytes are missing."""
+        if number is not None:
+            count = math.prod(self.shape[1:])
+            return self._values(number * count, count).reshape(1, *self.shape[1:])
         flat = self._values(0, math.prod(self.shape))
         return flat.reshape(self.shape[::-1]).T if self.fortran_order else flat.reshape(self.shape)
-
-    def part(self, number: int) -> NDArray[Any]:
-        """One part, shape (1, ...); raises where the file has become shorter."""
-        count = math.prod(self.shape[1:])
-        return self._values(number * count, count).reshape(1, *self.shape[1:])
 
     def read_on(self) -> None:
         """Read to the end, where an archive looks at the checksum of a member."""
@@ -177,7 +182,7 @@ def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> I
 def read_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> NDArray[Any]:
     """All of the array of a file; see `opened_npy`."""
     with opened_npy(path, limits, field=field) as array:
-        return array.whole()
+        return array.read()
 
 
 _MOST_MEMBERS = 256
@@ -205,7 +210,7 @@ class NpzArchive:
     def array(self, name: str) -> NDArray[Any]:
         """All of one member."""
         with self.opened(name) as member:
-            array = member.whole()
+            array = member.read()
             member.read_on()
             return array
 
@@ -351,7 +356,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     header = read_header_file(path, options)
     if is_npy(path):
         with opened_npy(path, options.limits) as array:
-            yield source_of(path, "array", {"array": array}, header, options.limits)
+            yield source_of(path, "array", {"array": array.stored}, header, options.limits)
         return
     with opened_npz(path, options.limits) as archive, ExitStack() as members:
         keys = ("kspace", "image") if header.key is None else (header.key,)
@@ -366,7 +371,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if left := [name for name in archive.names if name not in {*names, *keys, *COMPANIONS}]:
             header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
         held = {name: members.enter_context(archive.opened(name)) for name in names}
-        source = source_of(path, key, held, header, options.limits)
+        source = source_of(path, key, {name: array.stored for name, array in held.items()}, header, options.limits)
         if isinstance(source, StackSource):
             for array in held.values():
                 array.read_on()

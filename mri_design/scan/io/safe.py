@@ -16,6 +16,8 @@ from mri_design.errors import InputError, MriDesignError
 # Text files that version control leaves instead of large data that was never fetched.
 _POINTERS = (b"version https://git-lfs.github.com/spec/", b"/annex/objects/", b"../.git/annex/objects/")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_SEVERAL = ("slice", "contrast", "phase", "repetition", "set", "NumberOfFrames", "z")
+"""Axes that are bounded as slices are."""
 _SMALL_ENOUGH_TO_EXPAND = 64 * 2**20
 
 
@@ -143,11 +145,15 @@ def read_json_table(path: Path, limits: ReadLimits) -> dict[str, Any]:
     return content
 
 
-def check_sides(sides: Mapping[str, tuple[int, int]]) -> None:
-    """Refuse sizes of axes, each given with its bound by the field that has it, that are not within 1 and the bound."""
-    for field, (side, bound) in sides.items():
-        if not 1 <= side <= bound:
-            raise InputError(field, str(side), f"1 to {bound}")
+def check_sides(limits: ReadLimits, sides: Mapping[str, int], *, field: str = "") -> None:
+    """Refuse sizes of axes, by name, that are not from 1 to the bound of slices, of coils, or of a side of the grid.
+
+    ``field`` is what stands before the names in messages.
+    """
+    bounds = dict.fromkeys(_SEVERAL, limits.max_slices) | {"coil": limits.max_coils}
+    for name, side in sides.items():
+        if not 1 <= side <= (bound := bounds.get(name, limits.max_side)):
+            raise InputError(f"{field}{name}", str(side), f"1 to {bound}")
 
 
 def check_declared_shape(

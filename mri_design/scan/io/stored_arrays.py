@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,30 +211,24 @@ def _as_text(content: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
-class Stored(Protocol):
-    """An array of an open file, which is read as a whole."""
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of an open file that is read as a whole, or one with parts along its first axis.
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As stored."""
+    Parameters
+    ----------
+    shape, dtype
+        As stored.
+    read : function
+        Reads the part (1, ...) of a number, or all of it for None.
+    sliced : bool
+        Whether parts can be read one by one.
+    """
 
-    def whole(self) -> NDArray[Any]:
-        """Read all of it."""
-
-
-class InParts(Stored, Protocol):
-    """One that may be read in parts along its first axis."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """As stored."""
-
-    @property
-    def sliced(self) -> bool:
-        """Whether such parts can be read one by one."""
-
-    def part(self, number: int) -> NDArray[Any]:
-        """Read one part, shape (1, ...)."""
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[int | None], NDArray[Any]]
+    sliced: bool = False
 
 
 @dataclass(frozen=True)
@@ -247,7 +241,7 @@ class ArraySource(Source):
         The file, for names and messages.
     key : str
         Which of the arrays is the data.
-    arrays : mapping of str to Stored
+    arrays : mapping of str to StoredArray
         The data and what stands beside them.
     header : ArrayHeader
         Names of axes, and what else is known.
@@ -257,7 +251,7 @@ class ArraySource(Source):
 
     path: Path
     key: str
-    arrays: Mapping[str, Stored]
+    arrays: Mapping[str, StoredArray]
     header: ArrayHeader
     limits: ReadLimits
 
@@ -273,7 +267,7 @@ class ArraySource(Source):
 
     def load(self) -> Content:
         """Read all arrays."""
-        whole = {name: stored.whole() for name, stored in self.arrays.items()}
+        whole = {name: stored.read(None) for name, stored in self.arrays.items()}
         return scan_of_arrays(self.path, self.key, whole, self.header, self.limits)
 
 
@@ -287,7 +281,6 @@ class StackSource(ArraySource, SlicedSource):
         Of the data.
     """
 
-    arrays: Mapping[str, InParts]
     axes: KSpaceAxes
 
     @property
@@ -297,10 +290,7 @@ class StackSource(ArraySource, SlicedSource):
 
     def slice(self, index: int) -> KSpaceData:
         """One slice."""
-        arrays = {
-            name: stored.whole() if name in _WITHOUT_SLICES else stored.part(index)
-            for name, stored in self.arrays.items()
-        }
+        arrays = {name: stored.read(None if name in _WITHOUT_SLICES else index) for name, stored in self.arrays.items()}
         scan = scan_of_arrays(self.path, self.key, arrays, self.header, self.limits)
         assert isinstance(scan, KSpaceData)
         return scan
@@ -309,14 +299,16 @@ class StackSource(ArraySource, SlicedSource):
         """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
         found = []
         for number in range(self.n_slices):
-            (coils,) = self.axes.arrange("array", self.arrays[self.key].part(number), chosen=self.header.counters)
+            (coils,) = self.axes.arrange("array", self.arrays[self.key].read(number), chosen=self.header.counters)
             held = measured_samples(to_complex64(f"array, slice {number}", coils))
             held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
             found.append(Sampling(held))
         return tuple(found)
 
 
-def source_of(path: Path, key: str, arrays: Mapping[str, InParts], header: ArrayHeader, limits: ReadLimits) -> Source:
+def source_of(
+    path: Path, key: str, arrays: Mapping[str, StoredArray], header: ArrayHeader, limits: ReadLimits
+) -> Source:
     """Arrays of an open file as a source, whose slices of k-space are read one by one where they lie one after another.
 
     Parameters
@@ -344,7 +336,7 @@ def source_of(path: Path, key: str, arrays: Mapping[str, InParts], header: Array
     axes = kspace_axes(len(data.shape), header.dims, header.phase_encode_axis)
     if axes.volume or axes.roles[0] != "slice":
         return whole
-    if header.unnamed and axes_of_parts(data.part, count, axes.names) != axes.names:
+    if header.unnamed and axes_of_parts(data.read, count, axes.names) != axes.names:
         return whole
     return StackSource(path, key, arrays, header, limits, axes)
 
@@ -427,12 +419,6 @@ def scan_of_arrays(
     return _kspace(path, key, stored, arrays, header, limits)
 
 
-def _check_sides(key: str, roles: tuple[str, ...], shape: tuple[int, ...], limits: ReadLimits) -> None:
-    bounds = dict.fromkeys((*COUNTERS, "slice"), limits.max_slices) | {"coil": limits.max_coils}
-    sides = zip(roles, shape, strict=True)
-    check_sides({f"{key}: {role}": (side, bounds.get(role, limits.max_side)) for role, side in sides})
-
-
 def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, limits: ReadLimits) -> ImageStack:
     names = None if header.dims is None else tuple(name for name in header.dims if name != "real/imag")
     known = {_STACK[-2:]} if stored.ndim == 2 else {*_STACKS, ("x", "y", "z")}
@@ -440,7 +426,7 @@ def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, lim
         got = f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}")
         wanted = "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z) whose readout is x"
         raise InputError(key, got, wanted)
-    _check_sides(key, _STACK[-stored.ndim :], stored.shape, limits)
+    check_sides(limits, dict(zip(_STACK[-stored.ndim :], stored.shape, strict=True)), field=f"{key}: ")
     pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
     return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
 
@@ -449,7 +435,7 @@ def _kspace(
     path: Path, key: str, stored: NDArray[Any], arrays: Arrays, header: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData:
     axes = kspace_axes(stored.ndim, header.dims, header.phase_encode_axis)
-    _check_sides(key, axes.roles, stored.shape, limits)
+    check_sides(limits, dict(zip(axes.roles, stored.shape, strict=True)), field=f"{key}: ")
     require_counters(path, header.counters, replace(header, dims=axes.names).series(stored.shape))
     chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
     kspace = to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
@@ -577,7 +563,7 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
         wanted = f"(slice, coil, {', '.join(map(str, axes))}), a sample for each point of the trajectory"
         raise InputError("kspace", got, wanted)
     slices, coils = (1, 1, *lead)[-2:]
-    check_sides({"kspace: slice": (slices, limits.max_slices), "kspace: coil": (coils, limits.max_coils)})
+    check_sides(limits, {"slice": slices, "coil": coils}, field="kspace: ")
     points = trajectory.reshape(-1, 2).astype(np.float64)
     named = "coil, readout, sample" if len(axes) == 2 else "coil, sample"
     grid = _grid(arrays, header, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
