@@ -38,7 +38,15 @@ from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
 from mri_design.scan.sampling import gapless_run
 from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded
-from mri_design.scan.streaming.scanner import Arrivals, Channel, Connection, Exchange, Patience, RepeatPolicy, Scanner
+from mri_design.scan.streaming.scanner import (
+    Arrivals,
+    Channel,
+    Connection,
+    LineRequest,
+    LiveScanner,
+    Patience,
+    RepeatPolicy,
+)
 
 JOURNAL = "readouts.mrd"
 """File of everything that arrives."""
@@ -122,7 +130,7 @@ class AdaptRequest:
 
 def adapt_scan(
     request: AdaptRequest, run: Run, connections: Iterator[Connection]
-) -> tuple[DesignResult, Scanner, Record] | Ending:
+) -> tuple[DesignResult, LiveScanner, Record] | Ending:
     """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
 
     Everything that arrives is on the disk, in the run's folder, before it is looked at, and a checkpoint is written
@@ -141,7 +149,7 @@ def adapt_scan(
 
     Returns
     -------
-    (DesignResult, Scanner, Record) or Ending
+    (DesignResult, LiveScanner, Record) or Ending
         The design, the scanner with every exchange and what else arrived, and what is recorded. An `Ending` where the
         run's folder holds this very design, finished, and the run was to resume it.
 
@@ -176,7 +184,7 @@ def adapt_scan(
         def note(content: Mapping[str, object]) -> None:
             told.write(json.dumps(content).encode() + b"\n")
 
-        scanner = Scanner(channel, arrivals, request.patience, run.progress.say, note, earlier)
+        scanner = LiveScanner(channel, arrivals, request.patience, run.progress.say, note, earlier)
         try:
             live = _Live(request, run, scanner, note, sent, record.identity, companions)
             state = live.designed()
@@ -201,11 +209,11 @@ def _messages(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _exchanges_before(run: Run) -> list[Exchange]:
+def _exchanges_before(run: Run) -> list[LineRequest]:
     """How long the answers of the run that is resumed took."""
     path = run.folder.existing(LATENCY)
     try:
-        return [] if path is None else [Exchange.of_row(row) for row in read_csv_texts(path)]
+        return [] if path is None else [LineRequest.of_row(row) for row in read_csv_texts(path)]
     except (ValueError, csv.Error) as error:
         wanted = "the table that adapt wrote"
         raise InputError(field=LATENCY, got=str(error)[:120], wanted=wanted, cure="Remove it.") from error
@@ -227,7 +235,7 @@ class _Live:
         self,
         request: AdaptRequest,
         run: Run,
-        scanner: Scanner,
+        scanner: LiveScanner,
         note: Callable[[Mapping[str, object]], None],
         sent: Sequence[Mapping[str, Any]],
         identity: str,
@@ -497,7 +505,7 @@ SHOWN = 20
 """Rows of the table on the page; latency.csv has all."""
 
 
-def report_adapt(run: Run, result: tuple[DesignResult, Scanner, Record] | Ending) -> Ending:
+def report_adapt(run: Run, result: tuple[DesignResult, LiveScanner, Record] | Ending) -> Ending:
     """Write everything about a design at the scanner; one that was finished before stays as it is."""
     if isinstance(result, Ending):
         return result

@@ -31,7 +31,6 @@ from .mrd_acquisitions import sort_by_purpose as sort_by_purpose
 from .mrd_cartesian import calibration_data as calibration_data
 from .mrd_cartesian import geometry_of as geometry_of
 from .mrd_cartesian import images_kspace as images_kspace
-from .mrd_cartesian import is_unsaid as is_unsaid
 from .mrd_cartesian import kind_of as kind_of
 from .mrd_cartesian import plan_readouts as plan_readouts
 from .mrd_cartesian import upright as upright

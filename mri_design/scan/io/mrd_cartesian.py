@@ -47,7 +47,8 @@ from mri_design.scan.sampling import (
 _REVERSED = 22  # number of the MRD acquisition flag
 # Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.
 _OWN_SCAN = ("separate", "external")
-_UNSAID = ("", "other")
+UNSAID = ("", "other")
+"""Values of ``calibrationMode`` that leave open if calibration is from a scan of its own."""
 _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_post")
 _SAME_FIELD_OF_VIEW = 0.01
 _MOST_TURNED, _MUCH_BETTER = 4, 1.3
@@ -289,12 +290,7 @@ def calibration_data(mode: str, imaging: Collection[Place], calibration: Collect
         Places of the readouts of the image, and of those calibration readouts that are of their kind (`kind_of`).
     """
     others = set(calibration).difference(imaging)
-    return set() if mode in _OWN_SCAN or (mode in _UNSAID and len(others) < len(set(calibration))) else others
-
-
-def is_unsaid(mode: str) -> bool:
-    """Whether a ``calibrationMode`` leaves open if calibration is from a scan of its own."""
-    return mode in _UNSAID
+    return set() if mode in _OWN_SCAN or (mode in UNSAID and len(others) < len(set(calibration))) else others
 
 
 def kind_of(heads: NDArray[Any], at: int) -> tuple[int, ...]:

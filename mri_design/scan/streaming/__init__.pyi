@@ -1,7 +1,6 @@
 """A scan that comes readout by readout: protocols, what has arrived, and the conversation with the scanner."""
 
 from .mrd import Closed as Closed
-from .mrd import CutShort as CutShort
 from .mrd import Journal as Journal
 from .mrd import LeftOut as LeftOut
 from .mrd import LineReadout as LineReadout
@@ -15,11 +14,11 @@ from .scanner import Channel as Channel
 from .scanner import Connected as Connected
 from .scanner import Connection as Connection
 from .scanner import Event as Event
-from .scanner import Exchange as Exchange
 from .scanner import Gone as Gone
+from .scanner import LineRequest as LineRequest
+from .scanner import LiveScanner as LiveScanner
 from .scanner import Patience as Patience
 from .scanner import RepeatPolicy as RepeatPolicy
-from .scanner import Scanner as Scanner
 from .scanner import clients as clients
 from .scanner import listening as listening
 from .scanner import one_stream as one_stream

@@ -108,11 +108,6 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class CutShort(LeftOut):
-    """The stream ended within a message, of which nothing is used; ``why`` states how much of it had come."""
-
-
-@dataclass(frozen=True)
 class Closed:
     """The scanner sent the message that ends the stream."""
 
@@ -156,7 +151,7 @@ class MrdStream:
     def read(self, stream: BinaryIO) -> tuple[bytes, Message] | None:
         """The next message and its bytes; None where the stream ends.
 
-        Where it ends within a message, that message is `CutShort`, and its bytes are none: it counts for nothing.
+        Where it ends within a message, that message is left out and its bytes are none: it counts for nothing.
 
         Raises
         ------
@@ -170,7 +165,7 @@ class MrdStream:
         except EOFError:
             if not taken.content:
                 return None
-            return b"", CutShort(f"the stream ended within a message, of which {len(taken.content)} bytes had come")
+            return b"", LeftOut(f"the stream ended within a message, of which {len(taken.content)} bytes had come")
         return taken.content, message
 
     def _message(self, number: int, taken: _Taken) -> Message:
@@ -370,6 +365,6 @@ def recorded(path: Path, protocol: MrdStream) -> Iterator[tuple[int, Message]]:
         return
     position = 0
     with path.open("rb") as stream:
-        while (read := protocol.read(stream)) is not None and not isinstance(read[1], CutShort):
+        while (read := protocol.read(stream)) is not None and read[0]:
             position += len(read[0])
             yield position, read[1]

@@ -25,14 +25,13 @@ from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, MriDesignError, positive_number, require_counts
 from mri_design.scan.data import KSpaceData, with_part
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_cartesian import calibration_data, is_unsaid
+from mri_design.scan.io.mrd_cartesian import UNSAID, calibration_data
 from mri_design.scan.io.noise import DWELL_TIME, covariance_of_data
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.kspace_centre import Centre
 from mri_design.scan.streaming.mrd import (
     STREAM_LIMITS,
     Closed,
-    CutShort,
     LeftOut,
     LineReadout,
     Message,
@@ -195,8 +194,8 @@ class Channel:
             if read is None:
                 return "the stream ended"  # who says nothing more may still listen
             raw, message = read
-            # A scan that is begun again goes on behind a closing message; one that is cut short counts for nothing.
-            if not isinstance(message, Closed | CutShort):
+            # A scan that is begun again goes on behind a closing message; one that is cut short has no bytes.
+            if raw and not isinstance(message, Closed):
                 self._keep(raw)
             self._events.put(message)
         return ""
@@ -384,7 +383,7 @@ class Arrivals:
                 return ""
         if readout.calibration:
             self._calibration[line] = readout
-            if is_unsaid(mode) or line in self._imaged:
+            if mode in UNSAID or line in self._imaged:
                 return ""
         else:
             self._imaged.add(line)
@@ -496,7 +495,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class LineRequest:
     """One decision as the scanner saw it.
 
     Parameters
@@ -536,7 +535,7 @@ class Exchange:
         }
 
     @classmethod
-    def of_row(cls, row: Mapping[str, str]) -> Exchange:
+    def of_row(cls, row: Mapping[str, str]) -> LineRequest:
         """Row that `as_row` made, after it was written as text.
 
         Raises
@@ -554,7 +553,7 @@ class Exchange:
             raise InputError("exchange", str(error)[:80], "a row that adapt wrote") from error
 
 
-class Scanner:
+class LiveScanner:
     """Whoever measures, at the other end of a channel.
 
     Parameters
@@ -569,12 +568,12 @@ class Scanner:
         Takes what people should know.
     note : callable
         Takes every message that is sent.
-    before : sequence of Exchange
+    before : sequence of LineRequest
         Those of the run that is resumed; the last of them is replaced where its lines are asked for again.
 
     Attributes
     ----------
-    exchanges : list of Exchange
+    exchanges : list of LineRequest
         Every request, those before among them.
     ended : str
         Why nothing more will come; empty while it may.
@@ -587,14 +586,14 @@ class Scanner:
         patience: Patience,
         say: Callable[[str], None],
         note: Callable[[Mapping[str, object]], None],
-        before: Sequence[Exchange] = (),
+        before: Sequence[LineRequest] = (),
     ) -> None:
         self.arrivals = arrivals
         self.exchanges = list(before)
         self.ended = ""
         self._channel, self._patience, self._say, self._note = channel, patience, say, note
         self._connected = self._met = False
-        self._silent: tuple[Connection, float] | None = None
+        self._silent: tuple[Connection, float] | None = None  # who has brought nothing, and how long that may go on
         self._said = set[str]()
         self._request: Mapping[str, Any] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
@@ -659,9 +658,12 @@ class Scanner:
             self.ended = f"the scanner answered none of the last {_SILENCES} requests"
         if missing:
             self._tell({"kind": "lost", "lines": missing})
-            self._say(f"lost: {_listed(missing)}" + (f" ({self.ended})" if self.ended else ""))
+            said = f"lost: line{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+            self._say(said + (f" ({self.ended})" if self.ended else ""))
         now = time.perf_counter()
-        self.exchanges.append(Exchange(order, tuple(lines), deciding, now - began, processor, requests, tuple(missing)))
+        self.exchanges.append(
+            LineRequest(order, tuple(lines), deciding, now - began, processor, requests, tuple(missing))
+        )
         self._free_since, self._processor_then = now, time.process_time()
         return missing
 
@@ -672,29 +674,13 @@ class Scanner:
     def _wait_for(self, there: Callable[[], bool]) -> None:
         """Take what comes, for as long as it takes, until something is there or cannot be any more."""
         while not there() and not self.ended:
-            owed = self.arrivals.header is None and self._silent is not None
-            event = self._channel.next(self._left_to_speak() if owed else None)
-            if event is None:
-                self._refuse_who_is_silent("the header")
-            else:
-                self._take(event)
+            owes = self._silent if self.arrivals.header is None else None
+            self._take(self._channel.next(None if owes is None else max(0.0, owes[1] - time.monotonic())), "the header")
 
-    def _left_to_speak(self) -> float:
-        """Seconds that whoever is there still has for the first message that is expected."""
-        return 0.0 if self._silent is None else max(0.0, self._silent[1] + self._patience.seconds - time.monotonic())
-
-    def _refuse_who_is_silent(self, wanted: str) -> None:
-        """Hang up on somebody who has brought nothing since the connection, so that somebody else may come."""
-        if self._silent is not None and not self._left_to_speak():
-            connection, self._silent = self._silent[0], None
-            self._channel.refuse(connection, f"{wanted} did not come within {self._patience.seconds:g} s")
-
-    def _tell(self, content: Mapping[str, Any]) -> None:
-        """Note a message with the lines of the grid, and send it with those of the scanner."""
-        self._note(content)
-        self._send(content)
-
-    def _send(self, content: Mapping[str, Any]) -> None:
+    def _tell(self, content: Mapping[str, Any], *, again: bool = False) -> None:
+        """Note a message with the lines of the grid, unless it comes again; send it with those of the scanner."""
+        if not again:
+            self._note(content)
         numbers = {name: self.arrivals.as_measured(content[name]) for name in ("lines", "arrived") if name in content}
         address = self._channel.protocol.address(numbers["lines"]) if content["kind"] == "measure" else {}
         self._channel.send({**content, **numbers, **address})
@@ -708,22 +694,27 @@ class Scanner:
         deadline = time.monotonic() + self._patience.seconds
         while left and not self.ended:
             event = self._channel.next(max(0.0, deadline - time.monotonic()))
+            self._take(event)
             if event is None:
-                self._refuse_who_is_silent("a readout")
                 return heard
             heard += 1
-            self._take(event)
             now = len(self._missing(lines))
             if now < left:
                 left, deadline = now, time.monotonic() + self._patience.seconds
         return heard
 
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Connected):
+    def _take(self, event: Event | None, wanted: str = "a readout") -> None:
+        """Put an event in its place; where none came, hang up on a client that has sent nothing for too long."""
+        if event is None:
+            if self._silent is not None and time.monotonic() >= self._silent[1]:
+                (connection, _), self._silent = self._silent, None
+                self._channel.refuse(connection, f"{wanted} did not come within {self._patience.seconds:g} s")
+        elif isinstance(event, Connected):
             self._connected = self._met = True
-            self._silent = None if event.connection is None else (event.connection, time.monotonic())
+            until = time.monotonic() + self._patience.seconds
+            self._silent = None if event.connection is None else (event.connection, until)
             if self._request is not None:
-                self._send(self._request)
+                self._tell(self._request, again=True)
         elif isinstance(event, Gone):
             self._connected, self._silent = False, None
             self._say(event.why)
@@ -742,7 +733,3 @@ class Scanner:
     def _end(self, why: str) -> None:
         self.ended = why
         self.arrivals.settle()
-
-
-def _listed(lines: Sequence[int]) -> str:
-    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"

@@ -23,17 +23,16 @@ from mri_design.scan.streaming import (
     Closed,
     Connected,
     Connection,
-    CutShort,
     Event,
-    Exchange,
     Gone,
     LeftOut,
     LineReadout,
+    LineRequest,
+    LiveScanner,
     MrdStream,
     NoiseReadout,
     Patience,
     ScanHeader,
-    Scanner,
     clients,
     listening,
     one_stream,
@@ -43,7 +42,7 @@ from tests.refusals import refuses
 
 ONE = np.ones((1, 16), np.complex64)
 Answer = Callable[[Mapping[str, Any]], Iterator[Event]]
-Make, Lines = Callable[..., Scanner], Callable[..., Iterator[Event]]
+Make, Lines = Callable[..., LiveScanner], Callable[..., Iterator[Event]]
 
 
 @dataclass
@@ -77,12 +76,12 @@ def channel() -> Recorded:
 
 
 @pytest.fixture
-def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., Scanner]:
+def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., LiveScanner]:
     """(answer to a request) -> a scanner whose header has come."""
 
-    def make(answer: Answer, requests: int = 3, before: Sequence[Exchange] = ()) -> Scanner:
+    def make(answer: Answer, requests: int = 3, before: Sequence[LineRequest] = ()) -> LiveScanner:
         channel.events.put(ScanHeader((12, 16)))
-        made = Scanner(channel, Arrivals(), Patience(0.01, requests), [].append, [].append, before)
+        made = LiveScanner(channel, Arrivals(), Patience(0.01, requests), [].append, [].append, before)
         assert made.header().shape == (12, 16)
         channel.answer = answer
         return made
@@ -108,15 +107,15 @@ def test_a_request_says_what_is_wanted_and_waits_for_it(scanner: Make, channel: 
 
 
 def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(scanner: Make, channel: Any, lines: Lines) -> None:
-    start, last = Exchange(0, (6, 5), 0.25, 1.5, 0.125, 2, (5,)), Exchange(1, (9,), 0.5, 0.5, 0.5, 1)
+    start, last = LineRequest(0, (6, 5), 0.25, 1.5, 0.125, 2, (5,)), LineRequest(1, (9,), 0.5, 0.5, 0.5, 1)
     told = [{name: "" if cell is None else str(cell) for name, cell in one.as_row().items()} for one in (start, last)]
-    assert [Exchange.of_row(row) for row in told] == [start, last]
+    assert [LineRequest.of_row(row) for row in told] == [start, last]
     one = scanner(lambda told: lines(*told["lines"]), before=[start, last])
     assert one.measure([9], {}) == []  # it was asked for, and the run died before it was decided on
     assert one.measure([7], {}) == []
     assert [told["order"] for told in channel.sent] == [1, 2]
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,), (7,)]
-    refuses("exchange", Exchange.of_row, {**told[0], "requests": "many"})
+    refuses("exchange", LineRequest.of_row, {**told[0], "requests": "many"})
 
 
 def test_lines_that_came_early_are_not_waited_for(scanner: Make, channel: Any, lines: Lines) -> None:
@@ -167,7 +166,7 @@ def test_who_comes_back_is_told_again(scanner: Make, channel: Any, lines: Lines)
 def test_without_a_header_there_is_no_scan(channel: Any) -> None:
     channel.events.put(LeftOut("a readout before the header"))
     channel.events.put(Gone("nothing more comes", for_good=True))
-    refuses("stream", Scanner(channel, Arrivals(), Patience(), [].append, [].append).header)
+    refuses("stream", LiveScanner(channel, Arrivals(), Patience(), [].append, [].append).header)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ class Doors:
 def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
     talker = iter([LeftOut(), LeftOut()])  # a text, but no header
     doors = Doors(iter(()), talker, iter([ScanHeader((12, 16))]))
-    scanner = Scanner(doors, Arrivals(), Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
+    scanner = LiveScanner(doors, Arrivals(), Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
     began = time.monotonic()
     assert scanner.header().shape == (12, 16)
     assert time.monotonic() - began >= 0.1
@@ -222,7 +221,7 @@ def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarra
     doors = Doors(iter(()), (LineReadout(line, kspace[:, line]) for line in (5, 6)))
     arrivals = Arrivals()
     arrivals.take(ScanHeader((12, 16)))
-    scanner = Scanner(doors, arrivals, Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
+    scanner = LiveScanner(doors, arrivals, Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
     assert scanner.measure([5, 6], {}) == []
     assert len(doors.refused) == 1
 
@@ -360,7 +359,7 @@ def test_one_client_after_another_and_a_message_that_is_cut_short_is_not_kept(sa
         with connect() as first:
             first.sendall(said("header") + b"\x03\x00\x01")
         *before, cut, gone = came(channel, 4)
-        assert before == [Connected(), HEADER] and isinstance(cut, CutShort) and isinstance(gone, Gone)
+        assert before == [Connected(), HEADER] and isinstance(cut, LeftOut) and isinstance(gone, Gone)
         with connect() as second:
             second.sendall(said("header"))
             assert came(channel, 2) == [Connected(), LeftOut()]
