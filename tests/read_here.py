@@ -50,5 +50,5 @@ class SourceHere(Source):
 @pytest.fixture(scope="module", autouse=True)
 def read_here() -> Iterator[None]:
     """Imported into the conftest of a package, it holds for all tests in there."""
-    with mock.patch.object(formats, "_ISOLATED", SourceHere):
+    with mock.patch.object(formats, "ISOLATED", SourceHere):
         yield

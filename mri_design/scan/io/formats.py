@@ -63,7 +63,8 @@ READERS: list[Reader] = [
 """The formats of this package, a module and a line each, in the order in which a file is asked for their marks."""
 BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arrays=True)
 """Recognised by names, because only one file of a pair need be named."""
-_ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
+ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
+"""Source of a file in a container whose library damaged files can crash."""
 
 
 def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> Content:
@@ -169,7 +170,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
     if reader is None or not reader.matrix:
         _on_matrix(None, path, options.matrix)
     if reader is None:
-        yield _ISOLATED(path, options)
+        yield ISOLATED(path, options)
         return
     if options.dims is not None and not reader.arrays:
         got = f"{','.join(options.dims)} for {path.name}, whose format names its own axes"
