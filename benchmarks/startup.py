@@ -46,8 +46,9 @@ def tell():
     print(json.dumps([len(names), sum(n.split(".")[0] == "mri_design" for n in names)]), file=sys.stderr)
 atexit.register(tell)
 sys.argv = ["mri-design", *sys.argv[1:]]
-if sys.argv[1:] == ["import"]:
+if sys.argv[1:] in (["import"], ["load"]):
     import mri_design
+    mri_design.load("phantom:t2w") if sys.argv[1:] == ["load"] else None
 else:
     from mri_design.cli.main import main
     main()
@@ -75,8 +76,9 @@ def measured(words: list[str], repeats: int) -> Row:
 
 
 def rows_of(repeats: int) -> list[Row]:
-    """The package alone, every ``--help``, and ``info`` of a small file."""
+    """The package alone, a first scan, every ``--help``, and ``info`` of a small file."""
     rows: list[Row] = [{"what": "import mri_design", **measured(["import"], repeats)}]
+    rows.append({"what": "md.load of a phantom, first", **measured(["load"], repeats)})
     for words in (["--help"], *([verb, "--help"] for verb in VERBS)):
         rows.append({"what": f"mri-design {' '.join(words)}", **measured(words, repeats)})
     with tempfile.TemporaryDirectory() as folder:
