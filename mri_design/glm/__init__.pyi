@@ -1,10 +1,10 @@
 """Active learning: which label to ask for next, and which measurement to make where it can be designed freely."""
 
 from .decoupled import Anchor as Anchor
-from .decoupled import DecoupledDual as DecoupledDual
 from .decoupled import conjugate as conjugate
+from .decoupled import linearised_dual as linearised_dual
+from .decoupled import open_range as open_range
 from .decoupled import slope_range as slope_range
-from .dense import DenseModel as DenseModel
 from .dense import DualState as DualState
 from .dense import PriorAndSites as PriorAndSites
 from .dense import as_image as as_image

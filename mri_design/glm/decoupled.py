@@ -12,6 +12,7 @@ linearisation: Khan 2014, equations (12) and (20). In units of sigma.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -49,13 +50,8 @@ class Anchor:
     delta: float = 0.0
 
 
-@dataclass(frozen=True)
-class Conjugate:
-    """Where the maximum is, and its value, for every site."""
-
-    mean: Array
-    spread: Array
-    value: Array
+Peaks = tuple[Array, Array, Array]
+"""Mean and standard deviation where the maximum of every site is, and its value."""
 
 
 def slope_range(site: Site, shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -66,22 +62,22 @@ def slope_range(site: Site, shape: tuple[int, ...]) -> tuple[Array, Array]:
     return np.broadcast_to(site.dlog_t(far), shape), np.broadcast_to(site.dlog_t(-far), shape)
 
 
-def conjugate(site: Site, alpha: Array, weights: Array, anchor: Anchor, start: Conjugate | None) -> Conjugate:
+def conjugate(site: Site, alpha: Array, weights: Array, anchor: Anchor, start: Peaks | None) -> Peaks:
     """The maximum for every site; a local one, from ``start``, where a site is not log-concave.
 
     Parameters
     ----------
     alpha, weights : arrays
         Dual variables, of the sites' shape; -alpha within `slope_range`.
-    start : Conjugate, optional
+    start : arrays, optional
         Where Newton's method begins.
     """
     closed = None
     if anchor.delta == 0:
         closed = site.conjugate_maximum(alpha, (weights + anchor.weight) * anchor.spread, anchor.weight)
-    begin = start or Conjugate(np.zeros_like(alpha), anchor.spread, alpha)
-    mean, spread = closed or _newton(site, alpha, weights, anchor, begin)
-    return Conjugate(mean, spread, _value(site, alpha, weights, anchor, mean, spread))
+    begin = start[:2] if start else (np.zeros_like(alpha), anchor.spread)
+    mean, spread = closed or _newton(site, alpha, weights, anchor, *begin)
+    return mean, spread, _value(site, alpha, weights, anchor, mean, spread)
 
 
 def _value(site: Site, alpha: Array, weights: Array, anchor: Anchor, mean: Array, spread: Array) -> Array:
@@ -91,9 +87,9 @@ def _value(site: Site, alpha: Array, weights: Array, anchor: Anchor, mean: Array
     return np.asarray(site.expected_log_t(mean, spread**2).value + alpha * mean + tied)
 
 
-def _newton(site: Site, alpha: Array, weights: Array, anchor: Anchor, start: Conjugate) -> tuple[Array, Array]:
+def _newton(site: Site, alpha: Array, weights: Array, anchor: Anchor, h: Array, sd: Array) -> tuple[Array, Array]:
     """Damped Newton steps on (h, sd), all sites side by side; third derivatives of E log t by central differences."""
-    h, sd = start.mean.copy(), np.maximum(start.spread, 1e-8)
+    sd = np.maximum(sd, 1e-8)
     value = _value(site, alpha, weights, anchor, h, sd)
     for _ in range(NEWTON_STEPS):
         here = site.expected_log_t(h, sd**2)
@@ -218,7 +214,7 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
         S = split.rows @ split.rows.T
         if not split.parts:
             return DualLoopState(change=0.0, split=split, S=S, alpha=split.means, weights=split.means, trace=())
-        low, high = DecoupledDual.box(split)
+        low, high = open_range(split)
         _, d_mean, d_variance = split.expectation(split.means, np.minimum(np.diag(S), 1.0))
         alpha, weights = np.clip(-d_mean, low, high), np.maximum(-2 * d_variance, LEAST_WEIGHT)
         phi = 2 * DualState.of(S, split.means, alpha, weights).half_phi(split, S, alpha)[0]
@@ -226,10 +222,9 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
 
     def step(self, state: DualLoopState) -> DualLoopState:
         split, S, alpha, weights = state.split, state.S, state.alpha, state.weights
-        low, high = DecoupledDual.box(split)
+        low, high = open_range(split)
         here = DualState.of(S, split.means, alpha, weights)
         anchor = Anchor(np.sqrt(here.variance), np.maximum(weights, LEAST_WEIGHT), self.delta)
-        dual = DecoupledDual(split, S, anchor, _starts(split, here.mean, anchor.spread))
         least, most = np.r_[low, np.full(len(S), 1e-10)], np.r_[high, np.full(len(S), np.inf)]
         if self.delta > 0:  # the conjugates are local: no further than they are known
             reach = 0.5 * (1 + np.abs(alpha))
@@ -237,7 +232,7 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
             most = np.minimum(most, np.r_[alpha + reach, 4 * weights + LEAST_WEIGHT])
         before = np.concatenate([alpha, weights])
         minimum = scipy.optimize.minimize(
-            dual,
+            linearised_dual(split, S, anchor, here.mean),
             before,
             jac=True,
             method="L-BFGS-B",
@@ -279,16 +274,19 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
         return split.posterior(-split.rows.T @ state.alpha, state.weights, convergence, state.trace, state.change)
 
 
-def _starts(split: PriorAndSites, mean: Array, spread: Array) -> tuple[Conjugate, ...]:
-    """Where the conjugates of a linearisation begin: at its own means and standard deviations."""
-    starts = []
-    for part in split.parts:
-        h, sd = (a[part.rows].reshape(part.block.site_shape) for a in (mean, spread))
-        starts.append(Conjugate(h, sd, np.zeros_like(h)))
-    return tuple(starts)
+def open_range(split: PriorAndSites) -> tuple[Array, Array]:
+    """The open range of alpha of every row: minus that of (log t)', a little smaller."""
+    ranges = [slope_range(part.block.potential, part.block.site_shape) for part in split.parts]
+    least, most = (np.concatenate([np.ravel(ends) for ends in side]) for side in zip(*ranges, strict=True))
+    width = most - least
+    inside = 1e-9 * np.where(np.isfinite(width), width, 1 + np.minimum(np.abs(least), np.abs(most)))
+    inside = np.where(np.isfinite(inside), inside, 0.0)
+    return -(most - inside), -(least + inside)
 
 
-class DecoupledDual:
+def linearised_dual(
+    split: PriorAndSites, S: Array, anchor: Anchor, means: Array | None = None
+) -> Callable[[Array], tuple[float, Array]]:
     """Equation (11) as a function of (alpha, lambda), with its gradient (13).
 
     Parameters
@@ -298,42 +296,28 @@ class DecoupledDual:
     S : array
         Prior covariance of all rows.
     anchor : Anchor
-        Of the linearisation.
-    solution : tuple of Conjugate or None
-        Per block of sites, where Newton's method begins; renewed by every call.
+        Of the linearisation, a and k of every row.
+    means : array, optional
+        Where Newton's method begins at the first call, beside the anchor's standard deviations; from then on it begins
+        where it ended the last time.
     """
+    parts, starts = [], list[Peaks | None]()
+    for part in split.parts:
+        spread, weight = (a[part.rows].reshape(part.block.site_shape) for a in (anchor.spread, anchor.weight))
+        parts.append((part, Anchor(spread, weight, anchor.delta)))
+        starts.append(None if means is None else (means[part.rows].reshape(spread.shape), spread, spread))
 
-    def __init__(self, split: PriorAndSites, S: Array, anchor: Anchor, solution: tuple[Conjugate | None, ...]) -> None:
-        self.split, self.S, self.anchor, self.solution = split, S, anchor, solution
-
-    @staticmethod
-    def box(split: PriorAndSites) -> tuple[Array, Array]:
-        """Open range of alpha: minus that of (log t)', a little smaller."""
-        lows, highs = [], []
-        for part in split.parts:
-            least, most = (a.ravel() for a in slope_range(part.block.potential, part.block.site_shape))
-            width = most - least
-            inside = 1e-9 * np.where(np.isfinite(width), width, 1 + np.minimum(np.abs(least), np.abs(most)))
-            inside = np.where(np.isfinite(inside), inside, 0.0)
-            lows.append(-(most - inside))
-            highs.append(-(least + inside))
-        return np.concatenate(lows), np.concatenate(highs)
-
-    def __call__(self, flat: Array) -> tuple[float, Array]:
+    def dual(flat: Array) -> tuple[float, Array]:
         alpha, weights = np.split(flat, 2)
-        state = DualState.of(self.S, self.split.means, alpha, weights)
-        value = -0.5 * state.log_determinant + 0.5 * alpha @ self.S @ alpha - self.split.means @ alpha
-        best = []
-        for part, start in zip(self.split.parts, self.solution, strict=True):
-            shape, rows = part.block.site_shape, part.rows
-            anchor = Anchor(
-                self.anchor.spread[rows].reshape(shape), self.anchor.weight[rows].reshape(shape), self.anchor.delta
-            )
-            a, w = alpha[rows].reshape(shape), weights[rows].reshape(shape)
-            best.append(conjugate(part.block.potential, a, w, anchor, start))
-        self.solution = tuple(best)
-        h = np.concatenate([np.broadcast_to(peak.mean, peak.value.shape).ravel() for peak in best])
-        sd = np.concatenate([np.broadcast_to(peak.spread, peak.value.shape).ravel() for peak in best])
-        total = float(value) + float(sum(np.sum(peak.value) for peak in best))
-        spread = self.anchor.spread
-        return total, np.concatenate([h - state.mean, 0.5 * (2 * spread * sd - spread**2 - state.variance)])
+        state = DualState.of(S, split.means, alpha, weights)
+        total = float(-0.5 * state.log_determinant + 0.5 * alpha @ S @ alpha - split.means @ alpha)
+        h, sd = np.empty_like(alpha), np.empty_like(alpha)
+        for number, (part, own) in enumerate(parts):
+            a, w = (side[part.rows].reshape(part.block.site_shape) for side in (alpha, weights))
+            mean, spread, value = starts[number] = conjugate(part.block.potential, a, w, own, starts[number])
+            h[part.rows], sd[part.rows] = (np.broadcast_to(each, value.shape).ravel() for each in (mean, spread))
+            total += float(np.sum(value))
+        by_weights = 0.5 * (2 * anchor.spread * sd - anchor.spread**2 - state.variance)
+        return total, np.concatenate([h - state.mean, by_weights])
+
+    return dual

@@ -1,12 +1,13 @@
 """Dense algebra on small models: their matrices, and their Gaussian part apart from all other sites.
 
-`DenseModel` holds a model as matrices on (real parts, imaginary parts). `PriorAndSites` splits it into its Gaussian
-part, whitened, and all other sites: with u / sigma = centre + R^-T w and P0 = R R^T the precision of the Gaussian part,
-w is N(0, I) under it and the other sites see G w + (B centre - offset / sigma), G = B R^-T.
+`DenseBlock` holds sites and their rows as a matrix on (real parts, imaginary parts). `PriorAndSites` splits a model
+into its Gaussian part, whitened, and all other sites: with u / sigma = centre + R^-T w and P0 = R R^T the precision of
+the Gaussian part, w is N(0, I) under it and the other sites see G w + (B centre - offset / sigma), G = B R^-T.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from mri_design.errors import InputError
+from mri_design.inference.base import beside_gaussian
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
@@ -22,52 +24,73 @@ from mri_design.status import Convergence, Status
 from mri_design.variances.base import Exact
 
 
-@dataclass(frozen=True, kw_only=True)
-class DenseModel:
-    """A model as real matrices on (real parts, imaginary parts).
+@dataclass(frozen=True)
+class DenseBlock:
+    """A block of sites with its rows as a matrix on (real parts, imaginary parts), one row per real coefficient.
 
     Parameters
     ----------
-    X, y : arrays
-        Measurement matrix and data.
-    noise_variance : float
-        sigma^2.
-    blocks : tuple of SiteBlock
-        As in the model.
-    analyses : tuple of arrays
-        B of every block, one row per real coefficient.
-    site_of_row : tuple of int arrays
-        The number of the site that a row belongs to.
-    offsets, shifts : tuple of arrays
+    block : SiteBlock
+        In the model.
+    rows : slice
+        Its rows among those of all blocks.
+    B : array
+        The rows.
+    site_of_row : int array
+        Site of every row.
+    offset, shift : arrays
         Offset and odd part of every row.
     """
 
-    X: Array
-    y: Array
-    noise_variance: float
-    blocks: tuple[SiteBlock, ...]
-    analyses: tuple[Array, ...]
-    site_of_row: tuple[Array, ...]
-    offsets: tuple[Array, ...]
-    shifts: tuple[Array, ...]
+    block: SiteBlock
+    rows: slice
+    B: Array
+    site_of_row: Array
+    offset: Array
+    shift: Array
 
-    @classmethod
-    def of(cls, model: GeneralizedLinearModel) -> DenseModel:
-        numbers = []
-        for block in model.blocks:
-            site = np.arange(int(np.prod(block.site_shape))).reshape(block.site_shape)
-            rows = np.broadcast_to(site, block.analysis.out_shape).ravel()
-            numbers.append(np.tile(rows, 2) if block.analysis.out_complex else rows)
-        return cls(
-            X=model.measurement.to_dense_real(),
-            y=_embedded(model.data, model.measurement),
-            noise_variance=model.noise_variance,
-            blocks=model.blocks,
-            analyses=tuple(block.analysis.to_dense_real() for block in model.blocks),
-            site_of_row=tuple(numbers),
-            offsets=tuple(_embedded(block.offset, block.analysis) for block in model.blocks),
-            shifts=tuple(_embedded(np.asarray(block.potential.shift), block.analysis) for block in model.blocks),
+    def per_row(self, values: Array) -> Array:
+        """One value per site as one per row."""
+        return np.asarray(np.broadcast_to(values, self.block.site_shape).ravel()[self.site_of_row])
+
+    def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+        """sum E log t, and its derivatives in the mean and the variance of every row."""
+        count, shape = self.block.sharing, self.block.site_shape
+        modulus, spread = mean, variance
+        if count > 1:
+            sites = int(np.prod(shape))
+            modulus = np.sqrt(np.bincount(self.site_of_row, weights=mean**2, minlength=sites))
+            spread = np.bincount(self.site_of_row, weights=variance, minlength=sites) / count
+        expected = self.block.potential.expected_log_t(modulus.reshape(shape), spread.reshape(shape), count)
+        along = 1.0 if count == 1 else mean / np.maximum(modulus, 1e-300)[self.site_of_row]
+        value = float(np.sum(np.broadcast_to(expected.value, shape)))
+        return value, self.per_row(expected.d_mean) * along, self.per_row(expected.d_variance) / count
+
+
+def dense_blocks(blocks: Sequence[SiteBlock]) -> tuple[DenseBlock, ...]:
+    """Blocks of a small model with their rows, which are counted through."""
+    made, count = list[DenseBlock](), 0
+    for block in blocks:
+        site = np.arange(int(np.prod(block.site_shape))).reshape(block.site_shape)
+        numbers = np.broadcast_to(site, block.analysis.out_shape).ravel()
+        B = block.analysis.to_dense_real()
+        made.append(
+            DenseBlock(
+                block,
+                slice(count, count + len(B)),
+                B,
+                np.tile(numbers, 2) if block.analysis.out_complex else numbers,
+                _embedded(block.offset, block.analysis),
+                _embedded(np.asarray(block.potential.shift), block.analysis),
+            )
         )
+        count += len(B)
+    return tuple(made)
+
+
+def dense_data(model: GeneralizedLinearModel) -> tuple[Array, Array]:
+    """X and y of a small model on (real parts, imaginary parts)."""
+    return model.measurement.to_dense_real(), _embedded(model.data, model.measurement)
 
 
 def _embedded(values: Array | None, operator: LinearOperator) -> Array:
@@ -142,8 +165,6 @@ class DualState:
     ----------
     mean, variance : arrays
         Of s: means - S alpha, diag of the covariance; S = G G^T.
-    covariance : array
-        Of all rows.
     log_determinant : float
         log|B|, B = I + L^(1/2) S L^(1/2) with L = diag(lambda): log|A| less that of the Gaussian part.
     trace : float
@@ -152,7 +173,6 @@ class DualState:
 
     mean: Array
     variance: Array
-    covariance: Array
     log_determinant: float
     trace: float
 
@@ -162,50 +182,16 @@ class DualState:
         root = np.sqrt(weights)
         factor = scipy.linalg.cholesky(np.eye(len(S)) + root[:, None] * S * root, lower=True)
         half = scipy.linalg.solve_triangular(factor, root[:, None] * S, lower=True)
-        covariance = S - half.T @ half
         inverse = scipy.linalg.solve_triangular(factor, np.eye(len(S)), lower=True)
-        variance = np.maximum(np.diag(covariance), 1e-14 * np.diag(S))
+        variance = np.maximum(np.diag(S) - np.einsum("ij,ij->j", half, half), 1e-14 * np.diag(S))
         logarithm = 2 * float(np.sum(np.log(np.diag(factor))))
-        return cls(means - S @ alpha, variance, covariance, logarithm, float(np.sum(inverse**2)))
+        return cls(means - S @ alpha, variance, logarithm, float(np.sum(inverse**2)))
 
     def half_phi(self, split: PriorAndSites, S: Array, alpha: Array) -> tuple[float, Array, Array]:
         """phi / 2 of the Gaussian with these parameters, and the derivatives of sum E log t in mean and variance."""
         value, d_mean, d_variance = split.expectation(self.mean, self.variance)
         divergence = self.log_determinant + self.trace - len(S) + alpha @ S @ alpha
         return 0.5 * (float(divergence) + split.constant) - value, d_mean, d_variance
-
-
-@dataclass(frozen=True)
-class SitePart:
-    """One block of sites that are not Gaussian.
-
-    Parameters
-    ----------
-    block : SiteBlock
-        In the model.
-    rows : slice
-        Its rows of G.
-    site_of_row : int array
-        Site of every row.
-    """
-
-    block: SiteBlock
-    rows: slice
-    site_of_row: Array
-
-    def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
-        """sum E log t, and its derivatives in the mean and the variance of every row."""
-        count, sites = self.block.sharing, int(np.prod(self.block.site_shape))
-        if count == 1:
-            modulus, spread = mean, variance
-        else:
-            modulus = np.sqrt(np.bincount(self.site_of_row, weights=mean**2, minlength=sites))
-            spread = np.bincount(self.site_of_row, weights=variance, minlength=sites) / count
-        shape = self.block.site_shape
-        expected = self.block.potential.expected_log_t(modulus.reshape(shape), spread.reshape(shape), count)
-        value, d_mean, d_variance = (np.broadcast_to(a, shape).ravel() for a in vars(expected).values())
-        along = 1.0 if count == 1 else mean / np.maximum(modulus, 1e-300)[self.site_of_row]
-        return float(np.sum(value)), d_mean[self.site_of_row] * along, d_variance[self.site_of_row] / count
 
 
 @dataclass(frozen=True)
@@ -224,7 +210,7 @@ class PriorAndSites:
         G.
     means : array
         B centre - offset / sigma.
-    parts : tuple of SitePart
+    parts : tuple of DenseBlock
         The blocks that are not Gaussian.
     constant : float
         phi of the Gaussian part alone.
@@ -235,7 +221,7 @@ class PriorAndSites:
     root: Array
     rows: Array
     means: Array
-    parts: tuple[SitePart, ...]
+    parts: tuple[DenseBlock, ...]
     constant: float
 
     @classmethod
@@ -247,23 +233,14 @@ class PriorAndSites:
         InputError
             Where the Gaussian part (X and Gaussian sites) leaves a direction undetermined.
         """
-        dense, sigma = DenseModel.of(model), float(np.sqrt(model.noise_variance))
-        precision, linear = dense.X.T @ dense.X, dense.X.T @ dense.y / sigma
-        constant = float(dense.y @ dense.y) / sigma**2
-        parts, rows, offsets, count = [], [], [], 0
-        numbered = zip(model.blocks, dense.analyses, dense.site_of_row, dense.offsets, strict=True)
-        for block, B, site, offset in numbered:
-            own = block.potential.gaussian_precision
-            if own is not None:
-                weights = np.broadcast_to(own, block.site_shape).ravel()[site]
-                precision = precision + B.T @ (weights[:, None] * B)
-                linear = linear + B.T @ (weights * offset) / sigma
-                constant += float(offset @ (weights * offset)) / sigma**2
-                continue
-            parts.append(SitePart(block, slice(count, count + len(B)), site))
-            rows.append(B)
-            offsets.append(offset / sigma)
-            count += len(B)
+        (X, y), sigma = dense_data(model), float(np.sqrt(model.noise_variance))
+        precision, linear, constant = X.T @ X, X.T @ y / sigma, float(y @ y) / sigma**2
+        parts = dense_blocks(beside_gaussian(model))
+        for each in dense_blocks([block for block in model.blocks if block.potential.gaussian_precision is not None]):
+            weights = each.per_row(np.asarray(each.block.potential.gaussian_precision))
+            precision = precision + each.B.T @ (weights[:, None] * each.B)
+            linear = linear + each.B.T @ (weights * each.offset) / sigma
+            constant += float(each.offset @ (weights * each.offset)) / sigma**2
         try:
             root = scipy.linalg.cholesky(precision, lower=True)
         except scipy.linalg.LinAlgError as error:
@@ -274,19 +251,18 @@ class PriorAndSites:
                 "Add Gaussian sites on the unknowns, or infer with VariationalGaussian.",
             ) from error
         centre = scipy.linalg.cho_solve((root, True), linear)
-        B = np.concatenate([np.zeros((0, len(root))), *rows])
+        B = np.concatenate([np.zeros((0, len(root))), *(part.B for part in parts)])
+        offset = np.concatenate([np.zeros(0), *(part.offset for part in parts)])
         G = scipy.linalg.solve_triangular(root, B.T, lower=True).T
         constant += 2 * float(np.sum(np.log(np.diag(root)))) - float(centre @ linear)
-        return cls(model, centre, root, G, B @ centre - np.concatenate([np.zeros(0), *offsets]), tuple(parts), constant)
+        return cls(model, centre, root, G, B @ centre - offset / sigma, parts, constant)
 
     def expectation(self, mean: Array, variance: Array) -> tuple[float, Array, Array]:
         """sum E log t over all rows at their means and variances, and its derivatives."""
-        expectations = [part.expectation(mean[part.rows], variance[part.rows]) for part in self.parts]
-        return (
-            sum(expectation[0] for expectation in expectations),
-            np.concatenate([expectation[1] for expectation in expectations]),
-            np.concatenate([expectation[2] for expectation in expectations]),
+        values, d_mean, d_variance = zip(
+            *(part.expectation(mean[part.rows], variance[part.rows]) for part in self.parts), strict=True
         )
+        return sum(values), np.concatenate(d_mean), np.concatenate(d_variance)
 
     def gaussian(self) -> GaussianPosterior:
         """The posterior where all sites are Gaussian: there is nothing to iterate."""
@@ -305,18 +281,15 @@ class PriorAndSites:
         model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
         flat = sigma * (self.centre + scipy.linalg.solve_triangular(self.root, w, lower=True, trans="T"))
         mean = as_image(flat, model).astype(model.back_projection().dtype)
-        by_block = {}
-        for part in self.parts:
-            sites = int(np.prod(part.block.site_shape))
-            pi = np.zeros(sites)
-            pi[part.site_of_row] = row_precisions[part.rows]
-            by_block[id(part.block)] = pi.reshape(part.block.site_shape)
-        pis = tuple(
-            by_block[id(block)] if own is None else np.broadcast_to(own, block.site_shape)
-            for block in model.blocks
-            for own in [block.potential.gaussian_precision]
-        )
-        precision = PosteriorPrecision(model.measurement, model.blocks, pis)
+        parts, pis = iter(self.parts), []
+        for block in model.blocks:
+            pi = block.potential.gaussian_precision
+            if pi is None:
+                part, flat = next(parts), np.zeros(int(np.prod(block.site_shape)))
+                flat[part.site_of_row] = row_precisions[part.rows]
+                pi = flat.reshape(block.site_shape)
+            pis.append(np.broadcast_to(pi, block.site_shape))
+        precision = PosteriorPrecision(model.measurement, model.blocks, tuple(pis))
         marginals = Exact()(precision, [block.analysis for block in model.blocks], np.random.default_rng(0), mean)
         spent = replace(convergence, matvecs=0)
         return GaussianPosterior(

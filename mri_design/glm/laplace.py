@@ -26,12 +26,12 @@ from typing import Literal, get_args
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
+    covariance_matrix,
     number_array,
     require_choice,
     require_counts,
@@ -47,18 +47,18 @@ from mri_design.glm.messages import (
     Message,
     Partition,
     gaussian_part,
+    gaussian_precision,
     load_chunk,
     message_at,
     partition_sites,
-    posterior_of_messages,
     square,
 )
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances, require_posterior
 from mri_design.operators.base import Array
 from mri_design.potentials.base import Site
-from mri_design.potentials.requirements import ENGINES, refusal, require_offers
+from mri_design.potentials.requirements import ENGINES, refusal, represented, require_offers
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import Exact
 
@@ -117,48 +117,21 @@ class FilterState:
 
 def drift_matrix(drift: float | NDArray[np.floating]) -> NDArray[np.float64]:
     """Q as a number (times the identity), a vector (diagonal) or a matrix, refused unless positive semidefinite."""
-    Q = number_array("drift", drift, wanted="a number, a diagonal or a matrix of finite numbers")
-    fits = Q.dtype.kind in "fiub" and Q.ndim <= 2 and np.isfinite(Q).all()
-    if fits and Q.ndim == 2:
-        fits = (
-            Q.shape[0] == Q.shape[1]
-            and np.allclose(Q, Q.T)
-            and bool(scipy.linalg.eigvalsh(Q)[0] >= -1e-12 * max(float(np.abs(Q).max()), 1e-300))
-        )
-    elif fits:
-        fits = bool((Q >= 0).all())
-    if not fits:
-        raise InputError(
-            "drift",
-            f"{Q.dtype} of shape {Q.shape}" if Q.ndim else str(drift),
-            "a positive semidefinite covariance per trial: a number, a diagonal or a matrix",
-        )
-    return Q.astype(float)
+    wanted = "a positive semidefinite covariance per trial: a number, a diagonal or a matrix"
+    Q = number_array("drift", drift, wanted=wanted, kind="real").astype(float)
+    if Q.ndim == 2:
+        return covariance_matrix("drift", Q, len(Q), definite=False)
+    if Q.ndim > 2 or (Q < 0).any():
+        raise InputError("drift", f"shape {Q.shape}" if Q.ndim else str(drift), wanted)
+    return Q
 
 
 ITERATIONS = 200
 GRID = 8 * np.linspace(-1, 1, 257)
 
 
-@dataclass(frozen=True)
-class SiteMode:
-    """Where a site times a Gaussian is largest.
-
-    Parameters
-    ----------
-    position : float
-        s, in units of sigma.
-    slope, curvature : float
-        (log t)'(s), and D = -(log t)''(s), which may be negative where the site is not log-concave.
-    """
-
-    position: float
-    slope: float
-    curvature: float
-
-
-def site_mode(site: Site, mean: float, variance: float) -> SiteMode:
-    """The mode, by Newton's method inside a bracket.
+def site_mode(site: Site, mean: float, variance: float) -> tuple[float, float]:
+    """(log t)'(s) and D = -(log t)''(s) where a site times a Gaussian is largest, by Newton's method inside a bracket.
 
     Parameters
     ----------
@@ -170,12 +143,14 @@ def site_mode(site: Site, mean: float, variance: float) -> SiteMode:
     Notes
     -----
     For log-concave sites the equation has one root, uphill from m and no further than m + v (log t)'(m). Others may
-    have several modes: the best point of a grid over eight standard deviations to either side is refined.
+    have several modes: the best point of a grid over eight standard deviations to either side is refined. D may be
+    negative there.
     """
-    position = (_uphill if site.log_concave else _best_of_grid)(site, mean, variance)
+    bracket = (_uphill if site.log_concave else _best_of_grid)(site, mean, variance)
+    position = _root(site, mean, variance, *bracket)
     slope, bend = _derivatives(site, position)
     # Where the site is the sharper of the two, its slope feels the rounding of s more than the Gaussian's does.
-    return SiteMode(position, slope if -bend * variance < 1 else (position - mean) / variance, -bend)
+    return slope if -bend * variance < 1 else (position - mean) / variance, -bend
 
 
 def _derivatives(site: Site, s: float) -> tuple[float, float]:
@@ -184,62 +159,42 @@ def _derivatives(site: Site, s: float) -> tuple[float, float]:
         return np.asarray(site.dlog_t(point)).item(), np.asarray(site.d2log_t(point)).item()
 
 
-def _uphill(site: Site, mean: float, variance: float) -> float:
-    """Root of f(s) = (s - m) / v - (log t)'(s), which increases."""
-    slope, bend = _derivatives(site, mean)
-    if slope == 0:
-        return mean
-    sign = float(np.sign(slope))
-    near, far, reach = mean, mean, np.sqrt(variance)
+def _uphill(site: Site, mean: float, variance: float) -> tuple[float, float, float]:
+    """A place to start and a bracket of the root of f(s) = (s - m) / v - (log t)'(s), which increases."""
+    slope, _ = _derivatives(site, mean)
+    sign, near, reach = float(np.sign(slope)), mean, np.sqrt(variance)
     longest = variance * abs(slope)  # infinite where the slope overflows
     while True:
         far = mean + sign * min(reach, longest)
-        ahead, bend_ahead = _derivatives(site, far)
+        ahead, _ = _derivatives(site, far)
         if reach >= longest or sign * ((far - mean) / variance - ahead) >= 0:
-            break
-        near, slope, bend, reach = far, ahead, bend_ahead, 2 * reach
-    low, high = sorted((near, far))
-    s, last = near, np.inf
+            return near, min(near, far), max(near, far)
+        near, reach = far, 2 * reach
+
+
+def _best_of_grid(site: Site, mean: float, variance: float) -> tuple[float, float, float]:
+    """The best point of a grid, and its neighbours."""
+    grid = mean + np.sqrt(variance) * GRID
+    best = int(np.argmin(0.5 * (grid - mean) ** 2 / variance - site.log_t(grid)))
+    return grid[best], grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+
+
+def _root(site: Site, mean: float, variance: float, s: float, low: float, high: float) -> float:
+    """Root of f in a bracket, from s: Newton's steps, halved intervals where these leave it or do not shrink."""
+    last = np.inf
     for _ in range(ITERATIONS):
+        slope, bend = _derivatives(site, s)
         residual = (s - mean) / variance - slope
-        if residual > 0:
-            high = s
-        elif residual < 0:
-            low = s
-        else:
+        if residual == 0:
             break
+        low, high = (low, s) if residual > 0 else (s, high)
         rise = 1 / variance - bend
         new = s - residual / rise if np.isfinite(residual) and np.isfinite(rise) and rise > 0 else np.nan
         if abs(new - s) <= 4 * np.finfo(float).eps * max(abs(s), np.sqrt(variance)):
             return new
         if not low < new < high or abs(new - s) > 0.5 * last:
             new = 0.5 * (low + high)  # also where Newton's steps do not shrink, as down an exponential
-        last = abs(new - s)
-        s = new
-        slope, bend = _derivatives(site, s)
-    return s
-
-
-def _best_of_grid(site: Site, mean: float, variance: float) -> float:
-    def loss(s: np.ndarray) -> np.ndarray:
-        return 0.5 * (s - mean) ** 2 / variance - site.log_t(s)
-
-    grid = mean + np.sqrt(variance) * GRID
-    best = int(np.argmin(loss(grid)))
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    minimum = scipy.optimize.minimize_scalar(
-        lambda s: loss(np.array([s])).item(), bounds=(low, high), method="bounded", options={"xatol": 1e-9}
-    )
-    s = float(minimum.x)
-    for _ in range(20):  # to rounding
-        slope, bend = _derivatives(site, s)
-        rise = 1 / variance - bend
-        new = s - ((s - mean) / variance - slope) / rise if rise > 0 else s
-        if not low <= new <= high:
-            return s
-        if abs(new - s) <= 4 * np.finfo(float).eps * max(abs(s), np.sqrt(variance)):
-            return new
-        s = new
+        last, s = abs(new - s), new
     return s
 
 
@@ -333,14 +288,9 @@ class LaplaceFilter(LoopEngine[PassState]):
             raise refusal("response", response, "curvature", user="LaplaceFilter", offers=response.offers | {"line"})
         if np.size(response.start_variance) > 1:
             raise InputError("response", f"{np.size(response.start_variance)} sites", "one: give them to `track`")
-        covariance = self._drifted(state.covariance)
-        spread = covariance @ direction
-        mean, variance = float(direction @ state.mean), float(direction @ spread)
-        if variance <= 0:  # a query of zeros
-            return FilterState(state.mean, covariance)
-        mode = site_mode(response, mean, variance)
-        D = _curvature(mode.curvature, response)
-        return FilterState(state.mean + mode.slope * spread, covariance - _lost(spread, D, variance))
+        mean, covariance = state.mean.copy(), self._drifted(state.covariance)
+        _take(response, direction, 0.0, mean, covariance)
+        return FilterState(mean, covariance)
 
     def track(
         self, state: FilterState, queries: Iterable[NDArray[np.floating]], responses: Iterable[Site]
@@ -422,9 +372,8 @@ class LaplaceFilter(LoopEngine[PassState]):
         )
 
     def _drifted(self, covariance: Values) -> Values:
+        """A covariance after a drift, not the one given."""
         Q = np.asarray(self.drift)
-        if not Q.any():
-            return covariance
         if Q.ndim and len(Q) != len(covariance):
             raise InputError("drift", f"shape {Q.shape}", f"a number, ({len(covariance)},) or a square matrix")
         return np.asarray(covariance + (Q if Q.ndim == 2 else np.diag(np.broadcast_to(Q, len(covariance)))))
@@ -457,32 +406,26 @@ def _pass(
     pi = np.empty(len(rows))
     for index, (row, offset) in enumerate(zip(rows, offsets, strict=True)):
         site = block.potential.at(np.unravel_index(index, block.site_shape), block.site_shape)  # type: ignore[arg-type]
-        spread = covariance @ row
-        variance = float(row @ spread)
-        if variance <= 0:
-            pi[index] = max(site_mode(site, float(row @ mean - offset), np.finfo(float).tiny).curvature, 0.0)
-            continue
-        mode = site_mode(site, float(row @ mean - offset), variance)
-        D = _curvature(mode.curvature, site)
-        mean += mode.slope * spread
-        covariance -= _lost(spread, D, variance)
-        pi[index] = D
+        pi[index] = _take(site, row, offset, mean, covariance)
     return mean, covariance, pi.reshape(block.site_shape)
 
 
-def _lost(spread: Values, D: float, variance: float) -> Values:
-    """The matrix of rank one that is subtracted from the covariance, exactly symmetric."""
-    root = np.sqrt(D / (1 + D * variance)) * spread
-    return np.outer(root, root)
-
-
-def _curvature(D: float, site: Site) -> float:
-    """D, at least zero."""
+def _take(site: Site, row: Values, offset: float, mean: Values, covariance: Values) -> float:
+    """Let mean and covariance, in place, know a site on row^T u - offset; its D, at least zero."""
+    spread = covariance @ row
+    variance, at = float(row @ spread), float(row @ mean - offset)
+    if variance <= 0:  # a row of zeros
+        return max(site_mode(site, at, np.finfo(float).tiny)[1], 0.0)
+    slope, D = site_mode(site, at, variance)
     if not D > 0:  # the probe costs more than the update, and few sites need it
         require_offers("response", site, {"curvature"}, user="LaplaceFilter")
     if not np.isfinite(D):
         raise InputError("response", f"{type(site).__name__} with D = {D}", "a finite curvature at the mode")
-    return max(D, 0.0)
+    D = max(D, 0.0)
+    root = np.sqrt(D / (1 + D * variance)) * spread
+    mean += slope * spread
+    covariance -= np.outer(root, root)  # exactly symmetric
+    return D
 
 
 Schedule = Literal["serial", "parallel"]
@@ -579,6 +522,52 @@ class MessageSweeps:
         theta = self.theta.copy()
         theta[self.coordinates[number]] = self.modes[number]
         return self._image(theta)
+
+    def posterior(self, convergence: Convergence) -> GaussianPosterior:
+        """N(P^-1 h, P^-1) with the site precisions and exact marginals that belong to it.
+
+        A site on a modulus curves differently along and across; its site precision is the one of the double loop, -2 g'
+        at the mean, and so is the precision of the posterior then. As many rows of B are in memory as a chunk has.
+        """
+        model, theta = self.model, np.asarray(scipy.linalg.cho_solve(proper_factor(self.total[0]), self.total[1]))
+        mean = self._image(theta).astype(model.back_projection().dtype, copy=False)
+        real = mean.real.dtype
+        gaussian = [block.potential.gaussian_precision is not None for block in model.blocks]
+        precisions = [
+            gaussian_precision(model, number) if gaussian[number] else np.zeros(block.site_shape)
+            for number, block in enumerate(model.blocks)
+        ]
+        on_moduli = any(message.slope.shape[1] > 1 for message in self.messages)
+        P = self.gaussian[0].copy() if on_moduli else self.total[0]
+        for chunk, message in zip(self.chunks, self.messages, strict=True):
+            curvature = message.curvature[:, 0, 0]
+            if on_moduli:
+                loaded = load_chunk(model, chunk)
+                if loaded.parts > 1:
+                    s = (loaded.rows @ theta[loaded.coordinates]).reshape(-1, loaded.parts) - loaded.offsets
+                    site = represented(loaded.potential)
+                    curvature = np.broadcast_to(site.site_precision(np.sum(s**2, axis=1)), len(s))
+                weights = np.repeat(curvature, loaded.parts)[:, None]
+                P[square(loaded.coordinates)] += loaded.rows.T @ (weights * loaded.rows)
+            precisions[chunk.block].reshape(-1)[chunk.sites] = curvature
+        V = precision_inverse(P)
+        values = []
+        for block in model.blocks:
+            z = np.empty(int(np.prod(block.analysis.out_shape)))
+            for index in np.split(np.arange(z.size), np.arange(self.most_rows, z.size, self.most_rows)):
+                rows = block.analysis.real_rows(index)
+                z[index] = np.einsum("ikj,ikj->i", rows @ V, rows)
+            values.append(z.reshape(block.analysis.out_shape).astype(real))
+        marginals = Variances(
+            tuple(values),
+            "exact",
+            convergence,
+            image=np.diag(V).reshape(-1, *model.image_shape).sum(axis=0).astype(real),
+            log_determinant=-float(np.linalg.slogdet(V)[1]),
+        )
+        pis = tuple(pi.astype(real, copy=False) for pi in precisions)
+        precision = PosteriorPrecision(model.measurement, model.blocks, pis)
+        return GaussianPosterior(model, mean, precision, marginals, convergence=convergence)
 
     def _image(self, theta: Array) -> Array:
         return as_image(float(np.sqrt(self.model.noise_variance)) * theta, self.model)
@@ -739,16 +728,7 @@ class LaplacePropagation(LoopEngine[SweepState]):
         return f"raise max_sweeps ({self.max_sweeps})" if status is Status.MAX_ITERATIONS else ""
 
     def finish(self, state: SweepState, convergence: Convergence) -> GaussianPosterior:
-        sweeps = state.sweeps
-        return posterior_of_messages(
-            sweeps.model,
-            sweeps.gaussian,
-            sweeps.total,
-            sweeps.chunks,
-            sweeps.messages,
-            convergence,
-            sweeps.most_rows,
-        )
+        return state.sweeps.posterior(convergence)
 
     def _roles(self, model: GeneralizedLinearModel) -> tuple[list[int], list[int]]:
         """Numbers of the blocks that are cut into chunks, and of those in t_0."""

@@ -6,10 +6,12 @@ loop, and of `VariationalGaussian` and `DecoupledGaussian`. They are for tiny mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.optimize
 
-from mri_design.glm.dense import DenseModel, PriorAndSites, as_image
+from mri_design.glm.dense import DenseBlock, PriorAndSites, as_image, dense_blocks, dense_data
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
 from mri_design.potentials.base import SuperGaussian
@@ -29,7 +31,7 @@ def exact_criterion(model: GeneralizedLinearModel, site_precisions: Sites) -> fl
     -----
     h(gamma) = -min over x of (x / gamma + 2 g(x)) comes from a search over x that uses g alone.
     """
-    return _value_and_gradient(DenseModel.of(model), site_precisions)[0]
+    return _value_and_gradient(model, dense_data(model), dense_blocks(model.blocks), site_precisions)[0]
 
 
 def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tuple[float, Sites]:
@@ -42,7 +44,7 @@ def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tup
     site_precisions : tuple of arrays
         Where it was found.
     """
-    dense = DenseModel.of(model)
+    data, blocks = dense_data(model), dense_blocks(model.blocks)
     shapes = [block.site_shape for block in model.blocks]
     cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
 
@@ -50,7 +52,7 @@ def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tup
         return tuple(np.exp(part).reshape(shape) for part, shape in zip(np.split(flat, cuts), shapes, strict=True))
 
     def over_log_pi(flat: Array) -> tuple[float, Array]:
-        value, gradient = _value_and_gradient(dense, unpack(flat))
+        value, gradient = _value_and_gradient(model, data, blocks, unpack(flat))
         return value, np.concatenate([g.ravel() for g in gradient]) * np.exp(flat)
 
     full = [np.broadcast_to(p, shape) for p, shape in zip(start, shapes, strict=True)]
@@ -60,25 +62,26 @@ def minimise_exact_criterion(model: GeneralizedLinearModel, start: Sites) -> tup
     return float(result.fun), unpack(result.x)
 
 
-def _value_and_gradient(dense: DenseModel, site_precisions: Sites) -> tuple[float, Sites]:
+def _value_and_gradient(
+    model: GeneralizedLinearModel, data: tuple[Array, Array], blocks: Sequence[DenseBlock], site_precisions: Sites
+) -> tuple[float, Sites]:
     """phi and d phi / d pi = z + |s|^2 / sigma^2 - x, with x where h(1 / pi) is attained."""
-    sigma = np.sqrt(dense.noise_variance)
-    pis = [np.broadcast_to(p, b.site_shape) for p, b in zip(site_precisions, dense.blocks, strict=True)]
-    A, rhs, constant = dense.X.T @ dense.X, dense.X.T @ dense.y, float(dense.y @ dense.y)
-    blocks = list(zip(dense.analyses, dense.site_of_row, pis, dense.offsets, dense.shifts, strict=True))
-    for B, site, pi, offset, shift in blocks:
-        row_pi = pi.ravel()[site]
-        A = A + B.T @ (row_pi[:, None] * B)
-        rhs = rhs + B.T @ (row_pi * offset + sigma * shift)
-        constant += float(offset @ (row_pi * offset) + 2 * sigma * shift @ offset)
+    (X, y), sigma = data, float(np.sqrt(model.noise_variance))
+    A, rhs, constant = X.T @ X, X.T @ y, float(y @ y)
+    for each, pi in zip(blocks, site_precisions, strict=True):
+        row_pi = each.per_row(pi)
+        A = A + each.B.T @ (row_pi[:, None] * each.B)
+        rhs = rhs + each.B.T @ (row_pi * each.offset + sigma * each.shift)
+        constant += float(each.offset @ (row_pi * each.offset) + 2 * sigma * each.shift @ each.offset)
     covariance = np.linalg.inv(A)
     u = covariance @ rhs
-    total = float(np.linalg.slogdet(A)[1]) + (constant - float(rhs @ u)) / dense.noise_variance
+    total = float(np.linalg.slogdet(A)[1]) + (constant - float(rhs @ u)) / sigma**2
     gradient = []
-    for block, (B, site, pi, offset, _) in zip(dense.blocks, blocks, strict=True):
-        x, h = _dual(block.represented, pi)
-        spread = np.einsum("ij,ij->i", B @ covariance, B) + (B @ u - offset) ** 2 / dense.noise_variance
-        gradient.append(np.bincount(site, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
+    for each, pi in zip(blocks, site_precisions, strict=True):
+        pi = np.broadcast_to(pi, each.block.site_shape)
+        x, h = _dual(each.block.represented, pi)
+        spread = np.einsum("ij,ij->i", each.B @ covariance, each.B) + (each.B @ u - each.offset) ** 2 / sigma**2
+        gradient.append(np.bincount(each.site_of_row, weights=spread, minlength=pi.size).reshape(pi.shape) - x)
         total += float(np.sum(h))
     return total, tuple(gradient)
 

@@ -54,7 +54,7 @@ class SiteGaussians:
 
 @dataclass(frozen=True, kw_only=True)
 class SiteState:
-    """Mean, variances and wanted sites under given site Gaussians, as `GaussianOracles` finds them.
+    """Mean, variances and wanted sites under given site Gaussians, as `VariationalGaussian` finds them.
 
     Parameters
     ----------
@@ -216,105 +216,6 @@ def bound_criterion(model: GeneralizedLinearModel, state: SiteState, log_determi
     return total - 2 * state.expected_log_sites
 
 
-@dataclass(frozen=True)
-class GaussianOracles:
-    """The two things every Gaussian engine asks for, mean and marginal variances under site Gaussians.
-
-    Parameters
-    ----------
-    model : GeneralizedLinearModel
-        The model that is inferred.
-    variances : VarianceEstimator
-        The estimator of z.
-    tolerance : float
-        Of the conjugate gradients for the mean, relative; not below ten roundings.
-    noise_seed : int
-        Random estimators see the same noise at every state.
-    max_iterations : int
-        Of the conjugate gradients.
-    least_precision : float
-        See `asked_for`.
-    """
-
-    model: GeneralizedLinearModel
-    variances: VarianceEstimator
-    tolerance: float
-    noise_seed: int
-    max_iterations: int = 2000
-    least_precision: float = 0.0
-
-    def start(self, warm: WarmStart | None) -> SiteGaussians:
-        """Sites asked for by a warm start's mean and z; from cold, by guesses that need not be near the posterior.
-
-        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop, whose
-        mean is first scaled to what fits the data best, so that it does not depend on the units of X. What they ask
-        for falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the bound
-        falls slowly, so that A is positive definite whatever the guess. Of the others what they ask for is taken, at
-        their own guess of E s where they know one.
-
-        Raises
-        ------
-        InputError
-            Where E log t is not finite there.
-        """
-        model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
-        given = warm or _fitting(model, cold_start(model))
-        precisions, slopes = [], []
-        for block, s, z in zip(model.blocks, model.analysis_coefficients(given.mean), given.z, strict=True):
-            guess, own = (s / sigma).astype(s.dtype, copy=False), block.potential.start_mean
-            if warm is None and "g" in block.offers:
-                site = _bound_at(block, guess, z)
-            else:
-                known = None if own is None else np.broadcast_to(own, s.shape).astype(s.dtype)
-                guesses = [guess, known] if warm is not None else [guess if known is None else known]
-                # pi of zero or more: A is positive definite
-                asked = (_asked_for(block, at, z, 0.0) for at in guesses if at is not None)
-                finite = next((one for one in asked if one is not None), None)
-                if finite is None:
-                    raise InputError(
-                        "start of the inference",
-                        "an expectation of log t that is not finite",
-                        "a guess of mean and variances at which every site is",
-                        "Give a warm start nearer to the posterior.",
-                    )
-                site = finite[:2]
-            precisions.append(site[0])
-            slopes.append(site[1])
-        return SiteGaussians(tuple(precisions), tuple(slopes))
-
-    def __call__(self, sites: SiteGaussians, mean: Array, previous: Variances | None) -> SiteState:
-        """The state under these sites; ``mean`` and ``previous`` are places to start from."""
-        model, sigma = self.model, float(np.sqrt(self.model.noise_variance))
-        precision = PosteriorPrecision(model.measurement, model.blocks, sites.precisions)
-        rhs = model.back_projection()
-        for block, pi, eta in zip(model.blocks, sites.precisions, sites.slopes, strict=True):
-            linear = sigma * eta if block.offset is None else sigma * eta + pi * block.offset
-            rhs = rhs + block.analysis.adjoint(linear.astype(eta.dtype, copy=False))
-        solution, solved = precision.solve(
-            rhs[None],
-            start=mean[None].astype(rhs.dtype, copy=False),
-            tolerance=max(self.tolerance, 10 * float(np.finfo(rhs.dtype).eps)),
-            max_iterations=self.max_iterations,
-        )
-        analyses = [block.analysis for block in model.blocks]
-        rng = np.random.default_rng(self.noise_seed)
-        marginals = self.variances(precision, analyses, rng, solution[0], previous)
-        z = pooled_variances(model, marginals)
-        coefficients = tuple((s / sigma).astype(s.dtype) for s in model.analysis_coefficients(solution[0]))
-        wanted, total = asked_for(model, coefficients, z, self.least_precision)
-        return SiteState(
-            sites=sites,
-            mean=solution[0],
-            precision=precision,
-            marginals=marginals,
-            wanted=wanted,
-            expected_log_sites=total,
-            solved=solved,
-            z=z,
-            coefficients=coefficients,
-        )
-
-
 SMALLEST_STEP = 2.0**-12
 LEAST_KEPT = 0.15  # least actual over predicted decrease of phi with which a step is kept
 
@@ -325,8 +226,10 @@ class UpdateState(LoopState):
 
     Parameters
     ----------
-    oracles : GaussianOracles
-        Mean and variances under site Gaussians.
+    model : GeneralizedLinearModel
+        The model that is inferred.
+    noise_seed : int
+        Random estimators see the same noise at every state.
     sites : SiteState
         Mean, variances and wanted sites under the current ones; its distance is ``change``.
     step : float
@@ -337,7 +240,8 @@ class UpdateState(LoopState):
         The criterion at the start and after every update.
     """
 
-    oracles: GaussianOracles
+    model: GeneralizedLinearModel
+    noise_seed: int
     sites: SiteState
     step: float
     phi: float | None
@@ -402,20 +306,14 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
     ) -> UpdateState:
         require_determined(model)
-        start = warm_start or cold_start(model)
-        oracles = GaussianOracles(
-            model,
-            self.variances,
-            1e-3 * self.tolerance**2,
-            int(rng.integers(2**63)),
-            least_precision=-np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0,
-        )
-        sites = oracles(oracles.start(warm_start), start.mean, None)
+        seed, begin = int(rng.integers(2**63)), (warm_start or cold_start(model)).mean
+        sites = self._state_at(model, seed, self._first_sites(model, warm_start), begin, None)
         phi = _criterion(model, sites)
         return UpdateState(
             change=sites.distance,
             matvecs=_products(sites),
-            oracles=oracles,
+            model=model,
+            noise_seed=seed,
             sites=sites,
             step=1.0,
             phi=phi,
@@ -423,11 +321,12 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         )
 
     def step(self, state: UpdateState) -> UpdateState:
-        model, sites = state.oracles.model, state.sites
+        model, sites = state.model, state.sites
         assert sites.wanted is not None
         trial = None
         with suppress(InputError):  # A has no inverse where site precisions are negative, or lost in rounding beside X
-            trial = state.oracles(sites.sites.towards(sites.wanted, state.step), sites.mean, sites.marginals)
+            ahead = sites.sites.towards(sites.wanted, state.step)
+            trial = self._state_at(model, state.noise_seed, ahead, sites.mean, sites.marginals)
         matvecs = state.matvecs + (0 if trial is None else _products(trial))
         new_phi = None if trial is None else _criterion(model, trial)
         kept = 0.0 if trial is None or trial.broken else _kept(state.phi, new_phi, sites, trial)
@@ -459,9 +358,9 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         return f"loosen tolerance ({self.tolerance:g})" if status is Status.STALLED else ""
 
     def finish(self, state: UpdateState, convergence: Convergence) -> GaussianPosterior:
-        model, sites, trace = state.oracles.model, state.sites, state.trace
+        model, sites, trace = state.model, state.sites, state.trace
         if not trace and self.criterion == "estimate":
-            noise = np.random.default_rng(state.oracles.noise_seed)
+            noise = np.random.default_rng(state.noise_seed)
             estimate = LogDeterminant()(sites.precision, noise, sites.mean)
             convergence = replace(convergence, matvecs=convergence.matvecs + estimate.convergence.matvecs)
             trace = (bound_criterion(model, sites, estimate.value),)
@@ -474,6 +373,78 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             criterion=trace,
             criterion_kind="none" if not trace else "estimate" if state.phi is None else "exact",
             stationarity=sites.stationarity,
+        )
+
+    def _first_sites(self, model: GeneralizedLinearModel, warm: WarmStart | None) -> SiteGaussians:
+        """Sites asked for by a warm start's mean and z; from cold, by guesses that need not be near the posterior.
+
+        From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop, whose
+        mean is first scaled to what fits the data best, so that it does not depend on the units of X. What they ask
+        for falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the bound
+        falls slowly, so that A is positive definite whatever the guess. Of the others what they ask for is taken, at
+        their own guess of E s where they know one.
+        """
+        given, sigma = warm or _fitting(model, cold_start(model)), float(np.sqrt(model.noise_variance))
+        precisions, slopes = [], []
+        for block, s, z in zip(model.blocks, model.analysis_coefficients(given.mean), given.z, strict=True):
+            guess, own = (s / sigma).astype(s.dtype, copy=False), block.potential.start_mean
+            if warm is None and "g" in block.offers:
+                site = _bound_at(block, guess, z)
+            else:
+                known = None if own is None else np.broadcast_to(own, s.shape).astype(s.dtype)
+                guesses = [guess, known] if warm is not None else [guess if known is None else known]
+                # pi of zero or more: A is positive definite
+                asked = (_asked_for(block, at, z, 0.0) for at in guesses if at is not None)
+                finite = next((one for one in asked if one is not None), None)
+                if finite is None:
+                    raise InputError(
+                        "start of the inference",
+                        "an expectation of log t that is not finite",
+                        "a guess of mean and variances at which every site is",
+                        "Give a warm start nearer to the posterior.",
+                    )
+                site = finite[:2]
+            precisions.append(site[0])
+            slopes.append(site[1])
+        return SiteGaussians(tuple(precisions), tuple(slopes))
+
+    def _state_at(
+        self,
+        model: GeneralizedLinearModel,
+        noise_seed: int,
+        sites: SiteGaussians,
+        mean: Array,
+        previous: Variances | None,
+    ) -> SiteState:
+        """The state under these sites; ``mean`` and ``previous`` are places to start from."""
+        sigma = float(np.sqrt(model.noise_variance))
+        precision = PosteriorPrecision(model.measurement, model.blocks, sites.precisions)
+        rhs = model.back_projection()
+        for block, pi, eta in zip(model.blocks, sites.precisions, sites.slopes, strict=True):
+            linear = sigma * eta if block.offset is None else sigma * eta + pi * block.offset
+            rhs = rhs + block.analysis.adjoint(linear.astype(eta.dtype, copy=False))
+        solution, solved = precision.solve(
+            rhs[None],
+            start=mean[None].astype(rhs.dtype, copy=False),
+            tolerance=max(1e-3 * self.tolerance**2, 10 * float(np.finfo(rhs.dtype).eps)),
+            max_iterations=2000,
+        )
+        analyses, rng = [block.analysis for block in model.blocks], np.random.default_rng(noise_seed)
+        marginals = self.variances(precision, analyses, rng, solution[0], previous)
+        z = pooled_variances(model, marginals)
+        coefficients = tuple((s / sigma).astype(s.dtype) for s in model.analysis_coefficients(solution[0]))
+        least = -np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0
+        wanted, total = asked_for(model, coefficients, z, least)
+        return SiteState(
+            sites=sites,
+            mean=solution[0],
+            precision=precision,
+            marginals=marginals,
+            wanted=wanted,
+            expected_log_sites=total,
+            solved=solved,
+            z=z,
+            coefficients=coefficients,
         )
 
 
