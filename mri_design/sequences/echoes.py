@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.sequences.arms import PlayedArms, played_arms
+from mri_design.sequences.arms import played_arms
 from mri_design.sequences.events import Events, Readout, SlicePulse, fill, require_time
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import GridOrder, LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 
 _SPOILER = 2.0
 """Cycles of phase across a pixel of the readout at the end of a repetition."""
@@ -20,28 +20,24 @@ _SLICE_SPOILER = 4.0
 
 Gradients = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 """Of three blocks, which are equally long in all repetitions: between pulse and readout, during it, and after it."""
+Repetitions = tuple[Readout, Callable[[int | None], Gradients]]
+"""The readout of all repetitions; and a function that takes the number of a readout, or None for one that is not
+measured, and gives its gradients."""
 
 
-def encoded_repetitions(
-    events: Events, order: LineOrder | PlaneOrder, pulse: SlicePulse, readout: Readout
-) -> Callable[[int | None], Gradients]:
+def encoded_repetitions(events: Events, order: GridOrder, pulse: SlicePulse) -> Repetitions:
     """Readouts along x after phase encoding along y and, of a plane, along z.
 
     Parameters
     ----------
     events : Events
         Scanner and settings; a plane's field of view along kz is the thickness of the slice.
-    order : LineOrder or PlaneOrder
+    order : GridOrder
         What is measured.
-    pulse, readout
+    pulse : SlicePulse
         Of every repetition.
-
-    Returns
-    -------
-    callable
-        Takes the number of a readout, or None for one without encoding, and gives its gradients.
     """
-    settings, offsets = events.settings, order.offsets
+    settings, offsets, readout = events.settings, order.offsets, events.readout()
     rows, partitions = order.matrix
     steps = np.array([1 / settings.field_of_view[0], 1 / settings.slice_thickness])
     farthest = np.array([rows // 2, partitions // 2]) * steps
@@ -57,12 +53,10 @@ def encoded_repetitions(
         before = (prephase, encode(along_y), rephase(along_z - pulse.area_after))
         return before, (readout.gradient,), (spoil, encode(-along_y), spoil_slice(spoiler - along_z))
 
-    return make
+    return readout, make
 
 
-def spoke_repetitions(
-    events: Events, order: SpokeOrder, pulse: SlicePulse, readout: Readout
-) -> Callable[[int | None], Gradients]:
+def spoke_repetitions(events: Events, order: SpokeOrder, pulse: SlicePulse) -> Repetitions:
     """Readouts through the centre of k-space at the angles of the spokes.
 
     The readout gradient is shared out to x and y, as is what comes before it. After it the spoke is rewound, so that
@@ -70,14 +64,10 @@ def spoke_repetitions(
 
     Parameters
     ----------
-    events, order, pulse, readout
+    events, order, pulse
         As for `encoded_repetitions`; the settings' field of view is that of the readout.
-
-    Returns
-    -------
-    callable
-        Takes the number of a spoke, or None for the first one's gradients, and gives its gradients.
     """
+    readout = events.readout()
     whole = readout.gradient
     flat = whole.flat_time + (whole.rise_time + whole.fall_time) / 2
     area_after = whole.amplitude * flat - readout.area_before
@@ -91,33 +81,25 @@ def spoke_repetitions(
         before = (prephase[axis](-exact * readout.area_before) for axis, exact in along.items())  # as it is written
         return (*before, rephase), during, end(*(0.0 - exact * area_after for exact in along.values()))
 
-    return make
+    return readout, make
 
 
-def arm_repetitions(
-    events: Events, order: SpiralOrder, pulse: SlicePulse, arms: PlayedArms
-) -> Callable[[int | None], Gradients]:
+def arm_repetitions(events: Events, order: SpiralOrder, pulse: SlicePulse) -> Repetitions:
     """Readouts along arms from the centre of k-space, which are rewound and spoiled as spokes are.
 
     Parameters
     ----------
     events, order, pulse
         As for `encoded_repetitions`.
-    arms : PlayedArms
-        Their waveforms.
-
-    Returns
-    -------
-    callable
-        Takes the number of an arm, or None for the first one's gradients, and gives its gradients.
     """
+    arms = played_arms(order, events.settings, events.scanner)
     rephase, end = _rewinding(events, pulse, order.grid[1], float(np.abs(arms.areas).max()))
 
     def make(number: int | None) -> Gradients:
         along_y, along_x = arms.areas[number or 0].tolist()
         return (rephase,), events.along(arms, number or 0), end(-along_x, -along_y)
 
-    return make
+    return events.arm_readout(arms), make
 
 
 def _rewinding(
@@ -129,6 +111,14 @@ def _rewinding(
     spoil_slice = events.trapezoid("z", _SLICE_SPOILER / events.settings.slice_thickness)
     rephase = events.trapezoid("z", -pulse.area_after)
     return rephase, lambda x, y: (along_x(spoiler + x), along_y(y), spoil_slice)
+
+
+_REPETITIONS: dict[type[Order], Callable[..., Repetitions]] = {
+    LineOrder: encoded_repetitions,
+    PlaneOrder: encoded_repetitions,
+    SpokeOrder: spoke_repetitions,
+    SpiralOrder: arm_repetitions,
+}
 
 
 def gradient_echo(events: Events, order: Order) -> Any:
@@ -156,17 +146,7 @@ def gradient_echo(events: Events, order: Order) -> Any:
     """
     pp, settings = events.pp, events.settings
     pulse = events.pulse(settings.flip_angle, "excitation")
-    if isinstance(order, SpiralOrder):
-        arms = played_arms(order, settings, events.scanner)
-        readout = events.arm_readout(arms)
-        repetition_of = arm_repetitions(events, order, pulse, arms)
-    elif isinstance(order, SpokeOrder):
-        readout = events.readout()
-        repetition_of = spoke_repetitions(events, order, pulse, readout)
-    else:
-        assert isinstance(order, LineOrder | PlaneOrder)
-        readout = events.readout()
-        repetition_of = encoded_repetitions(events, order, pulse, readout)
+    readout, repetition_of = _REPETITIONS[type(order)](events, order, pulse)
     silent = repetition_of(None)
     echo = (pulse.after + readout.centre, events.duration(*silent[0]))
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."

@@ -61,16 +61,51 @@ class Order(ABC):
         return samples // 2
 
 
-def _straight(samples: int, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Readouts along x at offsets (readout, 2) along y and z, as `Order.places` gives them."""
-    wanted = np.zeros((3, len(offsets), samples))
-    wanted[0] = np.arange(samples) - samples // 2
-    wanted[1:] = offsets.T[:, :, np.newaxis]
-    return wanted
+class GridOrder(Order):
+    """Straight readouts along x at points (ky, kz) of a grid, whose zero frequency is at half of each side."""
+
+    samples: tuple[tuple[int, int], ...]
+
+    @property
+    @abstractmethod
+    def matrix(self) -> tuple[int, int]:
+        """Lines, or rows ky, and partitions, or columns kz."""
+
+    @property
+    def count(self) -> int:
+        """Number of lines or samples."""
+        return len(self.samples)
+
+    @property
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is the line, or the row ky; of a plane PAR is the column kz."""
+        return dict(zip(("LIN", "PAR")[: self._axes], zip(*self.samples, strict=True), strict=False))
+
+    @property
+    def definitions(self) -> Mapping[str, object]:
+        """Where the centre is."""
+        names = ("kSpaceCenterLine", "kSpaceCenterPartition")[: self._axes]
+        return {name: side // 2 for name, side in zip(names, self.matrix, strict=False)}
+
+    @property
+    def _axes(self) -> int:
+        return 1 if self.matrix[1] == 1 else 2
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """Offset of every readout from the zero frequency, (readout, 2), cycles for each field of view along ky, kz."""
+        return np.array(self.samples, dtype=np.float64) - np.array(self.matrix) // 2
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Readouts along x."""
+        wanted = np.zeros((3, self.count, samples))
+        wanted[0] = np.arange(samples) - samples // 2
+        wanted[1:] = self.offsets.T[:, :, np.newaxis]
+        return wanted
 
 
 @dataclass(frozen=True)
-class LineOrder(Order):
+class LineOrder(GridOrder):
     """Which lines are measured, in which order and echo trains.
 
     Parameters
@@ -125,33 +160,14 @@ class LineOrder(Order):
         return next(1 + train.index(nearest) for train in self.trains if nearest in train)
 
     @property
-    def count(self) -> int:
-        """Number of lines that are measured."""
-        return len(self.lines)
-
-    @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the line."""
-        return {"LIN": self.lines}
+    def samples(self) -> tuple[tuple[int, int], ...]:  # type: ignore[override]
+        """Lines, of the one partition."""
+        return tuple((line, 0) for line in self.lines)
 
     @property
     def matrix(self) -> tuple[int, int]:
         """Lines, and one partition."""
         return self.n_lines, 1
-
-    @property
-    def definitions(self) -> Mapping[str, object]:
-        """Where the centre is."""
-        return {"kSpaceCenterLine": self.n_lines // 2}
-
-    @property
-    def offsets(self) -> NDArray[np.float64]:
-        """Offset of every line from the zero frequency, (line, 2), cycles per field of view along ky; 0 along kz."""
-        return np.array([(line - self.n_lines // 2, 0) for line in self.lines], dtype=np.float64)
-
-    def places(self, samples: int) -> NDArray[np.float64]:
-        """Readouts along x."""
-        return _straight(samples, self.offsets)
 
     def described(self, readout: int) -> str:
         """Number of the line."""
@@ -159,7 +175,7 @@ class LineOrder(Order):
 
 
 @dataclass(frozen=True)
-class PlaneOrder(Order):
+class PlaneOrder(GridOrder):
     """Samples of a plane (ky, kz), each a readout along kx of a three-dimensional scan.
 
     Parameters
@@ -189,34 +205,9 @@ class PlaneOrder(Order):
             raise InputError("samples", "a sample twice", "each sample once")
 
     @property
-    def count(self) -> int:
-        """Number of samples."""
-        return len(self.samples)
-
-    @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the row ky, PAR the column kz."""
-        rows, columns = zip(*self.samples, strict=True)
-        return {"LIN": rows, "PAR": columns}
-
-    @property
-    def definitions(self) -> Mapping[str, object]:
-        """Rows and columns, and where the centre is."""
-        return {"kSpaceCenterLine": self.shape[0] // 2, "kSpaceCenterPartition": self.shape[1] // 2}
-
-    @property
     def matrix(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.shape
-
-    @property
-    def offsets(self) -> NDArray[np.float64]:
-        """Offset of every sample from the zero frequency, (sample, 2), cycles for each field of view along ky, kz."""
-        return np.array(self.samples, dtype=np.float64) - np.array(self.shape) // 2
-
-    def places(self, samples: int) -> NDArray[np.float64]:
-        """Readouts along x."""
-        return _straight(samples, self.offsets)
 
     def described(self, readout: int) -> str:
         """Row and column of the sample."""
