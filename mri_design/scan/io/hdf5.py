@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import measured_samples
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
-from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.io.layouts import PAIR, gathering
+from mri_design.scan.io.layouts import PAIR, gathering, kspace_axes
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
 from mri_design.scan.io.safe import (
     ReadLimits,
@@ -30,9 +28,9 @@ from mri_design.scan.io.safe import (
     damage_named,
     is_hdf5,
 )
-from mri_design.scan.io.source import ReadOptions, SlicedSource, Source, require_counters
-from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, StoredArray, axes_of_parts
-from mri_design.scan.sampling import Sampling, is_pair, measured_lines, only_coils, to_complex64, working_coils
+from mri_design.scan.io.source import ReadOptions, Source, require_counters
+from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, StackSource, StoredArray, axes_of_parts
+from mri_design.scan.sampling import is_pair, to_complex64
 
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
 # filter would make HDF5 look for plug-ins to load.
@@ -202,63 +200,6 @@ def without_kspace(path: Path) -> tuple[str, str]:
     return got, f"{cure}numpy.savez('{{stem}}.npz', kspace={samples}."
 
 
-@dataclass(frozen=True)
-class _Volume(SlicedSource):
-    """An open file; coils that hold nothing of their own are those of the slices that are read."""
-
-    path: Path
-    stored: h5py.Dataset
-    shape: tuple[int, int, int, int]
-    declared: NDArray[np.bool_] | None
-    provenance: dict[str, str]
-    place: SliceGeometry | None
-    source: SourceImage | None
-
-    @property
-    def n_slices(self) -> int:
-        """Number of slices."""
-        return self.shape[0]
-
-    @property
-    def geometry(self) -> tuple[SliceGeometry, ...] | None:
-        """Sizes of pixels, where the header gives the field of view; these files do not say where slices lie."""
-        return None if self.place is None else (self.place,) * self.n_slices
-
-    def load(self) -> KSpaceData:
-        """All slices."""
-        return self._scan(self.stored[()])
-
-    def slice(self, index: int) -> KSpaceData:
-        """One slice."""
-        return self._scan(self.stored[index : index + 1])
-
-    def samplings(self) -> tuple[Sampling, ...]:
-        """Which samples of each slice are not zero, one slice after the other."""
-        everywhere = True if self.declared is None else self.declared[:, np.newaxis]
-        parts = (self._arranged(self.stored[number : number + 1])[0] for number in range(self.n_slices))
-        return tuple(Sampling(measured_samples(part) & everywhere) for part in parts)
-
-    def _arranged(self, stored: NDArray[Any]) -> NDArray[np.complex64]:
-        """Samples (slice, [coil,] row, column) as (slice, coil, ky, kx)."""
-        return to_complex64("kspace", stored.reshape(len(stored), *self.shape[1:]).swapaxes(-1, -2))
-
-    def _scan(self, stored: NDArray[Any]) -> KSpaceData:
-        kspace = self._arranged(stored)
-        coils, notes = working_coils(kspace)
-        kspace = only_coils(kspace, coils)
-        if np.shares_memory(kspace, stored):
-            kspace = kspace.copy()
-        return KSpaceData(
-            kspace=kspace,
-            measured=measured_lines("mask", kspace, self.declared),
-            name=self.path.stem,
-            orientation="ky-columns",
-            header={**self.provenance, **notes},
-            geometry=self.geometry and self.geometry[: len(kspace)],
-            source=self.source,
-        )
-
-
 @contextmanager
 def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """An open volume or array, once its sizes, its mask and its header have been checked.
@@ -297,7 +238,12 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
         check_sides(limits, {"slice": slices, "coil": coils, "row": rows, "column": columns}, field="kspace: ")
-        declared = None
+
+        def read(number: int | None) -> NDArray[Any]:
+            part = stored[()] if number is None else stored[number : number + 1]
+            return part.reshape(len(part), coils, rows, columns)
+
+        arrays = {"kspace": StoredArray((slices, coils, rows, columns), stored.dtype, read, sliced=True)}
         if has_object(file, "mask"):
             mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
             if mask.size == rows != columns:
@@ -306,13 +252,16 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
                 named = option("dims", "slice,coil,ky,kx")
                 cure = f"If it goes along the rows: {named}; then lines of zeros count as not measured."
                 raise InputError("mask", got, wanted, cure)
-            declared = chosen_flags(mask, (columns,), field="mask", unit="column")
-        provenance, encoded, source = _provenance(file, path, limits)
+            flags = chosen_flags(mask, (columns,), field="mask", unit="column")
+            arrays["measured"] = StoredArray(flags.shape, flags.dtype, lambda _: flags)
+        text, encoded, identifiers = _provenance(file, path, limits)
         place = None
         if encoded is not None:
             along_x, along_y, along_z = encoded.field_of_view
             place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / encoded.matrix[2])
-        yield _Volume(path, stored, (slices, coils, rows, columns), declared, provenance, place, source)
+        axes = kspace_axes(4, _USUAL[4])
+        header = ArrayHeader(dims=axes.names, of_coils=True, place=place, identifiers=identifiers, text=text)
+        yield StackSource(path, "kspace", arrays, header, limits, axes)
 
 
 def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:

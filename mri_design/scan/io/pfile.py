@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.io.layouts import BARE, kspace_axes
 from mri_design.scan.io.safe import check_declared_shape, check_file
 from mri_design.scan.io.source import GE_CURE, ReadOptions, SlicedSource
-from mri_design.scan.sampling import Sampling, measured_lines, only_coils, working_coils
+from mri_design.scan.io.stored_arrays import ArrayHeader, StackSource, StoredArray
+from mri_design.scan.sampling import Sampling
 
 REVISION = 26.002
 """Revision of the header (``rdb_hdr_rdbm_rev``) that is read."""
@@ -100,50 +100,30 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
         got = f"a file of {size} bytes, with samples from byte {start} on"
         wanted = f"{needed} bytes, as the header says"
         raise InputError(f"{path}: samples", got, wanted, "Copy or download the file again.")
-    return _PFile(path, start, stored, word, alternated=not kind & _NOT_ALTERNATED)
+    file = np.memmap(path, word, "r", start, stored)
+    alternated = not kind & _NOT_ALTERNATED
+
+    def read(number: int | None) -> NDArray[np.complex64]:
+        part = file[:, :, 1:] if number is None else file[:, number : number + 1, 1:]
+        kspace = np.empty((part.shape[1], channels, lines, samples), np.complex64)
+        kspace.real, kspace.imag = (np.moveaxis(part[..., at], 1, 0) for at in (0, 1))
+        if alternated:
+            kspace[:, :, 1::2] *= -1
+        return kspace
+
+    array = StoredArray((slices, channels, lines, samples), np.dtype(np.complex64), read, sliced=True)
+    text = {"format": f"GE P-file, revision {REVISION:g}"}
+    if alternated:
+        text["alternating_sign"] = "every second line was measured with the other sign, which was undone"
+    header = ArrayHeader(dims=BARE[4], of_coils=True, text=text)
+    return _Slices(path, "kspace", {"kspace": array}, header, limits, kspace_axes(4, BARE[4]))
 
 
-@dataclass(frozen=True)
-class _PFile(SlicedSource):
-    """A file whose header fits it: where its samples (channel, slice, frame, sample, part) begin, and their type."""
+class _Slices(StackSource):
+    """Slices of which the header says that all lines were measured."""
 
-    path: Path
-    start: int
-    stored: tuple[int, ...]
-    word: np.dtype[np.signedinteger]
-    alternated: bool
     by_headers: ClassVar[bool] = True
 
-    @property
-    def n_slices(self) -> int:
-        """Number of slices."""
-        return self.stored[1]
-
-    def load(self) -> KSpaceData:
-        """All slices."""
-        return self._scan(range(self.n_slices))
-
-    def slice(self, index: int) -> KSpaceData:
-        """One slice."""
-        return self._scan([index])
-
     def samplings(self) -> tuple[Sampling, ...]:
-        """All samples of all slices, by the header."""
-        return (Sampling(np.ones((self.stored[2] - 1, self.stored[3]), dtype=bool)),) * self.n_slices
-
-    def _scan(self, numbers: Sequence[int]) -> KSpaceData:
-        channels, _, frames, samples, _ = self.stored
-        file = np.memmap(self.path, self.word, "r", self.start, self.stored)
-        kspace = np.empty((len(numbers), channels, frames - 1, samples), np.complex64)
-        for place, number in enumerate(numbers):
-            measured = file[:, number, 1:]
-            kspace[place].real, kspace[place].imag = measured[..., 0], measured[..., 1]
-        notes = dict[str, str]()
-        if self.alternated:
-            kspace[:, :, 1::2] *= -1
-            notes["alternating_sign"] = "every second line was measured with the other sign, which was undone"
-        coils, dropped = working_coils(kspace)
-        kspace = only_coils(kspace, coils)
-        facts = {"file": self.path.name, "format": f"GE P-file, revision {REVISION:g}"}
-        notes = {**facts, **dropped, **notes}
-        return KSpaceData(kspace, measured_lines("samples", kspace), name=self.path.stem, header=notes)
+        """All samples of all slices."""
+        return (Sampling(np.ones(self.arrays[self.key].shape[2:], dtype=bool)),) * self.n_slices

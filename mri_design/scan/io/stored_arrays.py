@@ -21,17 +21,20 @@ from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.source import COUNTERS, Content, ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.sampling import (
     Sampling,
     measured_lines,
+    only_coils,
     readout_positions,
     require_finite,
     to_complex64,
     to_float32,
     volume_note,
+    working_coils,
 )
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -82,6 +85,12 @@ class ArrayHeader:
         Which repetition and contrast to read, of arrays with such axes; the first where none is given.
     from_matlab : bool
         Whether whoever names the axes does so in the reversed order.
+    of_coils : bool
+        Whether coils are those of a receiver as it measured them: the ones that hold nothing of their own are left out.
+    place : SliceGeometry, optional
+        Size, and perhaps place, of all slices.
+    identifiers : SourceImage, optional
+        Of the patient, the study and the sequence.
     text : mapping of str to str
         Every field, for people.
     """
@@ -99,6 +108,9 @@ class ArrayHeader:
     matrix: tuple[int, int] | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     from_matlab: bool = False
+    of_coils: bool = False
+    place: SliceGeometry | None = None
+    identifiers: SourceImage | None = None
     text: Mapping[str, str] = field(default_factory=dict)
 
     def asked(self, options: ReadOptions) -> ArrayHeader:
@@ -288,6 +300,11 @@ class StackSource(ArraySource, SlicedSource):
         """Number of slices."""
         return self.arrays[self.key].shape[0]
 
+    @property
+    def geometry(self) -> tuple[SliceGeometry, ...] | None:
+        """Sizes of pixels, where the file says them."""
+        return None if self.header.place is None else (self.header.place,) * self.n_slices
+
     def slice(self, index: int) -> KSpaceData:
         """One slice."""
         arrays = {name: stored.read(None if name in _WITHOUT_SLICES else index) for name, stored in self.arrays.items()}
@@ -298,10 +315,13 @@ class StackSource(ArraySource, SlicedSource):
     def samplings(self) -> tuple[Sampling, ...]:
         """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
         found = []
+        declared = self.arrays["measured"].read(None) if "measured" in self.arrays else None
         for number in range(self.n_slices):
             (coils,) = self.axes.arrange("array", self.arrays[self.key].read(number), chosen=self.header.counters)
             held = measured_samples(to_complex64(f"array, slice {number}", coils))
             held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
+            if declared is not None:
+                held[~chosen_flags(declared, (len(held),), field="measured")] = False
             found.append(Sampling(held))
         return tuple(found)
 
@@ -451,6 +471,9 @@ def _kspace(
         if count > 1 and axes.names[axis] in REPEATS:
             other = {**chosen, role: 0 if number else 1}
             again = to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
+    if header.of_coils:
+        coils, dropped = working_coils(kspace)
+        kspace, provenance = only_coils(kspace, coils), provenance | dropped
     n_lines = kspace.shape[2]
     declared = np.ones(n_lines, dtype=bool)
     if "measured" in arrays:
@@ -469,11 +492,13 @@ def _kspace(
     }
     return KSpaceData(
         kspace=kspace,
-        measured=measured_lines("measured lines", kspace, declared),
+        measured=measured_lines("mask" if header.of_coils else "measured lines", kspace, declared),
         name=path.stem,
         repeat=again,
         orientation=axes.orientation,
         header=provenance,
+        geometry=None if header.place is None else (header.place,) * len(kspace),
+        source=header.identifiers,
         **_noise(arrays, header),
         **beside,
     )
