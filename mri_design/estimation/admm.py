@@ -369,7 +369,7 @@ class ADMM:
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
         state, convex = _State(self, problem, start), problem.model.log_concave
-        excess, certificate = RemainingExcess(state.first), _Certificate(state)
+        excess = RemainingExcess(state.first)
         status, iteration, residual, looks = Status.MAX_ITERATIONS, 0, np.inf, 1
         next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
@@ -386,10 +386,10 @@ class ADMM:
                     residual = max(residual, state.value_error(value) / size)
                 converged = residual < self.tolerance
                 if by_gap and converged and iteration >= next_gap:
-                    gap = certificate.at(iteration)
+                    gap = state.gap_at(iteration)
                     next_gap = iteration * 5 // 4
                     converged = gap is None or gap.absolute / size < self.tolerance
-                elif by_gap and certificate.gap is not None:
+                elif by_gap and state.gap is not None:
                     converged = False  # the estimate was too hopeful before: only another certificate ends the loop
                 if converged:
                     status = Status.CONVERGED
@@ -400,12 +400,12 @@ class ADMM:
         if not state.healthy:
             status, residual = Status.BREAKDOWN, np.inf
         elif by_gap:
-            gap = certificate.at(iteration)
+            gap = state.gap_at(iteration)
             if gap is not None:
                 residual = gap.absolute / size
                 status = Status.CONVERGED if residual < self.tolerance else Status.MAX_ITERATIONS
-        matvecs = state.linear.matvecs + looks + certificate.matvecs
-        gap = certificate.gap if by_gap and status is not Status.BREAKDOWN else None
+        matvecs = state.linear.matvecs + looks + state.gap_matvecs
+        gap = state.gap if by_gap and status is not Status.BREAKDOWN else None
         return state.u, Convergence(status, iteration, float(residual), matvecs), gap
 
 
@@ -441,27 +441,6 @@ class StartingPoint:
         return cls(u, coefficients, powers, precisions, typical)
 
 
-class _Certificate:
-    """The duality gap of a state, made once for an iteration, with the best lower bound of min J found on the way."""
-
-    def __init__(self, state: _State) -> None:
-        self.gap: DualityGap | None = None
-        self.matvecs = 0
-        self._state = state
-        self._bound, self._iteration = -np.inf, -1
-
-    def at(self, iteration: int) -> DualityGap | None:
-        """The gap at the state's u, which is that of this iteration."""
-        if iteration != self._iteration:
-            self._iteration = iteration
-            self.gap = duality_gap(self._state.problem, self._state.u, self._state.multipliers())
-            if self.gap is not None:
-                self.matvecs += self.gap.matvecs
-                self._bound = max(self._bound, self.gap.dual)  # of min J, whatever u it was found at
-                self.gap = replace(self.gap, dual=self._bound)
-        return self.gap
-
-
 class _State:
     """u, the copies s_j, the scaled multipliers and the weights."""
 
@@ -484,6 +463,8 @@ class _State:
         residual = model.data - model.measurement(self.u)
         self.first = problem.value(residual, start.coefficients, start.powers)
         self._factors = [1.0] * len(self.s)
+        self.gap: DualityGap | None = None
+        self.gap_matvecs, self._bound, self._gap_iteration = 0, -np.inf, -1
 
     def advance(self, look: bool = True) -> None:
         """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
@@ -536,9 +517,21 @@ class _State:
         self.linear.set_weights(self.rho)
         self._pull()
 
-    def multipliers(self) -> Coefficients:
-        """w_j: slopes of the sites at s_j."""
-        return tuple(scaled * scaled.real.dtype.type(r) for scaled, r in zip(self.scaled, self.rho, strict=True))
+    def gap_at(self, iteration: int) -> DualityGap | None:
+        """The duality gap at u, which is that of this iteration, made once for it.
+
+        Multipliers are the slopes w_j of the sites at s_j; the lower bound of min J is the best found on the way.
+        """
+        if iteration != self._gap_iteration:
+            self._gap_iteration = iteration
+            pairs = zip(self.scaled, self.rho, strict=True)
+            slopes = tuple(scaled * scaled.real.dtype.type(rho) for scaled, rho in pairs)
+            self.gap = duality_gap(self.problem, self.u, slopes)
+            if self.gap is not None:
+                self.gap_matvecs += self.gap.matvecs
+                self._bound = max(self._bound, self.gap.dual)  # of min J, whatever u it was found at
+                self.gap = replace(self.gap, dual=self._bound)
+        return self.gap
 
     def value(self) -> float:
         """J at u."""

@@ -76,21 +76,15 @@ class Automatic:
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
         if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
             return LBFGS(self.tolerance, self.max_iterations)
-        sharpness = sharpness_of(problem, StartingPoint.of(problem, start))
+        there = StartingPoint.of(problem, start)
+        pairs = zip(problem.penalties, there.powers, strict=True)
+        at_zero = (float(np.mean(penalty.precision(np.zeros_like(x)), dtype=np.float64)) for penalty, x in pairs)
+        sharpness = max(pi / typical for pi, typical in zip(at_zero, there.typical, strict=True))
         if sharpness > crossing and has_exact_step(model):
             return ADMM(self.tolerance, self.max_iterations)
         if sharpness > VERY_SHARP * self.sharpness and isinstance(model.measurement, NonUniformFourier):
             return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2)
         return LBFGS(self.tolerance, self.max_iterations)
-
-
-def sharpness_of(problem: PenalisedProblem, there: StartingPoint) -> float:
-    """The largest ratio, over blocks, of the mean pi at s = 0 to the typical pi at a point."""
-    ratios = []
-    for penalty, x, typical in zip(problem.penalties, there.powers, there.typical, strict=True):
-        at_zero = float(np.mean(penalty.precision(np.zeros_like(x)), dtype=np.float64))
-        ratios.append(at_zero / typical)
-    return max(ratios)
 
 
 @dataclass(frozen=True)

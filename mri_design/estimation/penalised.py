@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -44,6 +44,10 @@ class SitePenalty(Protocol):
 
     def precision(self, x: Array) -> Array:
         """pi = psi'(x), positive: the site precision of the quadratic bound that touches at x."""
+        ...
+
+    def dual_argument(self, x: Array) -> Array:
+        """t >= 0 with h(gamma) = -(t pi' + 2 g(t)), pi' = -2 g'(t): where the site's own dual is attained."""
         ...
 
 
@@ -378,7 +382,7 @@ class LBFGS:
             ``residual`` is the estimated excess of J per real unknown, the larger of two (see ``tolerance``). Stalled
             where J cannot be lowered although more than its rounding is predicted.
         """
-        point = _Point.at(replace(problem, model=problem.model.rotated), start)
+        point = _Point(replace(problem, model=problem.model.rotated), start)
         memory = _CirculantMemory(point, self.history)
         excess, size = RemainingExcess(point.value), problem.model.measurement.in_size
         predicted: deque[float] = deque(maxlen=self.window)
@@ -411,102 +415,55 @@ class LBFGS:
         return point.u, Convergence(status, iteration, residual, matvecs)
 
 
-@dataclass
-class _Place:
-    """An image with the powers of its sites.
+class _Point:
+    """An image with the powers of its sites, X^H (X u - y), J, and its gradient.
 
     Coefficients are kept where sites need more of them than their powers, or where powers are not had without them
     (`pooled_products`); elsewhere None.
     """
 
-    problem: PenalisedProblem
-    u: Array
-    s: Sequence[Array | None]
-    x: tuple[Array, ...] = field(init=False)
-    penalty: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        sites = zip(self.problem.model.blocks, self.s, self.products(self.u), strict=True)
-        powers = (block.site_power(s) if products is None else products[1] for block, s, products in sites)  # type: ignore[arg-type]
-        self.x = tuple(power * self.scale for power in powers)
-        self.penalty = -2 * self.problem.model.odd_part(self.s)
-        for penalty, x in zip(self.problem.penalties, self.x, strict=True):
-            self.penalty += float(np.sum(penalty.value(x), dtype=np.float64))
-
-    @classmethod
-    def at(cls, problem: PenalisedProblem, u: Array) -> _Place:
-        """With all coefficients that are kept."""
-        found = _products(problem, u, u)
-        pairs = zip(problem.model.blocks, found, strict=True)
-        return cls(problem, u, [block.coefficients(u) if products is None else None for block, products in pairs])
+    def __init__(self, problem: PenalisedProblem, start: Array) -> None:
+        model = problem.model
+        self.problem, self.gram = problem, model.measurement.gram
+        self.u = start.astype(model.back_projection().dtype, copy=True)
+        residual = model.data - model.measurement(self.u)
+        self.data_value = squared_norm(residual) / model.noise_variance
+        self.data_gradient = -model.measurement.adjoint(residual)
+        pairs = zip(model.blocks, self._products(self.u, self.u), strict=True)
+        self.s = [block.coefficients(self.u) if products is None else None for block, products in pairs]
+        self.x, penalty = self._sites(self.u, self.s)
+        self.value = self.data_value + penalty
+        self._differentiate()
 
     @property
-    def scale(self) -> Array:
+    def _scale(self) -> Array:
         """1 / sigma^2 in the precision of u."""
         return self.u.real.dtype.type(1 / self.problem.model.noise_variance)
 
-    def products(self, direction: Array) -> list[Products | None]:
+    def _products(self, u: Array, direction: Array) -> list[Products | None]:
         """Products of the coefficients of u and of a direction, block by block; None where these are kept."""
-        return _products(self.problem, self.u, direction)
+        blocks = self.problem.model.blocks
+        made = iter(pooled_products([block for block in blocks if _by_powers(block)], u, direction))
+        return [next(made) if _by_powers(block) else None for block in blocks]
 
-    def directions(self, direction: Array) -> list[Array | None]:
-        """B d of the blocks whose coefficients are kept."""
-        pairs = zip(self.problem.model.blocks, self.s, strict=True)
-        return [None if s is None else block.analysis(direction) for block, s in pairs]
-
-    def along(self, direction: Array, s_direction: Sequence[Array | None]) -> list[SitePowers]:
-        """Powers of the sites along a direction."""
-        powers: list[SitePowers] = []
-        blocks, found = self.problem.model.blocks, self.products(direction)
-        for block, x, s, d, products in zip(blocks, self.x, self.s, s_direction, found, strict=True):
-            pair = site_products(block, s, d) if products is None else products  # type: ignore[arg-type]
-            cross, power = (product * self.scale for product in pair)
-            powers.append((x, cross, power))
-        return powers
-
-    def moved(self, step: Array, s_direction: Sequence[Array | None], length: float) -> _Place:
-        """The place u + ``step``, where the step is ``length`` times the direction."""
-        kept = [s if s is None or d is None else moved(s, d, length) for s, d in zip(self.s, s_direction, strict=True)]
-        return _Place(self.problem, self.u + step, kept)
-
-
-def _products(problem: PenalisedProblem, u: Array, direction: Array) -> list[Products | None]:
-    blocks = problem.model.blocks
-    made = iter(pooled_products([block for block in blocks if _by_powers(block)], u, direction))
-    return [next(made) if _by_powers(block) else None for block in blocks]
-
-
-class _Point:
-    """A place with X^H (X u - y), J, and its gradient."""
-
-    def __init__(self, place: _Place, data_gradient: Array, data_value: float) -> None:
-        self.problem, self.place = place.problem, place
-        self.data_gradient, self.data_value = data_gradient, data_value
-        self.gram = self.problem.model.measurement.gram
-        self.value = data_value + place.penalty
-        self._differentiate()
-
-    @classmethod
-    def at(cls, problem: PenalisedProblem, start: Array) -> _Point:
-        model = problem.model
-        u = start.astype(model.back_projection().dtype, copy=True)
-        residual = model.data - model.measurement(u)
-        fit = squared_norm(residual) / model.noise_variance
-        return cls(_Place.at(problem, u), -model.measurement.adjoint(residual), fit)
-
-    @property
-    def u(self) -> Array:
-        return self.place.u
+    def _sites(self, u: Array, s: Sequence[Array | None]) -> tuple[tuple[Array, ...], float]:
+        """Powers of the sites at u, and the part of J that these make."""
+        sites = zip(self.problem.model.blocks, s, self._products(u, u), strict=True)
+        powers = (block.site_power(s) if products is None else products[1] for block, s, products in sites)  # type: ignore[arg-type]
+        x = tuple(power * self._scale for power in powers)
+        penalty = -2 * self.problem.model.odd_part(s)
+        for each, power in zip(self.problem.penalties, x, strict=True):
+            penalty += float(np.sum(each.value(power), dtype=np.float64))
+        return x, penalty
 
     def _differentiate(self) -> None:
         """sigma^2 / 2 times the gradient of J."""
-        place = self.place
-        self.precisions = tuple(p.precision(x) for p, x in zip(self.problem.penalties, place.x, strict=True))
-        self.gradient = self.data_gradient + self.problem.site_gradient(place.s, self.precisions)
-        each = zip(self.problem.model.blocks, place.s, self.precisions, strict=True)
+        self.precisions = tuple(p.precision(x) for p, x in zip(self.problem.penalties, self.x, strict=True))
+        self.gradient = self.data_gradient + self.problem.site_gradient(self.s, self.precisions)
+        each = zip(self.problem.model.blocks, self.s, self.precisions, strict=True)
         without = [(block.analysis, np.asarray(pi)) for block, s, pi in each if s is None]
         operators, weights = [operator for operator, _ in without], [pi for _, pi in without]
-        add_weighted_grams(operators, weights, place.u, self.gradient)
+        add_weighted_grams(operators, weights, self.u, self.gradient)
 
     def predicted_decrease(self, direction: Array) -> float:
         """By how much J would fall to its minimum if it were the quadratic that ``direction`` solves."""
@@ -517,6 +474,16 @@ class _Point:
         """Rounding of J, in the precision of the data."""
         return rounding_of(self.data_value, self.value - self.data_value, self.u)
 
+    def _line_along(self, direction: Array, s_direction: Sequence[Array | None], descent: float, bend: float) -> Line:
+        """J along a direction, from B d of the blocks whose coefficients are kept."""
+        powers: list[SitePowers] = []
+        sites = zip(self.problem.model.blocks, self.x, self.s, s_direction, strict=True)
+        for (block, x, s, d), products in zip(sites, self._products(self.u, direction), strict=True):
+            pair = site_products(block, s, d) if products is None else products  # type: ignore[arg-type]
+            cross, power = (product * self._scale for product in pair)
+            powers.append((x, cross, power))
+        return Line(self.problem.penalties, powers, descent + self.problem.model.odd_part(s_direction), bend)
+
     def step_along(self, direction: Array) -> float | None:
         """Move down along ``direction``; by how much J fell, or None, unmoved, where it does not fall."""
         model, real = self.problem.model, self.u.real.dtype.type
@@ -524,20 +491,18 @@ class _Point:
         if not descent > 0:
             return None
         gram_direction = self.gram(direction)
-        s_direction = self.place.directions(direction)
+        kept = zip(model.blocks, self.s, strict=True)
+        s_direction = [None if s is None else block.analysis(direction) for block, s in kept]
         data_descent = -float(quick_inner(self.data_gradient, direction, direction.ndim)) / model.noise_variance
         curvature = float(quick_inner(direction, gram_direction, direction.ndim)) / model.noise_variance
-        line = Line(
-            self.problem.penalties,
-            self.place.along(direction, s_direction),
-            data_descent + model.odd_part(s_direction),
-            curvature,
-        )
+        line = self._line_along(direction, s_direction, data_descent, curvature)
         for length in _lengths(line, descent):
             step = real(length) * direction
-            place = self.place.moved(step, s_direction, length)
+            u, pairs = self.u + step, zip(self.s, s_direction, strict=True)
+            s = [s if s is None or d is None else moved(s, d, length) for s, d in pairs]
+            x, penalty = self._sites(u, s)
             data_value = self.data_value - 2 * length * data_descent + length**2 * curvature
-            value = data_value + place.penalty
+            value = data_value + penalty
             if value < self.value:
                 break
         if not np.isfinite(value):
@@ -546,7 +511,7 @@ class _Point:
         if value >= self.value:
             return None
         decrease, gradient = self.value - value, self.gradient
-        self.place, self.data_value, self.value = place, data_value, value
+        self.u, self.s, self.x, self.data_value, self.value = u, s, x, data_value, value
         self.data_gradient = self.data_gradient + real(length) * gram_direction
         self._differentiate()
         self.last_change = step, self.gradient - gradient

@@ -37,7 +37,7 @@ from mri_design.errors import (
     require_random,
     sequence_of,
 )
-from mri_design.inference.base import InferenceMethod, WarmStart, require_engine
+from mri_design.inference.base import Engine, WarmStart, require_engine
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
@@ -494,7 +494,7 @@ class PoolDesign:
         See `RULES`; ties go to the lowest index.
     block : int
         K: labels from one inference to the next, between which marginals are updated by rank one.
-    engine : InferenceMethod
+    engine : Engine
         Started from the updated marginals; one outer loop is the paper's choice. From a cold start it is repeated, at
         most ten times, until it says that it converged.
     variances : VarianceEstimator
@@ -508,7 +508,7 @@ class PoolDesign:
 
     score: Score = "uncertainty"
     block: int = 3
-    engine: InferenceMethod = field(default_factory=lambda: DoubleLoop(Exact(), outer_iterations=1, tolerance=1e-3))
+    engine: Engine = field(default_factory=lambda: DoubleLoop(Exact(), outer_iterations=1, tolerance=1e-3))
     variances: VarianceEstimator = field(default_factory=Exact)
 
     def __post_init__(self) -> None:

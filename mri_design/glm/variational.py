@@ -361,9 +361,9 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         model, sites, trace = state.model, state.sites, state.trace
         if not trace and self.criterion == "estimate":
             noise = np.random.default_rng(state.noise_seed)
-            estimate = LogDeterminant()(sites.precision, noise, sites.mean)
-            convergence = replace(convergence, matvecs=convergence.matvecs + estimate.convergence.matvecs)
-            trace = (bound_criterion(model, sites, estimate.value),)
+            log_determinant, _, estimated = LogDeterminant()(sites.precision, noise, sites.mean)
+            convergence = replace(convergence, matvecs=convergence.matvecs + estimated.matvecs)
+            trace = (bound_criterion(model, sites, log_determinant),)
         return GaussianPosterior(
             model=model,
             mean=sites.mean,

@@ -1,7 +1,6 @@
 """Posteriors: engines that turn a model into the Gaussian closest to what its data leave open, and what they share."""
 
 from .base import Engine as Engine
-from .base import InferenceMethod as InferenceMethod
 from .base import LoopEngine as LoopEngine
 from .base import LoopState as LoopState
 from .base import StepInfo as StepInfo

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -188,21 +188,6 @@ class StepInfo:
 def beside_gaussian(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
     """The blocks of a model that are not Gaussian: all that matter to engines that take Gaussian blocks exactly."""
     return tuple(block for block in model.blocks if block.potential.gaussian_precision is None)
-
-
-class InferenceMethod(Protocol):
-    """Frozen settings that turn a model into a Gaussian posterior: what everybody asks of an engine."""
-
-    def infer(
-        self,
-        model: GeneralizedLinearModel,
-        rng: np.random.Generator,
-        *,
-        warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
-    ) -> GaussianPosterior:
-        """The posterior of ``model``; see `Engine.infer`."""
-        ...
 
 
 class Engine(ABC):

@@ -78,25 +78,6 @@ def evidence_bound(model: GeneralizedLinearModel, criterion: float) -> float:
 
 
 @dataclass(frozen=True)
-class LogDeterminantEstimate:
-    """log|A| over the real unknowns.
-
-    Parameters
-    ----------
-    value, std_error : float
-        Estimate and its standard error, from the spread of the probes.
-    convergence : Convergence
-        ``residual`` is how far the estimate may still lie too high for want of Lanczos steps, a third of what the last
-        half of them lowered it by (all of an error that falls as one over steps squared): converged where that is less
-        than the standard error. ``matvecs`` are the products spent.
-    """
-
-    value: float
-    std_error: float
-    convergence: Convergence
-
-
-@dataclass(frozen=True)
 class LogDeterminant:
     """log|A| = log|C| + tr log M with M = C^(-1/2) A C^(-1/2), C the nearest circulant; the trace from random probes.
 
@@ -127,8 +108,20 @@ class LogDeterminant:
         require_counts(least=2, **{"log-determinant: probes": self.probes})
         require_counts(least=1, **{"log-determinant: steps": self.steps})
 
-    def __call__(self, precision: PosteriorPrecision, rng: np.random.Generator, like: Array) -> LogDeterminantEstimate:
-        """Estimate log|A|; ``like`` is an image whose shape and dtype the probes take."""
+    def __call__(
+        self, precision: PosteriorPrecision, rng: np.random.Generator, like: Array
+    ) -> tuple[float, float, Convergence]:
+        """Estimate log|A| over the real unknowns; ``like`` is an image whose shape and dtype the probes take.
+
+        Returns
+        -------
+        value, std_error : float
+            Estimate and its standard error, from the spread of the probes.
+        convergence : Convergence
+            ``residual`` is how far the estimate may still lie too high for want of Lanczos steps, a third of what the
+            last half of them lowered it by (all of an error that falls as one over steps squared): converged where that
+            is less than the standard error. ``matvecs`` are the products spent.
+        """
         require_random(rng)
         root, log_circulant, traces = _whitening(precision, like)
         size = precision.measurement.in_size
@@ -160,7 +153,7 @@ class LogDeterminant:
         excess = float(np.mean(drops)) / 3
         status = Status.CONVERGED if abs(excess) <= error + 1e-9 * size else Status.MAX_ITERATIONS
         convergence = Convergence(status, self.probes, excess, spent)
-        return LogDeterminantEstimate(log_circulant + float(np.mean(values)), error, convergence)
+        return log_circulant + float(np.mean(values)), error, convergence
 
 
 def _log_quadrature(diagonal: Array, off_diagonal: Array) -> float:

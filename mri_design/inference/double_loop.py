@@ -25,7 +25,7 @@ criterion with it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -132,17 +132,9 @@ def _bracket(site: SuperGaussian, slope: Array, count: int, x: Array) -> tuple[A
 Algorithm = Literal["second", "first", "hybrid"]
 
 
-class SiteBound(SitePenalty, Protocol):
-    """psi of one block, up to a constant, its slope pi = 1 / gamma, and the point of g that this gamma belongs to."""
-
-    def dual_argument(self, x: Array) -> Array:
-        """t >= 0 with h(gamma) = -(t pi' + 2 g(t)), pi' = -2 g'(t): where the site's own dual is attained."""
-        ...
-
-
 def site_bounds(
     algorithm: Algorithm, model: GeneralizedLinearModel, z: tuple[Array, ...], arguments: tuple[Array, ...]
-) -> tuple[SiteBound, ...]:
+) -> tuple[SitePenalty, ...]:
     """One bound per block that touches where z was computed.
 
     Parameters
@@ -161,7 +153,7 @@ def site_bounds(
     return tuple(make(block, z_j, t) for block, z_j, t in zip(model.blocks, z, arguments, strict=True))
 
 
-def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
+def first_class(block: SiteBlock, z: Array, t: Array) -> SitePenalty:
     """The first class's bound of one block; by the site's own dual form, where it has one, a quadratic equation."""
     site = block.represented
     count = block.sharing
@@ -179,7 +171,7 @@ def first_class(block: SiteBlock, z: Array, t: Array) -> SiteBound:
     return _PowerWidth(site, slope + form.linear + concave * pi, logs, np.asarray(form.reciprocal))
 
 
-def hybrid(block: SiteBlock, z: Array, t: Array) -> SiteBound:
+def hybrid(block: SiteBlock, z: Array, t: Array) -> SitePenalty:
     """The hybrid bound of one block: the second class's for log-concave sites, convex in s for others where known.
 
     Known are sites with a `dual_form`, and sites that say of which parts they are made (`parts_at`; the log sum of a
@@ -269,13 +261,6 @@ class _MixtureBound:
 RENEWALS = 500
 
 
-@dataclass(frozen=True)
-class BoundedProblem(PenalisedProblem):
-    """An inner problem whose penalties also know h."""
-
-    penalties: tuple[SiteBound, ...]
-
-
 class MovingBounds:
     """The blocks of a model whose sites are `MovingSite`, their z, and the solution of inner problems that hold some.
 
@@ -303,12 +288,12 @@ class MovingBounds:
             blocks[j] = replace(blocks[j], potential=form)
         return replace(self.model, blocks=tuple(blocks))
 
-    def problem(self, bounded: GeneralizedLinearModel, bounds: tuple[SiteBound, ...]) -> BoundedProblem:
+    def problem(self, bounded: GeneralizedLinearModel, bounds: tuple[SitePenalty, ...]) -> PenalisedProblem:
         """The inner problem of `at` (some u), with ``bounds`` for the blocks that do not move."""
         penalties = list(bounds)
         for j in self.moving:
             penalties[j] = Smoothed(bounded.blocks[j].represented, np.zeros((), dtype=bounded.data.real.dtype))
-        return BoundedProblem(bounded, tuple(penalties))
+        return PenalisedProblem(bounded, tuple(penalties))
 
     def surplus(self, u: Array) -> float:
         """The difference to add to the criterion of `at` (u): psi - z pi - (pi s^2 - 2 b s) / sigma^2, summed."""
@@ -319,7 +304,7 @@ class MovingBounds:
             total += float(np.sum(-2 * site.smoothed_log_t(s, self.z[j]) - self.z[j] * pi + 2 * form.log_t(s)))
         return total
 
-    def solve(self, solver: InnerSolver, bounds: tuple[SiteBound, ...], u: Array) -> tuple[Array, Convergence]:
+    def solve(self, solver: InnerSolver, bounds: tuple[SitePenalty, ...], u: Array) -> tuple[Array, Convergence]:
         """Minimise the inner problem, whose moving blocks' entries in ``bounds`` are not used."""
         if not self.moving:
             return solver(PenalisedProblem(self.model, bounds), u)
@@ -499,7 +484,7 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
 
     def _minimised(
         self, model: GeneralizedLinearModel, z: tuple[Array, ...], u: Array, arguments: tuple[Array, ...]
-    ) -> tuple[Array, Convergence, MovingBounds, tuple[SiteBound, ...]]:
+    ) -> tuple[Array, Convergence, MovingBounds, tuple[SitePenalty, ...]]:
         """The inner problem's image, how it was reached, and the bounds that it minimises."""
         solver = self.inner or Automatic(tolerance=self.tolerance**2)
         moving = MovingBounds(model, z)
@@ -524,9 +509,8 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         log_determinant = marginals.log_determinant
         exact = log_determinant is not None and marginals.kind == "exact"
         if log_determinant is None and self.criterion == "estimate":
-            estimate = LogDeterminant()(precision, np.random.default_rng(state.noise_seed), u)
-            log_determinant = estimate.value
-            matvecs += estimate.convergence.matvecs
+            log_determinant, _, estimated = LogDeterminant()(precision, np.random.default_rng(state.noise_seed), u)
+            matvecs += estimated.matvecs
         phi = None
         arguments = tuple(bound.dual_argument(x) for bound, x in zip(problem.penalties, powers, strict=True))
         if log_determinant is not None:

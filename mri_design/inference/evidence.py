@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mri_design.errors import InputError, positive_number, require_counts, require_working
-from mri_design.inference.base import InferenceMethod, WarmStart, pooled_variances, require_engine, require_task
+from mri_design.inference.base import Engine, WarmStart, pooled_variances, require_engine, require_task
 from mri_design.inference.criterion import dual_arguments, evidence_bound
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, require_posterior
@@ -625,7 +625,7 @@ class HyperparameterLearning:
 
 def learn_hyperparameters(
     model: GeneralizedLinearModel,
-    engine: InferenceMethod,
+    engine: Engine,
     rng: np.random.Generator,
     *,
     callback: Callable[[Hyperparameters], None] | None = None,
@@ -637,8 +637,8 @@ def learn_hyperparameters(
     ----------
     model : GeneralizedLinearModel
         Where to start: its noise variance and scales.
-    engine : InferenceMethod
-        The engine that infers.
+    engine : Engine
+        Or another object with its method ``infer``.
     rng : numpy Generator
         Of the variances; every round sees the same noise.
     callback : callable, optional
@@ -675,33 +675,17 @@ def learn_hyperparameters(
     prior = PriorEvidence.of(model, groups) if wanted.scales else None
     seed = int(rng.integers(2**63))
     least = min((LEAST_NOISE * float(np.abs(model.data).max(initial=0.0))) ** 2, model.noise_variance)
-    rates = {group.name: 1.0 for group in groups}
-    trace: list[Hyperparameters] = []
+    trace = [Hyperparameters(model.noise_variance, {group.name: 1.0 for group in groups})]
     status, change, done = Status.MAX_ITERATIONS, np.inf, 0
     posterior = engine.infer(model, np.random.default_rng(seed))
     matvecs = posterior.convergence.matvecs
     for done in range(1, wanted.rounds + 1):  # noqa: B007 (reported)
-        steps: list[float] = []
-        blocks, variance = model.blocks, model.noise_variance
-        if prior is not None:
-            factors = _scale_factors(posterior, prior)
-            for group, factor in zip(groups, factors, strict=True):
-                rates[group.name] *= factor
-            blocks = rescaled_blocks(blocks, groups, factors)
-            steps += [abs(float(np.log(f))) for f in factors]
-        if wanted.noise:
-            ratio = max(_noise_ratio(posterior), least / variance)
-            variance *= ratio
-            # t(s) stays the same function of s: its rate is tau / sigma.
-            blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)
-            steps.append(abs(float(np.log(ratio))) / 2)
-        z = tuple(old * (model.noise_variance / variance) for old in pooled_variances(model, posterior.marginals))
-        model = replace(model, blocks=blocks, noise_variance=variance)
-        trace.append(Hyperparameters(variance, dict(rates)))
+        model, start, change, factors = _renewed(posterior, prior, least if wanted.noise else None)
+        rates = {name: rate * factor for (name, rate), factor in zip(trace[-1].rates.items(), factors, strict=True)}
+        trace.append(Hyperparameters(model.noise_variance, rates))
         if callback is not None:
             callback(trace[-1])
-        change = max(steps)
-        posterior = engine.infer(model, np.random.default_rng(seed), warm_start=WarmStart(posterior.mean, z))
+        posterior = engine.infer(model, np.random.default_rng(seed), warm_start=start)
         matvecs += posterior.convergence.matvecs
         if posterior.convergence.status is Status.BREAKDOWN or not np.isfinite(change):
             status = Status.BREAKDOWN
@@ -709,7 +693,28 @@ def learn_hyperparameters(
         if change < wanted.tolerance and posterior.convergence.converged:
             status = Status.CONVERGED
             break
-    return LearnedModel(model, posterior, tuple(trace), Convergence(status, done, float(change), matvecs))
+    return LearnedModel(model, posterior, tuple(trace[1:]), Convergence(status, done, float(change), matvecs))
+
+
+def _renewed(
+    posterior: GaussianPosterior, prior: PriorEvidence | None, least_noise: float | None
+) -> tuple[GeneralizedLinearModel, WarmStart, float, list[float]]:
+    """The model after one round, where to infer from, the largest change in logarithms, and the factors on rates."""
+    model, steps, factors = posterior.model, list[float](), np.ones(0)
+    blocks, variance = model.blocks, model.noise_variance
+    if prior is not None:
+        factors = _scale_factors(posterior, prior)
+        blocks = rescaled_blocks(blocks, prior.groups, factors)
+        steps += [abs(float(np.log(f))) for f in factors]
+    if least_noise is not None:
+        ratio = max(_noise_ratio(posterior), least_noise / variance)
+        variance *= ratio
+        # t(s) stays the same function of s: its rate is tau / sigma.
+        blocks = tuple(replace(b, potential=b.potential.rescaled(np.sqrt(ratio))) for b in blocks)
+        steps.append(abs(float(np.log(ratio))) / 2)
+    z = tuple(old * (model.noise_variance / variance) for old in pooled_variances(model, posterior.marginals))
+    start = WarmStart(posterior.mean, z)
+    return replace(model, blocks=blocks, noise_variance=variance), start, max(steps), factors.tolist()
 
 
 def rescaled_blocks(
@@ -742,9 +747,8 @@ def _scale_factors(posterior: GaussianPosterior, prior: PriorEvidence) -> Array:
         blocks = rescaled_blocks(model.blocks, groups, np.exp(log_factors))
         phi_0, slopes = prior(blocks)
         value, gradient = -phi_0, -slopes
-        for number, (block, x) in enumerate(zip(blocks, arguments, strict=True)):
-            if not any(group.block == number for group in groups):
-                continue
+        for number in sorted({group.block for group in groups}):
+            block, x = blocks[number], arguments[number]
             value -= 2 * float(np.sum(block.represented.g(x)))
             slopes = 2 * block.represented.site_precision(x) * x
             for i, group in enumerate(groups):

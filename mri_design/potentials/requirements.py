@@ -8,7 +8,6 @@ as well (`unmet_claim`): g' < 0 and g'' >= 0 over twelve decades, and no corner 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,40 +34,33 @@ were never loaded. An engine of another file enters itself when its class is mad
 """
 
 
-class _Words(NamedTuple):
-    """The phrases of a refusal: ``lacking`` completes "Hinge, which ...", ``instead`` is another way, an imperative."""
-
-    lacking: str
-    wanted: str
-    instead: str = ""
-
-
 _SAY_SMOOTH = "add SMOOTH to its offers where it has one"
 _SAY_BOUND = 'add "bound" to its offers where it is'
 _SECH2 = "choose a smooth site near it (Sech2 has Laplace tails)"
 _PARTS = "put RealAndImaginary {}in front, without group axes"
-_WORDS = {
-    "g": _Words("has no even representation g(|s|^2)", "sites log t = g(|s|^2) + b s with a fixed position"),
-    "bound": _Words(
+_WORDS = {  # what a site lacks completes "Hinge, which ..."; what is wanted; another way, an imperative, or none
+    "g": ("has no even representation g(|s|^2)", "sites log t = g(|s|^2) + b s with a fixed position", ""),
+    "bound": (
         "is not super-Gaussian",
         "super-Gaussian sites: g' < 0 and g'' >= 0, finite for every x > 0",
         "choose a site near it that is super-Gaussian",
     ),
-    "fixed": _Words("moves with its bound", "sites with a fixed position"),
-    "moduli": _Words(
+    "fixed": ("moves with its bound", "sites with a fixed position", ""),
+    "moduli": (
         "is no function of |s| and cannot act on moduli",
         "real coefficients with a site each",
         _PARTS.format("or a real image "),
     ),
-    "line": _Words("acts on moduli here", "real coefficients with a site each", _PARTS.format("")),
-    "log_concave": _Words("is not log-concave", "log-concave sites"),
-    "curvature": _Words("has a corner in its log", "sites with a second derivative", _SECH2),
-    "expansion": _Words("has a corner in its log", "sites with a second derivative, or margins", _SECH2),
-    "conjugate": _Words(
+    "line": ("acts on moduli here", "real coefficients with a site each", _PARTS.format("")),
+    "log_concave": ("is not log-concave", "log-concave sites", ""),
+    "curvature": ("has a corner in its log", "sites with a second derivative", _SECH2),
+    "expansion": ("has a corner in its log", "sites with a second derivative, or margins", _SECH2),
+    "conjugate": (
         "has a conjugate that runs off to infinity where a margin is kept with certainty",
         "sites whose conjugates Newton's method finds",
+        "",
     ),
-    "normaliser": _Words(
+    "normaliser": (
         "is no probability of its data",
         "a likelihood that adds up to one over the data",
         "use Logistic sites to compare models of labels",
@@ -134,23 +126,21 @@ def refusal(
 
     Engines that do without are named where ``offers`` says what there is for them.
     """
-    words = _WORDS.get(need, _Words(f"does not offer {need!r}", f"sites that offer {need!r}"))
+    lacking, wanted, instead = _WORDS.get(need, (f"does not offer {need!r}", f"sites that offer {need!r}", ""))
     if need in SMOOTH and not fault and departure_from_smooth(site) is None:
-        words = words._replace(lacking="does not say that its log has a second derivative", instead=_SAY_SMOOTH)
+        lacking, instead = "does not say that its log has a second derivative", _SAY_SMOOTH
     if need == "bound" and not fault and isinstance(site, SuperGaussian) and not departure_from_super_gaussian(site):
-        words = words._replace(lacking="does not say that it is super-Gaussian", instead=_SAY_BOUND)
-    wanted = f"{words.wanted}, as {user} needs them" if user else words.wanted
+        lacking, instead = "does not say that it is super-Gaussian", _SAY_BOUND
     asked = {"g"}.union(*ENGINES.values())
     able = [name for name, needed in ENGINES.items() if name != user and offers is not None and needed <= offers]
     others = " or ".join(filter(None, (", ".join(able[:-1]), *able[-1:])))
     ways = [f"infer with {others}"] if able and need in asked else []
-    ways += [words.instead] if words.instead else []
-    cure = ", or ".join(ways)
+    cure = ", or ".join(filter(None, (*ways, instead)))
     sentences = [relief, f"{cure[0].upper()}{cure[1:]}." if cure else ""]
     return InputError(
         field,
-        f"{type(site).__name__}{f' with {fault}' if fault else f', which {words.lacking}'}",
-        wanted,
+        f"{type(site).__name__}{f' with {fault}' if fault else f', which {lacking}'}",
+        f"{wanted}, as {user} needs them" if user else wanted,
         " ".join(sentence for sentence in sentences if sentence),
     )
 

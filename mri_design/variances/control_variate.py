@@ -142,24 +142,6 @@ GROUPS = 2
 """Draws by turns: those of one group take the fractions that the others ask for."""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Sums over the terms of some draws, each an array of the operator's outputs.
-
-    Parameters
-    ----------
-    mean, scatter, typical : arrays
-        Mean of the terms, sum of their squared distances from it, mean of their moduli.
-    plain : array
-        Mean of |s|^2.
-    """
-
-    mean: Array
-    scatter: Array
-    typical: Array
-    plain: Array
-
-
 def best_share(own: Array, control: Array, both: Array) -> Array:
     """w with which |s|^2 + w (E t s* - Re t s*) scatters least for Gaussians.
 
@@ -226,13 +208,13 @@ class Fractions:
         values = np.ones((GROUPS, form.size, form.parts), dtype=like.real.dtype)
         return cls(analysis, values, np.zeros((form.over, form.size, form.parts), dtype=like.real.dtype))
 
-    def compared(self, numbers: NDArray[np.int64], s: Array, t: Array) -> Comparison:
-        """The terms of some draws, by their numbers."""
+    def compared(self, numbers: NDArray[np.int64], s: Array, t: Array) -> tuple[Array, ...]:
+        """Of the terms of some draws, by their numbers: mean, squared distances from it, mean modulus; mean |s|^2."""
         from mri_design.operators.kernels.draws import compared
 
         form = _Form.of(self.analysis)
         made = compared(form.pairs(s), form.pairs(t), numbers % GROUPS, self.values, self.known)
-        return Comparison(*(array.reshape(self.analysis.out_shape) for array in made))
+        return tuple(array.reshape(self.analysis.out_shape) for array in made)
 
     def terms(self, numbers: NDArray[np.int64], t: Array) -> Callable[[Array], Array]:
         """s -> the terms, draw by draw, whose controls are t."""
@@ -635,10 +617,10 @@ def _partly_controlled(
     fractions = Fractions.taken(analysis, first, all_at_once or pairs()) if shared else Fractions.whole(analysis, draws)
     sampled, plain, typical = RunningMean(), RunningMean(), RunningMean()
     for which, s, t in all_at_once or pairs():
-        terms = fractions.compared(which, s, t)
-        sampled.add(terms.mean, len(s), terms.scatter)
-        plain.add(terms.plain, len(s))
-        typical.add(terms.typical, len(s))
+        mean, scatter, moduli, power = fractions.compared(which, s, t)
+        sampled.add(mean, len(s), scatter)
+        plain.add(power, len(s))
+        typical.add(moduli, len(s))
 
     def terms_of(which: NDArray[np.intp]) -> Callable[[Array], Array]:
         of = fractions.terms(which, analysis(explained[which]))
