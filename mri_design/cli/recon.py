@@ -60,8 +60,8 @@ def recon(
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
-    from mri_design.runs.recon.report import report_reconstruction
-    from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
+    from mri_design.runs.recon.report import reconstruct_in_folder
+    from mri_design.runs.recon.run import ReconRequest
 
     made = recipe.reconstruction
     if made.noise_map and made.method not in ("mean", "least-squares"):
@@ -81,5 +81,5 @@ def recon(
         calibrated_on=calibrated_on,
     )
     with to.opened(PROGRESS) as run:
-        ended = report_reconstruction(run, reconstruct_scan(request, run))
+        ended = reconstruct_in_folder(request, run)
     return to.ended(recipe.reconstruction.method, ended)

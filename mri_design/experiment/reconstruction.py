@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -127,6 +127,29 @@ class Image:
     def ended(cls, image: Array, convergence: Convergence) -> Image:
         """What a solver returns, without error bars."""
         return cls(image, None, convergence)
+
+    @classmethod
+    def kept(cls, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Image:
+        """An image that was kept: its arrays "recon", "std", "noise" and so on, and its `facts`."""
+        ended = Convergence(Status(facts["status"]), facts["iterations"], facts["residual"], facts["matvecs"])
+        factor = None if facts["std_factor"] is None else StdFactor(**facts["std_factor"])
+        noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts["replicas"]) if "noise" in arrays else None
+        image, std = arrays["recon"], arrays.get("std")
+        return cls(image, std, ended, left_out=facts["left_out"], std_factor=factor, noise=noise)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is kept beside arrays, as JSON takes it: how the method ended, and the factor on error bars."""
+        ended, factor = self.convergence, self.std_factor
+        return {
+            "status": ended.status.value,
+            "iterations": ended.iterations,
+            "residual": float(ended.residual),
+            "matvecs": ended.matvecs,
+            "std_factor": None if factor is None else factor.facts,
+            "left_out": self.left_out,
+            "replicas": 0 if self.noise is None else self.noise.replicas,
+        }
 
     def times(self, unit: float | Array) -> Image:
         """Image and error bars in other units: times a number, or a number for each pixel."""

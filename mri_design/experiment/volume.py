@@ -85,6 +85,14 @@ class Frames:
         ]
         return "; ".join(told)
 
+    def named(self, image: int, error: InputError) -> InputError:
+        """An error with the slice that it is about in its field."""
+        field = error.field
+        for name, counter in reversed(self.place(image).items()):
+            field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
+        cure = error.cure or f"Leave the slice out with {option('slices')}."
+        return InputError(field, error.got, error.wanted, cure)
+
 
 @dataclass(frozen=True)
 class Slices:
@@ -92,31 +100,27 @@ class Slices:
 
     Parameters
     ----------
-    count : int
-        Slices of the input, of each frame where there are several.
+    numbering : Frames
+        How images are numbered.
     read : function
-        The slice of a number, as `load_scan` and `select_slice` give it; of several frames the image of a number of
-        `Frames`.
+        The slice of a number, as `load_scan` and `select_slice` give it; of several frames the image of a number.
     series : mapping of str to tuple of int
         See `Source`.
-    frames : Frames, optional
-        How images are numbered; by the slice alone without them.
     """
 
-    count: int
+    numbering: Frames
     read: Callable[[int], AnySlice]
     series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    frames: Frames | None = None
 
     @classmethod
     def of(cls, scan: AnySlice, series: Mapping[str, tuple[int, ...]] | None = None) -> Slices:
         """The slices of a scan that is in memory."""
-        return cls(scan.n_slices, scan.select_slice, series or {})
+        return cls(Frames("", (), scan.n_slices), scan.select_slice, series or {})
 
     @property
-    def numbering(self) -> Frames:
-        """How images are numbered."""
-        return self.frames or Frames("", (), self.count)
+    def count(self) -> int:
+        """Slices of the input, of each frame where there are several."""
+        return self.numbering.n_slices
 
 
 @contextmanager
@@ -174,7 +178,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
             data = opened_frames[frame].read(number)
             return replace(data, header={name: text for name, text in data.header.items() if name != axis})
 
-        yield Slices(count, read, first.series, frames)
+        yield Slices(frames, read, first.series)
 
 
 def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
@@ -197,7 +201,8 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
             require_dynamic_range(scan.kspace, f"{source}: kspace")
             found = Slices.of(scan, reader.series)
         else:
-            found = Slices(reader.count, partial(_checked, reader, source, recipe), reader.series)
+            numbering = Frames("", (), reader.count)
+            found = Slices(numbering, partial(_checked, reader, source, recipe), reader.series)
         opened_files = files.pop_all()
     try:
         yield found

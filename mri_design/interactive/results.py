@@ -406,7 +406,7 @@ class ScanImage(Saved):
     def _write(self, run: Run) -> Ending:
         if isinstance(self.result, DesignResult):
             return run.save(self.told.recorded, report_design(run.folder, self.result))
-        return report_reconstruction(run, self.result)
+        return run.save(self.told.recorded, report_reconstruction(run.folder, self.result))
 
     def measure(
         self,

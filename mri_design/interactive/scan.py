@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +40,7 @@ from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
+from mri_design.experiment.volume import Slices
 from mri_design.interactive.results import (
     ScanDesign,
     ScanImage,
@@ -60,7 +61,7 @@ from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
+from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 from mri_design.runs.recon.slices import what_is_used
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.formats import mask_of_measured
@@ -385,18 +386,15 @@ class LoadedScan(Shown):
             lines,
             maps=self.maps,
             slices=self._choice(slices),
-            loaded=self.data,
             reference=measured_against,
             companions=_files(companions),
             calibrated_on=None if calibrated_on is None else Path(named_file(calibrated_on)),
         )
         told = self._told(seed, jobs, watch)
-        with told.computing() as run:
-            result = reconstruct_scan(request, run)
-            assert isinstance(result, ReconResult)  # nothing was finished there before
-            if not result.several:
-                return ScanImage(result, result.mask, told)
-            return ScanVolume(replace(result, kept=result.kept.held(result.numbers)), result.mask, told)
+        work = told.work
+        compute = partial(reconstruct_scan, Slices.of(self.data), request, work)
+        result = told.computed(request.record(work), compute)
+        return (ScanVolume if result.several else ScanImage)(result, result.mask, told)
 
     @naming_arguments
     def compare(

@@ -65,8 +65,8 @@ def test_errors_are_against_the_image_that_is_given(scan: md.LoadedScan, tmp_pat
 
 def test_images_of_other_lines_are_other_runs(scan: md.LoadedScan) -> None:
     given = (None, range(10, 22), range(10, 23))
-    made = [scan.reconstruct(lines, method="zero-filled").result.record.identity for lines in given]
-    made.append(scan.reconstruct(method="zero-filled", reference=abs(scan.data.reference[0])).result.record.identity)
+    made = [scan.reconstruct(lines, method="zero-filled").told.recorded.identity for lines in given]
+    made.append(scan.reconstruct(method="zero-filled", reference=abs(scan.data.reference[0])).told.recorded.identity)
     assert len(set(made)) == 4
 
 

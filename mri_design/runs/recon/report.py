@@ -21,37 +21,48 @@ from mri_design.evaluation.page import (
     sentence,
 )
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.sources import slices_text
+from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
 from mri_design.runs.given_reference import scaled_words
-from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
-from mri_design.runs.store import Ending, Run
+from mri_design.runs.store import Ending, Report, Run, carry_out
+from mri_design.runs.work import Keep
 from mri_design.scan.calibration import LOST
 
 
-def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
-    """Write everything about a reconstruction into the run's folder; nothing of one that had ended before."""
-    if isinstance(result, Ending):
-        return result
-    image, known, account = result.images[0], result.known, result.account
-    volume = result if result.several else None
-    if volume is None:
-        sections = image_sections.save_reconstruction(run.folder, known, result.images, result.ending.lines)
+def reconstruct_in_folder(request: ReconRequest, run: Run) -> Ending:
+    """Reconstruct and report in a run's folder; see `carry_out`."""
+
+    def compute(keep: Keep) -> ReconResult:
+        with opened_slices(request.source, request.recipe, run.seed, request.maps) as slices:
+            return reconstruct_scan(slices, request, run, keep)
+
+    record = request.record(run)
+    ended = carry_out(run, record, compute, report_reconstruction, checkpoint=PROGRESS, resumed="reconstruction")
+    run.progress.show(REPORT, 1, 1)
+    return ended
+
+
+def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
+    """Write everything about a reconstruction into the run's folder."""
+    image, known, account, covered = result.images[0], result.known, result.account, result.coverage
+    if result.several:
+        sections = _save_volume(folder, result)
     else:
-        sections = _save_volume(run.folder, volume)
-    covered = result.coverage
-    sections += [*_used(run.folder, result), *coverage_sections(run.folder, covered)]
-    run.folder.write_mask(result.mask)
+        sections = image_sections.save_reconstruction(folder, known, result.images, result.lines)
+    sections += [*_used(folder, result), *coverage_sections(folder, covered)]
+    folder.write_mask(result.mask)
     used = f"{np.count_nonzero(result.mask)} of {result.mask.size}"
-    if volume is not None and not volume.alike:
+    if not result.alike:
         used += " in any slice; slices differ, metrics.csv counts each"
     summary = {
         "method": image.name,
-        **({} if volume is None else _counts(volume)),
+        **(_counts(result) if result.several else {}),
         f"{known.slice_model.candidates.unit}s": used,
         **simulation_summary([simulated_from(known.data)]),
         **known.summary(),
@@ -59,21 +70,20 @@ def report_reconstruction(run: Run, result: ReconResult | Ending) -> Ending:
         **({} if covered is None else {"coverage": str(covered)}),
         "multiplications with A": result.matvecs,
     }
-    settings = {**result.record.settings, **known.settings(), **image_sections.account_settings(account)}
+    settings = {**known.settings(), **image_sections.account_settings(account)}
     settings |= {} if covered is None else {"coverage": covered.as_settings()}
-    if volume is not None:
-        _describe(volume, summary, settings)
-    ended = run.finish(
-        replace(result.ending, error=result.error),
-        replace(result.record, settings={**settings, **result.error.settings}),
-        f"Reconstruction: {known.data.name if volume is None else known.data.name.partition('[')[0]}",
-        lambda: _first_screen(result),
-        summary,
-        sections,
-        checkpoints=result.kept.files,
+    if result.several:
+        _describe(result, summary, settings)
+    name = known.data.name.partition("[")[0] if result.several else known.data.name
+    return Report(
+        ending=Ending(result.status, result.lines, result.error),
+        title=f"Reconstruction: {name}",
+        first=lambda: _first_screen(result),
+        summary=summary,
+        sections=sections,
+        found={**settings, **result.error.settings},
+        done=result.kept.files,
     )
-    run.progress.show(REPORT, 1, 1)
-    return ended
 
 
 def _used(folder: RunFolder, result: ReconResult) -> list[Section]:

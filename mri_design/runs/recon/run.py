@@ -7,10 +7,9 @@ errors of complete scans of other subjects, which are reconstructed as the scan 
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,27 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, MriDesignError, UsageError, option
+from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.metrics import RelativeError, error_beyond_noise
-from mri_design.evaluation.run_folder import PROGRESS
+from mri_design.evaluation.metrics import RelativeError
 from mri_design.experiment import volume
-from mri_design.experiment.companion_images import (
-    CompanionImages,
-    companion_file,
-    companions_over,
-    readout_energies,
-    same_readouts,
-)
-from mri_design.experiment.coverage import FEWEST, Coverage, scores
+from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import names_file
-from mri_design.experiment.recipe import NoiseRecipe, Recipe
+from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import check_draws, check_size_of_draws
 from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import scan_facts
 from mri_design.runs.given_reference import GivenReference
+from mri_design.runs.recon.other_scans import coverage_of, other_scans
 from mri_design.runs.recon.slices import (
     OTHER_IMAGES,
     REPORT,
@@ -56,82 +49,17 @@ from mri_design.runs.recon.slices import (
     what_is_used,
 )
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
-from mri_design.runs.store import Ending, Record, Run
+from mri_design.runs.store import Record
+from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
-from mri_design.scan.data import KSpaceData, TrajectoryData, without_part
+from mri_design.scan.data import without_part
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.status import Status
 
-FIELD = "calibrated_on"
-"""What errors about the folder are about."""
-MOST = 64
-"""Files that are looked at."""
-_BESIDE = (".json", ".hdr", ".md", ".txt", ".csv", ".toml")
-"""Ends of the names of files that lie beside scans and are none; the header of a BART pair is read with its samples."""
-_SAID = 3
-"""Files that cannot serve which an error names."""
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed, after that in which neighbours are."""
 _AHEAD = 2
 """Slices in memory for each process."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """The files of a folder of scans.
-
-    Parameters
-    ----------
-    name : str
-        Of the folder.
-    files : tuple of Path
-        By name.
-    refused : tuple of str
-        What is left out already, and why.
-    """
-
-    name: str
-    files: tuple[Path, ...]
-    refused: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, folder: Path, source: str, method: str, companions: Sequence[str]) -> Group:
-        """What may be another scan than the source: no hidden file, no folder, and nothing that lies beside scans.
-
-        Raises
-        ------
-        UsageError
-            For a method without error bars, and for other images of the object, which those scans do not have.
-        InputError
-            Where it is no folder, or that of a run.
-        """
-        if method != "mean":
-            raise UsageError(
-                f"only the posterior mean has error bars: leave out {option('calibrated-on')}, or "
-                f"{option('method', method)} (mean)"
-            )
-        if companions:
-            raise UsageError(
-                f"scans of {option('calibrated-on')} have no other images beside them, and would be wrong by more than "
-                f"this one: leave out {option('calibrated-on')}, or {option('with')}"
-            )
-        wanted = f"a folder with at least {FEWEST} complete scans of other subjects"
-        if not folder.is_dir():
-            got = f"{folder.name}, which is {'a file' if folder.exists() else 'not there'}"
-            raise InputError(FIELD, got, wanted)
-        if (folder / "manifest.json").is_file():
-            raise InputError(
-                FIELD,
-                f"{folder.name}, the folder of a run, whose image is not a complete scan",
-                wanted,
-                "Give a folder of the scans themselves.",
-            )
-        found = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
-        files = [path for path in found if path.suffix.lower() not in _BESIDE]
-        refused = [f"{len(files) - MOST} more files are left out, after the first {MOST}"] if len(files) > MOST else []
-        own = [path for path in files[:MOST] if Path(source).is_file() and filecmp.cmp(path, source, shallow=False)]
-        refused += [f"{path.name} is left out: it is the file of the scan itself" for path in own]
-        return cls(folder.resolve().name, tuple(path for path in files[:MOST] if path not in own), tuple(refused))
 
 
 @dataclass(frozen=True)
@@ -151,8 +79,6 @@ class ReconRequest:
         File of coil maps, or a scan to estimate them from.
     slices : SliceChoice
         All by default; several make a volume.
-    loaded : KSpaceData or TrajectoryData, optional
-        The scan, where it has been read already; ``source`` still says where it is from.
     reference : Path or GivenReference, optional
         Images that errors are measured against, or a file of such (`read_images`); by default what the scan knows of
         itself.
@@ -169,7 +95,6 @@ class ReconRequest:
     maps: GivenMaps | None = None
     _: KW_ONLY
     slices: SliceChoice = ALL_SLICES
-    loaded: volume.AnySlice | None = None
     reference: Path | GivenReference | None = None
     companions: tuple[str, ...] = ()
     calibrated_on: Path | None = None
@@ -179,33 +104,29 @@ class ReconRequest:
         """Those of ``companions`` that are no neighbours within the scan."""
         return [source for source in self.companions if not volume.is_around(source)]
 
-    def opened(self, seed: int) -> AbstractContextManager[volume.Slices]:
-        """The slices of the scan, which are read one by one unless it is in memory."""
-        if self.loaded is not None:
-            return nullcontext(volume.Slices.of(self.loaded))
-        return volume.opened_slices(self.source, self.recipe, seed, self.maps)
+    @cached_property
+    def others(self) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+        """Files of ``calibrated_on`` and what is left out of it, see `other_scans`; none without a folder."""
+        if self.calibrated_on is None:
+            return (), ()
+        return other_scans(self.calibrated_on, self.source, self.recipe.reconstruction.method, self.companions)
 
-    def record(self, run: Run, group: Group | None = None) -> Record:
+    def record(self, work: Work) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
-
-        Parameters
-        ----------
-        run : Run
-            Seed.
-        group : Group, optional
-            Files of ``calibrated_on``.
 
         Raises
         ------
+        UsageError
+            For draws of an image that has no posterior.
         InputError
             Where a file cannot be read.
         """
+        check_draws(self.recipe.reconstruction)
         maps = {} if self.maps is None else {maps_origin(self.maps): self.maps}
         files = {"mask": self.mask, **maps, "reference": self.reference}
         beside = {name: str(path) for name, path in files.items() if isinstance(path, Path | MapsOfScan)}
         beside |= {f"with {place}": companion_file(source) for place, source in enumerate(self.companion_files, 1)}
-        if group is not None:
-            beside |= {f"calibrated on {place}": str(path) for place, path in enumerate(group.files, 1)}
+        beside |= {f"calibrated on {place}": str(path) for place, path in enumerate(self.others[0], 1)}
         inputs = InputFile.of_all([self.source, *beside.values()])
         choices = {
             "recipe": self.recipe.as_settings(),
@@ -220,7 +141,7 @@ class ReconRequest:
         for name, array in arrays.items():
             choices[name] = sha256(array.tobytes()).hexdigest()
         settings = {"source": self.source, "slices": self.slices.text, **self.recipe.as_settings()}
-        return Record(run.identity("reconstruction", choices), inputs, settings)
+        return Record(work.identity("reconstruction", choices), inputs, settings)
 
 
 @briefly
@@ -230,10 +151,6 @@ class ReconResult:
 
     Parameters
     ----------
-    record : Record
-        For the manifest.
-    ending : Ending
-        Status, and lines that are used, of several slices in any; there are none along a trajectory.
     known : KnownScan or KnownSamples
         The slice, of several that which is shown, and what was known about it.
     mask : bool array, shape (ky,), (ky, kz) or (readout,)
@@ -242,8 +159,6 @@ class ReconResult:
         The image, and the zero-filled or gridded one to compare it with.
     numbers : sequence of int
         The slices, in the order of the arrays; of several frames the images, as `numbering` has them.
-    count : int
-        Slices of the input, in each frame.
     numbering : Frames
         How images are numbered.
     alike : bool
@@ -258,19 +173,33 @@ class ReconResult:
         Likewise.
     """
 
-    record: Record
-    ending: Ending
     known: KnownScan | KnownSamples
     mask: NDArray[np.bool_]
     images: Sequence[NamedImage]
     numbers: Sequence[int]
-    count: int
     numbering: volume.Frames
     alike: bool
     kept: KeptSlices
     shown: int
     places: Sequence[SliceGeometry | None]
     sources: Sequence[SourceImage | None]
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Lines or samples that are used, of several slices in any; there are none along a trajectory."""
+        return () if isinstance(self.known, KnownSamples) else tuple(np.flatnonzero(self.mask).tolist())
+
+    @property
+    def status(self) -> str:
+        """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
+        missed = [one.status for one in self.facts if not one.converged]
+        count = f"{len(missed)} of {len(self.numbers)} {self.numbering.unit}: " if len(self.numbers) > 1 else ""
+        return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
+
+    @property
+    def count(self) -> int:
+        """Slices of the input, in each frame."""
+        return self.numbering.n_slices
 
     @property
     def several(self) -> bool:
@@ -305,7 +234,7 @@ class ReconResult:
     @property
     def matvecs(self) -> int:
         """Multiplications with A, of all slices."""
-        return sum(one.matvecs for one in self.facts)
+        return sum(int(one.image["matvecs"]) for one in self.facts)
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""
@@ -313,51 +242,52 @@ class ReconResult:
             yield self.kept.arrays(number)[name]
 
 
-def reconstruct_scan(request: ReconRequest, run: Run) -> ReconResult | Ending:
+def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, keep: Keep) -> ReconResult:
     """Reconstruct the slices that are asked for, of lines or along a trajectory.
 
-    Returns
-    -------
-    ReconResult or Ending
-        An `Ending` where the folder holds this very run, finished, and was to resume it.
+    Slices that are finished are kept, and an interrupted reconstruction goes on with the others.
+
+    Parameters
+    ----------
+    slices : Slices
+        Of the scan, which are read one by one.
+    request : ReconRequest
+        What is asked for.
+    work : Work
+        Seed, processes and progress.
+    keep : Keep
+        What is finished.
 
     Raises
     ------
     UsageError
-        Where the folder holds another run, or draws are asked for of an image that has no posterior.
+        Where what is kept is another reconstruction's.
     InputError
         Where the input or the mask cannot be used, before any slice is reconstructed.
     """
-    run.progress.show("reading", 0, 1)
-    recipe, group = request.recipe, None
-    check_draws(recipe.reconstruction)
-    if request.calibrated_on is not None:
-        method = recipe.reconstruction.method
-        group = Group.of(request.calibrated_on, request.source, method, request.companions)
-    record = request.record(run, group)
-    references = request.reference
-    references = GivenReference.read(references) if isinstance(references, Path) else references
-    companions = [CompanionImages.read(source, recipe, run.seed) for source in request.companion_files]
-    with request.opened(run.seed) as slices:
-        scan = OpenScan(request, run, slices, companions)
-        before = run.finished(record.identity, checkpoint=PROGRESS, resumed="reconstruction")
-        if before is not None:
-            return before
-        scan.look(references)
-        if group is not None and not scan.alike:
-            raise InputError(
-                FIELD,
-                "slices of which different samples are used",
-                "the same of all, as scans are reconstructed from them",
-                f"Give a {option('mask')}, or take the slices one by one with {option('slices')}.",
-            )
-        one = None if scan.several else scan.only_one()
-        run.begin()
-        kept = KeptSlices.open(run.folder, record.identity)
-        if group is not None and kept.coverage is None:
-            mask = scan.masks[scan.numbers[0]]
-            kept.calibrate(coverage_of(group, slices, scan.numbers, run, scan.recipe, mask))
-        return scan.result(record, kept, *scan.reconstructed(kept, one))
+    scan = OpenScan(slices, request, work)
+    scan.look()
+    one = None if scan.several else scan.only_one()
+    keep.begin()
+    kept = KeptSlices(keep)
+    if request.calibrated_on is not None and kept.coverage is None:
+        kept.calibrate(coverage_of(request.calibrated_on, request.others, slices, scan.used, work, scan.recipe))
+    shown, known, images = scan.reconstruct(kept, one)
+    scan.report_images(kept.facts)
+    if known.given is not None and known.given.doubt:
+        work.progress.warn(f"{slices.numbering.name(shown)}: {known.given.doubt}")
+    return ReconResult(
+        numbers=scan.numbers,
+        numbering=slices.numbering,
+        mask=np.logical_or.reduce(list(scan.used.values())),
+        alike=scan.alike,
+        kept=kept,
+        shown=shown,
+        known=known,
+        images=images,
+        places=[scan.places[number] for number in scan.numbers],
+        sources=[scan.sources[number] for number in scan.numbers],
+    )
 
 
 class OpenScan:
@@ -375,9 +305,11 @@ class OpenScan:
         The first of them, as read.
     masks : dict of int to bool array
         What is used of each, see `what_is_used`.
+    places, sources : dict of int to SliceGeometry or None, and to SourceImage or None
+        Of each.
     alike : bool
         Whether the same is used of all.
-    work : SliceWork
+    each : SliceWork
         What every slice needs: recipe, seed, and what the slices share.
 
     Raises
@@ -386,29 +318,31 @@ class OpenScan:
         Where slices or frames are to inform each other that the scan does not have.
     """
 
-    def __init__(
-        self, request: ReconRequest, run: Run, slices: volume.Slices, companions: Sequence[CompanionImages]
-    ) -> None:
-        self._request, self._run, self._slices, self._companions = request, run, slices, companions
+    def __init__(self, slices: volume.Slices, request: ReconRequest, work: Work) -> None:
+        self._request, self._work, self._slices = request, work, slices
         self._numbering, self._count = slices.numbering, slices.count
+        work.progress.show("reading", 0, 1)
+        given = request.reference
+        self._references = GivenReference.read(given) if isinstance(given, Path) else given
+        self._files = [CompanionImages.read(source, request.recipe, work.seed) for source in request.companion_files]
         self._around = volume.Around.named(request.companions)
         self._around.require(self._numbering)
         self.numbers = self._numbering.images(request.slices.indices(slices.count))
         self._first_frame = [number for number in self.numbers if number < slices.count]
-        self.several = len(self.numbers) > 1 or slices.frames is not None
-        frames, recipe = slices.frames, request.recipe
-        self.recipe = recipe if frames is None else volume.recipe_of_frame(recipe, frames.numbers[0])
+        self.several = len(self.numbers) > 1 or bool(self._numbering.axis)
+        frames, recipe = self._numbering.numbers, request.recipe
+        self.recipe = volume.recipe_of_frame(recipe, frames[0]) if frames else recipe
 
-    def look(self, references: GivenReference | None) -> None:
+    def look(self) -> None:
         """Read all slices once, and where neighbours inform them all of the scan, and find what they share."""
-        run, recipe, numbering = self._run, self.recipe, self._numbering
-        self._stages = None if self.several else Stages(run.progress.show, recipe.reconstruction.method)
+        progress, recipe, numbering = self._work.progress, self.recipe, self._numbering
+        self._stages = None if self.several else Stages(progress.show, recipe.reconstruction.method)
         every = numbering.images(range(self._count)) if self._around else self.numbers
         survey, shape = volume.Survey(recipe, numbering.unit), None
         self.masks = dict[int, NDArray[np.bool_]]()
-        self._places, self._sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
+        self.places, self.sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
         for done, number in enumerate(every):
-            run.progress.show("reading", done, len(every))
+            progress.show("reading", done, len(every))
             try:
                 data = self._slices.read(number)
                 mask = self.masks[number] = what_is_used(data, self._request.mask, recipe)
@@ -417,11 +351,11 @@ class OpenScan:
             except InputError as error:
                 if len(every) == 1:
                     raise
-                raise _of_slice(numbering, number, error) from error
+                raise numbering.named(number, error) from error
             if number == self.numbers[0]:
                 self.first = data
                 whole = replace(data, header=without_part(data.header)) if self.several else data
-                scan_facts.tell_part(whole, recipe, run.progress)
+                scan_facts.tell_part(whole, recipe, progress)
             size = (data.n_coils, *data.grid_shape, mask.ndim)
             if shape not in (None, size):
                 raise InputError(
@@ -430,54 +364,57 @@ class OpenScan:
                     wanted="the same as of the slices before, to lie in one volume",
                     cure=f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}.",
                 )
-            shape = size
-            geometry = getattr(data, "geometry", None)
-            self._places[number] = None if geometry is None else geometry[0]
-            self._sources[number] = getattr(data, "source", None)
-        run.progress.show("reading", len(every), len(every))
-        mask, grid = self.masks[self.numbers[0]], self.first.grid_shape
+            shape, geometry = size, getattr(data, "geometry", None)
+            self.places[number] = None if geometry is None else geometry[0]
+            self.sources[number] = getattr(data, "source", None)
+        progress.show("reading", len(every), len(every))
+        mask, grid, references = self.masks[self.numbers[0]], self.first.grid_shape, self._references
         self.alike = all(np.array_equal(self.masks[number], mask) for number in self.numbers)
         self.recipe = recipe = recipe_for(mask, self.first, recipe)
-        given = references.of_slices(self._first_frame, self._count, grid) if references is not None else {}
+        given = {} if references is None else references.of_slices(self._first_frame, self._count, grid)
         self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them
         check_size_of_draws(recipe.reconstruction, len(self.numbers), grid)
         shared = survey.shared() if self.several else volume.NOTHING_SHARED
-        self.work = SliceWork(recipe, run.seed, shared, numbering)
+        self.each = SliceWork(recipe, self._work.seed, shared, numbering)
 
-    def measured(self, number: int, *near: Companion) -> MeasuredSlice:
+    @property
+    def used(self) -> dict[int, NDArray[np.bool_]]:
+        """What is used of each image that is asked for."""
+        return {number: self.masks[number] for number in self.numbers}
+
+    def measured(self, number: int, near: Sequence[Companion] = ()) -> MeasuredSlice:
         """A slice with other images of the object: those of files, and those ``near`` it in the scan."""
         data, own = self.first if number == self.numbers[0] else self._slices.read(number), number % self._count
-        known = companions_over(self._companions, data, own, self._count, several=len(self._first_frame) > 1)
+        known = companions_over(self._files, data, own, self._count, several=len(self._first_frame) > 1)
         return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
 
     def only_one(self) -> CalibratedSlice:
         """The only slice, which has to show signal."""
         assert self._stages is not None
         self._stages.begin("calibrating")
-        ready = CalibratedSlice.of(replace(self.work, numbering=None), self.measured(self.numbers[0]))
-        self._warn_of(ready)
-        return ready
+        return self._warned(CalibratedSlice.of(replace(self.each, numbering=None), self.measured(self.numbers[0])))
 
-    def _warn_of(self, ready: CalibratedSlice) -> None:
-        scan_facts.warn_of_noise(ready.scan, self._run.progress)
-        scan_facts.warn_of_maps(ready.scan, self._run.progress)
+    def _warned(self, one: CalibratedSlice) -> CalibratedSlice:
+        scan_facts.warn_of_noise(one.scan, self._work.progress)
+        scan_facts.warn_of_maps(one.scan, self._work.progress)
+        return one
 
-    def reconstructed(
+    def reconstruct(
         self, kept: KeptSlices, one: CalibratedSlice | None
     ) -> tuple[int, KnownScan | KnownSamples, list[NamedImage]]:
         """Reconstruct what is left, neighbours first: the number of a slice to show, what is known of it, its images.
 
-        Of several slices each is kept as soon as it is finished; of ``one`` that is left to the report.
+        Of several slices each is kept as soon as it is finished, and one in the middle that shows signal is shown.
         """
-        run, numbers, show = self._run, self.numbers, self._run.progress.show
+        work, numbers, show = self._work, self.numbers, self._work.progress.show
         left = [number for number in numbers if number not in kept.facts]
-        places = {number: self._places.get(number) for number in range(self._count)}
+        places = {number: self.places.get(number) for number in range(self._count)}
         near = {number: self._around.of(number, self._numbering, places) for number in left}
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
         missing = [number for number in asked if number not in kept.neighbours]
-        jobs = max(1, min(run.jobs, max(len(left), len(missing))))
-        with Workers(self.work, jobs, run.executor if self.several or missing else LOCAL) as workers:
-            moduli = workers.map(neighbour_image, map(self.measured, missing), ahead=_AHEAD * run.jobs)
+        jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), _AHEAD * work.jobs
+        with Workers(self.each, jobs, work.executor if self.several or missing else LOCAL) as workers:
+            moduli = workers.map(neighbour_image, map(self.measured, missing), ahead)
             for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
                 kept.add_modulus(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
@@ -488,204 +425,31 @@ class OpenScan:
                 self._stages.begin(REPORT)
                 return numbers[0], known, images
             show(SLICES, len(numbers) - len(left), len(numbers))
-            items = (self.measured(number, *volume.neighbours(near[number], kept.modulus)) for number in left)
-            for made in workers.map(slice_image, items, ahead=_AHEAD * run.jobs):
+            items = (self.measured(number, volume.neighbours(near[number], kept.modulus)) for number in left)
+            for made in workers.map(slice_image, items, ahead):
                 kept.add(*made)
                 show(SLICES, len(kept.facts), len(numbers))
         show(REPORT, 0, 1)
         bright = [number for number in self._first_frame if not kept.facts[number].noise_only] or self._first_frame
         shown = bright[len(bright) // 2]
         data, mask = self._slices.read(shown), self.masks[shown]
-        ready = CalibratedSlice.of(self.work, MeasuredSlice(shown, data, mask, self._given.get(shown)))
-        self._warn_of(ready)
+        ready = self._warned(CalibratedSlice.of(self.each, MeasuredSlice(shown, data, mask, self._given.get(shown))))
         return shown, *ready.read_back(kept.arrays(shown), kept.facts[shown])
 
-    def result(
-        self,
-        record: Record,
-        kept: KeptSlices,
-        shown: int,
-        known: KnownScan | KnownSamples,
-        images: Sequence[NamedImage],
-    ) -> ReconResult:
-        """What the run came to, and a line about slices of noise and about other images."""
-        facts, numbering = {number: kept.facts[number] for number in self.numbers}, self._numbering
-        _say_of_images(facts, numbering, self._run)
-        if known.given is not None and known.given.doubt:
-            self._run.progress.warn(f"{numbering.name(shown)}: {known.given.doubt}")
-        union = np.logical_or.reduce([self.masks[number] for number in self.numbers])
-        lines = () if isinstance(self.first, TrajectoryData) else tuple(np.flatnonzero(union).tolist())
-        return ReconResult(
-            record=record,
-            ending=Ending(_status(list(facts.values()), numbering.unit), lines),
-            numbers=self.numbers,
-            count=self._count,
-            numbering=numbering,
-            mask=union,
-            alike=self.alike,
-            kept=kept,
-            shown=shown,
-            known=known,
-            images=images,
-            places=[self._places[number] for number in self.numbers],
-            sources=[self._sources[number] for number in self.numbers],
-        )
-
-
-def _of_slice(numbering: volume.Frames, number: int, error: InputError) -> InputError:
-    field = error.field
-    for name, counter in reversed(numbering.place(number).items()):
-        field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
-    return InputError(field, error.got, error.wanted, error.cure or f"Leave the slice out with {option('slices')}.")
-
-
-def _say_of_images(facts: Mapping[int, SliceFacts], numbering: volume.Frames, run: Run) -> None:
-    """Say what became of other images, and which slices hold noise only or are too large for their field of view."""
-    used, first = dict[str, list[int]](), next(iter(facts.values()))
-    if len(facts) == 1 and first.left_out:
-        run.progress.say(first.left_out)
-    for number, one in facts.items():
-        if OTHER_IMAGES in one.rows[0]:
-            used.setdefault(str(one.rows[0][OTHER_IMAGES]), []).append(number)
-    if used:
-        text = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
-        text = text if len(facts) > 1 else first.account["companions"]
-        run.progress.say(f"other images: {text}")
-    if noise_only := [number for number, one in facts.items() if one.noise_only]:
-        words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
-        run.progress.warn(f"{numbering.names(noise_only)} {words} noise")
-    if folded := [number for number, one in facts.items() if one.folded]:
-        run.progress.warn(f"{numbering.names(folded)}: {scan_facts.FOLDED}")
-
-
-def _status(facts: Sequence[SliceFacts], unit: str) -> str:
-    """ "converged", or of how many slices or images the reconstruction did not, and why that of the first did not."""
-    missed = [one.status for one in facts if not one.converged]
-    count = f"{len(missed)} of {len(facts)} {unit}: " if len(facts) > 1 else ""
-    return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
-
-
-def coverage_of(
-    group: Group,
-    slices: volume.Slices,
-    numbers: Sequence[int],
-    run: Run,
-    recipe: Recipe,
-    mask: NDArray[np.bool_],
-) -> Coverage:
-    """Reconstruct the middle slice of every scan from the same samples, and hold its errors against its error bars.
-
-    The noise is each scan's own, as are coil maps that its file does not bring: a noise that was given is that of the
-    one scan, in its units. Scans that cannot serve are left out, and named in a warning.
-
-    Parameters
-    ----------
-    group : Group
-        The files.
-    slices : Slices
-        Of the scan, which is recognised in the group by its samples.
-    numbers : sequence of int
-        Those that are reconstructed.
-    run : Run
-        Seed, processes and progress.
-    recipe : Recipe
-        For the lines or samples of the scan.
-    mask : bool array, shape (ky,) or (ky, kz)
-        Which of them are used.
-
-    Raises
-    ------
-    InputError
-        Along a trajectory, and where fewer than two scans are left.
-    """
-    like = slices.read(numbers[0])
-    if not isinstance(like, KSpaceData):
-        raise InputError(
-            FIELD,
-            "samples along a trajectory",
-            "lines, or samples of a plane, of which a complete scan is its own reference",
-            f"Leave out {option('calibrated-on')}.",
-        )
-    refused = list(group.refused)
-    recipe = replace(recipe.replacing("reconstruction", draws=0, noise_map=False), noise=NoiseRecipe())
-    own = [readout_energies(like)[0]]
-    for number in {*numbers[1:], slices.count // 2}:
-        with suppress(InputError):  # without signal
-            own.append(readout_energies(slices.read(number))[0])
-
-    def items() -> Iterator[tuple[str, MeasuredSlice]]:
-        for number, path in enumerate(group.files):
-            try:
-                data = _middle(path, recipe, run.seed + 1 + number, like, mask)
-                if any(same_readouts(readout_energies(data)[0], one) for one in own):
-                    raise _UnfitError("it is the scan itself: the same samples")
-                yield path.name, MeasuredSlice(number, data, mask)
-            except MriDesignError as error:
-                refused.append(f"{path.name} is left out: {error}")
-
-    found, count = dict[str, NDArray[np.float32]](), len(group.files)
-    run.progress.show("calibrating on other scans", 0, count)
-    with Workers(SliceWork(recipe, run.seed), max(1, min(run.jobs, count)), run.executor) as workers:
-        for number, name, made in workers.map(_scores, items(), ahead=_AHEAD * run.jobs):
-            if isinstance(made, str):
-                refused.append(f"{name} is left out: {made}")
-            else:
-                found[name] = made
-            run.progress.show("calibrating on other scans", number + 1, count)
-    run.progress.show("calibrating on other scans", count, count)
-    if len(found) < FEWEST:
-        rows, columns = like.grid_shape
-        raise InputError(
-            FIELD,
-            f"{len(found)} of {count} files of {group.name} that can serve"
-            + "".join(f"; {why}" for why in refused[:_SAID])
-            + ("; ..." if len(refused) > _SAID else ""),
-            f"at least {FEWEST} complete scans of other subjects, {rows} x {columns} pixels and coils: {like.n_coils}",
-            "Put such scans there, all measured as this one but with every line.",
-        )
-    for why in refused:
-        run.progress.warn(f"{group.name}: {why}")
-    return Coverage.of(group.name, found, refused)
-
-
-class _UnfitError(MriDesignError):
-    """Why a scan cannot serve."""
-
-
-def _middle(path: Path, recipe: Recipe, seed: int, like: KSpaceData, mask: NDArray[np.bool_]) -> KSpaceData:
-    """The middle slice of a file, of its first frame where the recipe asks for all; complete, and as large as the scan.
-
-    Raises
-    ------
-    _UnfitError
-        Where it is not.
-    """
-    recipe = volume.recipe_of_frame(recipe, None) if recipe.input.axis else recipe
-    with volume.opened_slices(str(path), recipe, seed) as slices:
-        data = slices.read(slices.count // 2)
-    if not isinstance(data, KSpaceData):
-        raise _UnfitError("samples along a trajectory have no complete image of their own")
-    for text in ("{0.grid_shape[0]} x {0.grid_shape[1]} pixels", "coils: {0.n_coils}"):
-        if text.format(data) != text.format(like):
-            raise _UnfitError(f"it has {text.format(data)}, and this scan {text.format(like)}")
-    if data.reference is None and not data.fully_sampled:
-        raise _UnfitError(f"it is not complete ({data.missing})")
-    held = data.samplings[0].samples if mask.ndim == 2 else data.samplings[0].lines
-    if (mask & ~held).any():
-        raise _UnfitError("it holds no data in some of the lines that are used")
-    if data.reference is None and mask.sum() >= held.sum():
-        raise _UnfitError(f"its complete image is of the very lines that are used; give fewer with {option('mask')}")
-    return data
-
-
-def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str, NDArray[np.float32] | str]:
-    """Errors of one slice in its standard deviations, or why there are none."""
-    name, measured = item
-    try:
-        known, images = CalibratedSlice.of(work, measured).images()
-    except InputError as error:
-        return measured.number, name, str(error)
-    made, reference = images[0].reconstruction, known.shown_reference
-    assert isinstance(known, KnownScan) and reference is not None and made.std is not None
-    beyond = error_beyond_noise(made.image, made.std, known.scan.data, reference, known.image_unit, measured.mask)
-    return measured.number, name, scores(beyond, made.std)
+    def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
+        """Say what became of other images, and which slices hold noise only or exceed their field of view."""
+        progress, numbering, first = self._work.progress, self._numbering, facts[self.numbers[0]]
+        used = dict[str, list[int]]()
+        if not self.several and first.image["left_out"]:
+            progress.say(first.image["left_out"])
+        for number in self.numbers:
+            if OTHER_IMAGES in facts[number].rows[0]:
+                used.setdefault(str(facts[number].rows[0][OTHER_IMAGES]), []).append(number)
+        if used:
+            text = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
+            progress.say(f"other images: {text if len(self.numbers) > 1 else first.account['companions']}")
+        if noise_only := [number for number in self.numbers if facts[number].noise_only]:
+            words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
+            progress.warn(f"{numbering.names(noise_only)} {words} noise")
+        if folded := [number for number in self.numbers if facts[number].folded]:
+            progress.warn(f"{numbering.names(folded)}: {scan_facts.FOLDED}")

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.estimation.noise_map import NoiseMap
 from mri_design.evaluation.metrics import looks_folded
 from mri_design.evaluation.plots.panels import ImagePanel
-from mri_design.evaluation.run_folder import PROGRESS, RunFolder, read_kept
-from mri_design.evidence.error_bars import StdFactor
-from mri_design.experiment import reconstruction
+from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment.calibration import PreparedSamples, PreparedScan, prepare, prepare_samples
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared
 from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, neighbour_modulus
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
@@ -29,13 +27,11 @@ from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.work import Keep
 from mri_design.scan.calibration import LOST
 from mri_design.scan.data import KSpaceData, TrajectoryData
-from mri_design.scan.io.atomic import write_json
 from mri_design.scan.io.formats import mask_of_measured, read_mask
-from mri_design.scan.io.numpy_files import read_npz_members
-from mri_design.scan.io.safe import DEFAULT_LIMITS
-from mri_design.status import Convergence, Status
+from mri_design.status import Status
 
 REPORT = "report"
 """Name of the last stage."""
@@ -228,13 +224,11 @@ class CalibratedSlice:
             Where a reference that was given has nothing in common with it.
         """
         recipe, method = self.work.recipe, self.work.recipe.reconstruction.method
-        options = reconstruction.InferenceOptions(signal=self.signal, number=self.measured.number)
+        options = InferenceOptions(signal=self.signal, number=self.measured.number)
         if stages is not None:
-            options = replace(
-                options, callback=reconstruction.loops_shown(stages.loop, recipe, self.slice_model), watch=stages.begin
-            )
-        rng = reconstruction.image_rng(self.work.seed)
-        made = reconstruction.reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
+            options = replace(options, callback=loops_shown(stages.loop, recipe, self.slice_model), watch=stages.begin)
+        rng = image_rng(self.work.seed)
+        made = reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
         made = made.times(self.scan.image_unit(0))
         known = self.known(made.image)
         return known, known.judged(method, made, self.lines)
@@ -262,12 +256,7 @@ class CalibratedSlice:
     ) -> tuple[KnownScan | KnownSamples, list[NamedImage]]:
         """`images` of a slice that is kept, as if it had been reconstructed just now."""
         known = self.known(arrays["recon"])
-        ended = Convergence(Status(facts.status), facts.iterations, facts.residual, facts.matvecs)
-        factor = None if facts.std_factor is None else StdFactor(**facts.std_factor)
-        noise = NoiseMap(arrays["noise"], arrays["g_factor"], facts.replicas) if "noise" in arrays else None
-        made = reconstruction.Image(
-            arrays["recon"], arrays.get("std"), ended, left_out=facts.left_out, std_factor=factor, noise=noise
-        )
+        made = Image.kept(arrays, facts.image)
         return known, known.judged(self.work.recipe.reconstruction.method, made, self.lines)
 
 
@@ -286,26 +275,16 @@ class SliceFacts:
     ----------
     rows : list of mappings
         Of metrics.csv.
-    status : str
-        How the reconstruction ended, one of `Status`.
-    iterations, matvecs : int
-        Of the reconstruction.
-    residual : float
-        See `Convergence`.
+    image : mapping
+        `Image.facts`.
     noise_only : bool
         Whether the slice holds no more than noise.
     folded : bool
         Whether its field of view looks too small.
     account : mapping
         `Image.account`.
-    std_factor : mapping, optional
-        `StdFactor.facts`.
-    left_out : str
-        See `Image`.
     reference_scale : float, optional
         What its image of a file of references was multiplied by.
-    replicas : int
-        See `NoiseMap`.
     others : sequence of (str, str)
         Titles and captions of pictures of its companions, whose moduli are the array ``other_images``.
     about_others : str
@@ -315,20 +294,19 @@ class SliceFacts:
     """
 
     rows: Rows
-    status: str
-    iterations: int
-    matvecs: int
-    residual: float
+    image: Mapping[str, Any]
     noise_only: bool
     folded: bool
     account: Mapping[str, str]
-    std_factor: Mapping[str, Any] | None
-    left_out: str
     reference_scale: float | None = None
-    replicas: int = 0
     others: Sequence[Sequence[str]] = ()
     about_others: str = ""
     lost: float | None = None
+
+    @property
+    def status(self) -> str:
+        """How the reconstruction ended, one of `Status`."""
+        return str(self.image["status"])
 
     @property
     def converged(self) -> bool:
@@ -347,20 +325,14 @@ def facts_of(ready: CalibratedSlice, known: KnownScan | KnownSamples, images: Se
     rows = [{**place, **row} for row in image_rows(known, images, ready.lines)]
     if made.companions is not None:
         rows[0][OTHER_IMAGES] = "; ".join(made.companions.used) or "none"
-    ended, factor, header = made.convergence, made.std_factor, ready.scan.data.header
+    header = ready.scan.data.header
     return SliceFacts(
         rows=rows,
-        status=ended.status.value,
-        iterations=ended.iterations,
-        matvecs=ended.matvecs,
-        residual=float(ended.residual),
+        image=made.facts,
         noise_only=not ready.slice_model.shows_signal(ready.lines),
         folded=isinstance(known, KnownSamples) and known.folded,
         account=made.account(),
-        std_factor=None if factor is None else factor.facts,
-        left_out=made.left_out,
         reference_scale=None if known.given is None else known.given.factor,
-        replicas=0 if made.noise is None else made.noise.replicas,
         others=[] if pictures is None else [(panel.title, panel.caption) for panel in pictures.panels],
         about_others="" if pictures is None else pictures.about,
         lost=float(header[LOST]) if LOST in header else None,
@@ -404,94 +376,72 @@ def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, NDAr
     return measured.number, neighbour_modulus(ready.slice_model, ready.lines, work.recipe, work.seed)
 
 
-@dataclass
 class KeptSlices:
-    """Finished slices in the run's folder: a file of arrays for each, and one that says which there are.
+    """Finished slices: the arrays of each, and a table of what is known beside them.
 
     Parameters
     ----------
-    folder : RunFolder
-        Of the run.
-    identity : str
-        Of the run; files of another one are refused.
+    keep : Keep
+        Where they are kept, and found again.
+
+    Attributes
+    ----------
     facts : dict of int to SliceFacts
         By number of the slice.
     neighbours : set of int
         Slices whose moduli are kept for their neighbours.
     coverage : Coverage, optional
         Of the error bars, where they have been calibrated.
-    in_memory : mapping of int to mapping of str to array
-        Arrays of slices, see `held`.
+
+    Raises
+    ------
+    InputError
+        For a damaged table.
+    UsageError
+        For that of another reconstruction.
     """
 
-    folder: RunFolder
-    identity: str
-    facts: dict[int, SliceFacts] = field(default_factory=dict)
-    neighbours: set[int] = field(default_factory=set)
-    coverage: Coverage | None = None
-    in_memory: Mapping[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    def __init__(self, keep: Keep) -> None:
+        self._keep = keep
+        self.facts, self.neighbours, self.coverage = dict[int, SliceFacts](), set[int](), None
 
-    @classmethod
-    def open(cls, folder: RunFolder, identity: str) -> KeptSlices:
-        """Read what is there, or begin.
-
-        Raises
-        ------
-        InputError
-            For a damaged file.
-        UsageError
-            For the file of another run.
-        """
-        path = folder.existing(PROGRESS)
-        if path is None:
-            return cls(folder, identity)
-
-        def parse(stored: dict[str, Any]) -> tuple[dict[int, SliceFacts], set[int], Coverage | None]:
-            facts = {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
+        def parse(stored: Mapping[str, Any]) -> None:
+            self.facts = {int(number): SliceFacts(**facts) for number, facts in stored["slices"].items()}
+            self.neighbours = set(map(int, stored["neighbours"]))
             found = stored.get("coverage")
-            return facts, set(map(int, stored["neighbours"])), Coverage.from_settings(found) if found else None
+            self.coverage = Coverage.from_settings(found) if found else None
 
-        kept = read_kept(path, identity, "the progress of a reconstruction", "the progress of another run", parse)
-        return cls(folder, identity, *kept)
+        keep.table(PROGRESS, "the progress of a reconstruction", parse)
 
     def add(self, number: int, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts) -> None:
         """Keep a slice: its arrays first, then that they are there."""
-        self.folder.write_archive(_name(number), arrays)
+        self._keep.keep_arrays(_name(number), arrays)
         self.facts[number] = facts
         self._write()
 
     def add_modulus(self, number: int, modulus: NDArray[np.float32]) -> None:
         """Keep the modulus of a slice that its neighbours know."""
-        self.folder.write_archive(_name(number, NEIGHBOURS), {_MODULUS: modulus})
+        self._keep.keep_arrays(_name(number, NEIGHBOURS), {_MODULUS: modulus})
         self.neighbours.add(number)
         self._write()
 
-    def calibrate(self, coverage: Coverage | None) -> None:
+    def calibrate(self, coverage: Coverage) -> None:
         """Keep what the error bars were found to cover."""
         self.coverage = coverage
         self._write()
 
     def _write(self) -> None:
         stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
-        kept = {"identity": self.identity, "slices": stored, "neighbours": sorted(self.neighbours)}
-        kept |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
-        write_json(self.folder.output_path(PROGRESS), kept)
+        kept: dict[str, Any] = {"slices": stored, "neighbours": sorted(self.neighbours)}
+        self._keep.keep_table(PROGRESS, kept | ({"coverage": self.coverage.as_settings()} if self.coverage else {}))
 
     def modulus(self, number: int) -> NDArray[np.float32]:
         """The modulus of a slice that its neighbours know."""
-        arrays, _ = read_npz_members(self.folder.path / _name(number, NEIGHBOURS), (_MODULUS,), DEFAULT_LIMITS)
-        return arrays[_MODULUS]
+        return self._keep.arrays(_name(number, NEIGHBOURS), (_MODULUS,))[_MODULUS]
 
     def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
         """The arrays of a slice."""
-        if number in self.in_memory:
-            return self.in_memory[number]
-        arrays, _ = read_npz_members(self.folder.path / _name(number), _ARRAYS, DEFAULT_LIMITS)
-        return arrays
-
-    def held(self, numbers: Sequence[int]) -> KeptSlices:
-        """With the arrays of slices in memory, as the folder will be gone."""
-        return replace(self, in_memory={number: self.arrays(number) for number in numbers})
+        return self._keep.arrays(_name(number), _ARRAYS)
 
     def pictures(self, number: int) -> CompanionPictures | None:
         """Those of the companions of a slice; None where it was offered none."""
@@ -502,7 +452,7 @@ class KeptSlices:
 
     @property
     def files(self) -> list[str]:
-        """Names of all files."""
+        """Names of all that is kept."""
         return [PROGRESS, *map(_name, self.facts), *(_name(number, NEIGHBOURS) for number in self.neighbours)]
 
 
