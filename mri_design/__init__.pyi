@@ -77,6 +77,7 @@ from .interactive.results import ScanDesign as ScanDesign
 from .interactive.results import ScanImage as ScanImage
 from .interactive.results import ScanVolume as ScanVolume
 from .interactive.results import StrategyComparison as StrategyComparison
+from .interactive.results import load_run as load_run
 from .interactive.scan import LoadedScan as LoadedScan
 from .interactive.scan import load as load
 from .model.generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel

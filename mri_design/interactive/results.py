@@ -41,13 +41,13 @@ from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.export import export_run
-from mri_design.runs.image_sections import frame_of, layout_of
-from mri_design.runs.measure import DrawnImage, RegionMean
+from mri_design.runs.image_sections import layout_of
+from mri_design.runs.measure import RegionMean, drawn_image
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.scan_facts import KnownSamples, KnownScan
-from mri_design.runs.store import Ending, Record, Run
-from mri_design.runs.stored_run import write_made_files
+from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.store import Ending, Record, Report, Run
+from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 from mri_design.runs.work import Keep, Progress, Work
 
 P = ParamSpec("P")
@@ -55,7 +55,6 @@ T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
 
-WITHOUT_DRAWS = "the image has no draws, from which the errors of regions follow: ask for reconstruct(draws=32)"
 _WIDE = 100
 """Letters of a line that shows itself in a console."""
 _COLUMNS = 6
@@ -109,8 +108,9 @@ class Told:
 
     @property
     def recorded(self) -> Record:
-        """Inputs and settings, of what has been computed."""
-        assert self.record is not None
+        """Inputs and settings; a UsageError for what was read from a folder, without its scan."""
+        if self.record is None:
+            raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
         return self.record
 
     @property
@@ -177,12 +177,15 @@ class Saved(Shown):
 
     told: Told
 
-    @abstractmethod
+    def _report(self, folder: RunFolder) -> Report:
+        """Write arrays, tables and figures into the folder of a run."""
+        raise NotImplementedError
+
     def _write(self, run: Run) -> Ending:
-        """Write everything into the folder of a run."""
+        return run.save(self.told.recorded, self._report(run.folder))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder that the verb leaves, without its report: arrays, tables, manifest.
+        """Write the folder that the verb leaves, without its report: arrays, tables, manifest. `load_run` reads it.
 
         Raises
         ------
@@ -203,27 +206,27 @@ class Saved(Shown):
                 raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
             kept.begin()
             began = time.perf_counter() - self.told.seconds
-            self._write(Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began))
+            run = Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began)
+            self._write(run)
         return Path(folder)
 
-    @naming_arguments
-    def _exported(
-        self,
-        form: str,
-        path: str | Path,
-        *,
-        field_of_view: tuple[float, float] | None = None,
-        overwrite: bool = False,
-    ) -> list[str]:
-        """Write the files of one format (`mri-design export`), and return what is to be said of them."""
-        if field_of_view is not None:
-            wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
-            number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
-        with TemporaryDirectory() as folder:
-            run = self.save(Path(folder) / "run")
-            made = export_run(run, form, Path(named_file(path)), field_of_view=field_of_view)
-        write_made_files(made, overwrite=overwrite)
-        return list(made.sentences)
+
+@naming_arguments
+def exported(
+    run: StoredRun,
+    form: str,
+    path: str | Path,
+    field_of_view: tuple[float, float] | None = None,
+    *,
+    overwrite: bool = False,
+) -> list[str]:
+    """Write the files of one format (`mri-design export`), and return what is to be said of them."""
+    if field_of_view is not None:
+        wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
+        number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
+    made = export_run(run, form, Path(named_file(path)), field_of_view=field_of_view)
+    write_made_files(made, overwrite=overwrite)
+    return list(made.sentences)
 
 
 def image_png(image: NDArray[np.generic], layout: Layout, *, error: bool = False) -> bytes:
@@ -242,27 +245,55 @@ def mask_png(mask: NDArray[np.bool_], layout: Layout) -> bytes:
 class ScanImage(Saved):
     """An image with error bars, in the units of the scan's file; ``numpy.asarray`` takes it as its complex pixels.
 
-    `LoadedScan.reconstruct` and `ScanDesign.reconstruct` make it.
+    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` make it.
 
     Parameters
     ----------
-    result : ReconResult or DesignResult
-        What ``mri-design recon`` or ``mri-design design`` computes: the image, the zero-filled or gridded one of the
-        same lines, where there is one, and what is known about the slice.
-    mask : bool array, shape (ky,), (ky, kz) or (shot,)
-        True for the lines, samples or shots behind it.
+    run : StoredRun
+        Arrays and mask, as ``mri-design recon`` or ``mri-design design`` writes them.
+    shown : NamedImage
+        The image with its errors and how its computation ended; of a volume the one in the middle.
     told : Told
         How it was computed.
+    result : ReconResult or DesignResult, optional
+        What the verb computes; None of an image that was read from a folder, whose scan is not in memory.
     """
 
-    result: ReconResult | DesignResult
-    mask: NDArray[np.bool_]
+    run: StoredRun
+    shown: NamedImage
     told: Told
+    result: ReconResult | DesignResult | None = None
+
+    @classmethod
+    def of(cls, result: ReconResult | DesignResult, told: Told) -> ScanImage:
+        """What a verb has computed."""
+        return cls(result.stored(told.recorded.identity), result.images[0], told, result)
+
+    @classmethod
+    def read(cls, run: StoredRun) -> ScanImage:
+        """What a folder holds, of which `read_run` has read the arrays."""
+        stored: Any = run.settings.get("shown")
+        try:
+            place = 0 if not run.numbers else run.numbers.index(stored["slice"])
+            of_slice = {"recon": run.image, "std": run.std, "noise": run.noise, "g_factor": run.g_factor}
+            arrays = {name: one[place] if run.numbers else one for name, one in of_slice.items() if one is not None}
+            errors = None if stored["errors"] is None else ImageMetrics(**stored["errors"])
+            image, error = Image.kept(arrays, stored["image"]), RelativeError(**stored["error"])
+            shown = NamedImage(stored["method"], image, errors, error)
+        except (KeyError, TypeError, ValueError, IndexError) as caught:
+            field, wanted = f"{run.name}/manifest.json: shown", "what recon and design write of their image"
+            raise InputError(field, f"another content ({caught})", wanted) from caught
+        return cls(run, shown, Told(run.seed))
 
     @property
     def known(self) -> KnownScan | KnownSamples:
-        """The slice, and what is known about it."""
-        return self.result.known
+        """The slice, and what is known about it; a UsageError for an image that was read, without its scan."""
+        return self._computed.known
+
+    @property
+    def _computed(self) -> ReconResult | DesignResult:
+        assert self.told.recorded and self.result is not None  # nothing is recorded of what was read
+        return self.result
 
     @property
     def coverage(self) -> Coverage | None:
@@ -270,39 +301,79 @@ class ScanImage(Saved):
 
         None where `LoadedScan.reconstruct` was given no such (``calibrated_on``).
         """
-        return self.result.coverage if isinstance(self.result, ReconResult) else None
+        return self.run.coverage
 
     @property
     def reconstruction(self) -> Image:
-        """Image, error bars, and how the computation ended."""
-        return self.result.images[0].reconstruction
+        """Image, error bars, and how the computation ended; of a volume those of the slice in the middle."""
+        return self.shown.reconstruction
 
     @property
     def array(self) -> NDArray[np.complex64]:
-        """Complex pixels, shape (ky, kx): what ``recon.npy`` of the verbs holds."""
-        return np.asarray(self.reconstruction.image, dtype=np.complex64)
+        """Complex pixels, shape (ky, kx), of a volume (slice, ky, kx): what ``recon.npy`` of the verbs holds."""
+        assert self.run.image is not None
+        return self.run.image
 
     @property
     def std(self) -> NDArray[np.float32] | None:
-        """Standard deviation of every complex pixel, shape (ky, kx); None where the method knows none."""
-        return self.reconstruction.std
+        """Standard deviation of every complex pixel, shape of ``array``; None where the method knows none."""
+        return self.run.std
 
     @property
-    def mean(self) -> NDArray[np.complex64]:
-        """The posterior mean, where that is the method: `array`, in the units of the scan's file."""
-        return self.array
+    def mask(self) -> NDArray[np.bool_]:
+        """True for the lines (ky,), samples (ky, kz) or shots behind it."""
+        return self.run.mask
 
     @property
-    def sd(self) -> NDArray[np.float32] | None:
-        """`std`: standard deviation of every complex pixel, in the units of `mean`."""
-        return self.std
+    def draws(self) -> NDArray[np.complex64] | None:
+        """Images that the posterior holds possible, shape (draw, ky, kx), around `array` with `std`.
+
+        None where `LoadedScan.reconstruct` was not asked for ``draws``; of a volume (slice, draw, ky, kx). What is
+        computed from several pixels varies over them as it is uncertain: a map of standard deviations does not tell how
+        pixels vary together.
+        """
+        return self.run.draws
+
+    @property
+    def reference(self) -> NDArray[Any] | None:
+        """What was given, the true image, or the scan's own from all its lines, shape of ``array``; None without any.
+
+        A folder has it beside draws only.
+        """
+        return self.run.reference
+
+    @property
+    def zero_filled(self) -> NDArray[np.complex64] | None:
+        """What the same lines show without a model, shape (ky, kx); None where it is the image, or was read."""
+        images = [] if self.result is None else self.result.images[1:]
+        return np.asarray(images[0].reconstruction.image, dtype=np.complex64) if images else None
+
+    @property
+    def method(self) -> str:
+        """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
+        return self.shown.name
+
+    @property
+    def errors(self) -> ImageMetrics | None:
+        """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
+        return self.shown.errors
+
+    @property
+    def error(self) -> RelativeError:
+        """Relative error of the complex image as its error bars predict it, and as found without the reference's noise.
+
+        ``print(image.error)`` says both, ``image.error.predicted`` and ``image.error.found`` are the numbers. Beside
+        an image that was given, which has no phase to compare, both are those of the modulus. Of a volume they are
+        means over the slices.
+        """
+        return self.run.error
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of the interval that holds the true modulus of each pixel with this probability, shape of `array`.
 
-        The interval is that of a Gaussian around the modulus of the mean, from 0 up. Real and imaginary part share the
+        The interval is that of a Gaussian around the modulus of the image, from 0 up. Real and imaginary part share the
         variance of a complex pixel, so that the modulus, which only the error along its phase changes, deviates by
-        `sd` over the square root of 2. The standard deviations are those of the image: where readouts could be held
+        `std` over the square root of 2. The standard deviations are those of the image: where readouts could be held
         back they are scaled to the error that those predict (`Image.std_factor`; see docs/reconstruct.md).
         Pixels are wrong together: for means of regions ask `measure`, for anything else `sample`.
 
@@ -314,7 +385,7 @@ class ScanImage(Saved):
         Returns
         -------
         tuple of float arrays
-            Lower and upper ends, in the units of `mean`.
+            Lower and upper ends, in the units of `array`.
 
         Raises
         ------
@@ -332,10 +403,11 @@ class ScanImage(Saved):
         return np.maximum(size - half, 0), size + half
 
     def sample(self, count: int = 32, *, seed: int | None = None) -> NDArray[np.complex64]:
-        """Images that the posterior holds possible, drawn now: shape (draw, ky, kx), in the units of `mean`.
+        """Images that the posterior holds possible, drawn now: shape (draw, ky, kx), in the units of `array`.
 
-        They deviate from the image by `sd`, and pixels vary together as errors of images do. With the seed of the image
-        they are those of ``reconstruct(draws=count)``; with another one they are others.
+        They deviate from the image by `std`, and pixels vary together as errors of images do. With the seed of the
+        image they are those of ``reconstruct(draws=count)``; with another one they are others. Of a volume, and of an
+        image that was read, whose posteriors are gone, they are the first of ``draws``.
 
         Parameters
         ----------
@@ -347,66 +419,29 @@ class ScanImage(Saved):
         Raises
         ------
         UsageError
-            Where the method has no posterior.
+            Where the method has no posterior, or it is gone and there are not so many ``draws`` with this seed.
         InputError
             For no count, and no seed.
         """
         require_counts(count=count, least=1)
         require_counts(seed=0 if seed is None else seed, least=0)
-        sampler = self.reconstruction.sampler
-        if sampler is None:
+        sampler, draws = self.reconstruction.sampler, self.draws
+        if sampler is not None:
+            return np.asarray(sampler(count, seed), dtype=np.complex64)
+        if self.std is None:
             raise UsageError(f"{self.method} has no posterior to draw from: ask for reconstruct(method='mean')")
-        return np.asarray(sampler(count, seed), dtype=np.complex64)
-
-    @property
-    def draws(self) -> NDArray[np.complex64] | None:
-        """Images that the posterior holds possible, shape (draw, ky, kx), around `array` with `std`.
-
-        None where `LoadedScan.reconstruct` was not asked for ``draws``. What is computed from several pixels varies
-        over them as it is uncertain: a map of standard deviations does not tell how pixels vary together.
-        """
-        return self.reconstruction.draws
-
-    @property
-    def method(self) -> str:
-        """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
-        return self.result.images[0].name
-
-    @property
-    def errors(self) -> ImageMetrics | None:
-        """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
-        return self.result.images[0].errors
-
-    @property
-    def error(self) -> RelativeError:
-        """Relative error of the complex image as its error bars predict it, and as found without the reference's noise.
-
-        ``print(image.error)`` says both, ``image.error.predicted`` and ``image.error.found`` are the numbers. Beside
-        an image that was given, which has no phase to compare, both are those of the modulus.
-        """
-        return self.result.images[0].error
-
-    @property
-    def zero_filled(self) -> NDArray[np.complex64] | None:
-        """What the same lines show without a model, shape (ky, kx); None where the image is that itself."""
-        return (
-            None
-            if len(self.result.images) < 2
-            else np.asarray(self.result.images[1].reconstruction.image, dtype=np.complex64)
-        )
-
-    @property
-    def reference(self) -> NDArray[Any] | None:
-        """What was given, the true image, or the scan's own from all its lines, shape (ky, kx); None without any."""
-        return self.known.shown_reference
+        if draws is None or draws.shape[-3] < count or seed not in (None, self.told.seed):
+            raise UsageError(f"its posterior is gone, and its draws are kept: ask for reconstruct(draws={count})")
+        return np.asarray(draws[..., :count, :, :])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype=dtype, copy=True if copy is None else copy)
 
-    def _write(self, run: Run) -> Ending:
-        if isinstance(self.result, DesignResult):
-            return run.save(self.told.recorded, report_design(run.folder, self.result))
-        return run.save(self.told.recorded, report_reconstruction(run.folder, self.result))
+    def _report(self, folder: RunFolder) -> Report:
+        result = self._computed
+        return (
+            report_design(folder, result) if isinstance(result, DesignResult) else report_reconstruction(folder, result)
+        )
 
     def measure(
         self,
@@ -445,15 +480,7 @@ class ScanImage(Saved):
             RegionMask.read(Path(named_file(one))) if isinstance(one, str | os.PathLike) else RegionMask.of(one)
             for one in (region, *(() if against is None else (against,)))
         ]
-        return self._drawn().means(*masks)
-
-    def _drawn(self) -> DrawnImage:
-        """The image with its draws, to be measured."""
-        draws, truth, data = self.draws, self.reference, self.known.data
-        if draws is None:
-            raise UsageError(WITHOUT_DRAWS)
-        places = getattr(data, "geometry", None) or (None,)
-        return DrawnImage("image", self.array[None], lambda _: draws, None if truth is None else truth[None], places)
+        return drawn_image(self.run).means(*masks)
 
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
@@ -484,40 +511,37 @@ class ScanImage(Saved):
         UsageError
             Where a file is there already, or the name has another ending than ``.nii`` or ``.nii.gz``.
         """
-        return self._exported("nifti", path, field_of_view=field_of_view, overwrite=overwrite)
+        return exported(self.run, "nifti", path, field_of_view, overwrite=overwrite)
 
     def to_dicom(
         self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
     ) -> list[str]:
         """Write magnitude and error bars as DICOM, as `to_nifti` does."""
-        return self._exported("dicom", path, field_of_view=field_of_view, overwrite=overwrite)
+        return exported(self.run, "dicom", path, field_of_view, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        made, candidates = self.reconstruction, self.known.slice_model.candidates
-        std = made.std
+        std, factor, found, kind = self.reconstruction.std, self.reconstruction.std_factor, self.errors, self.run.kind
         bars = "none of this method" if std is None else f"median std {np.median(std):.3g} per complex pixel"
-        scaled = f", {made.std_factor}" if made.std_factor is not None else ""
-        found = self.errors
         others = "" if found is None else f"PSNR {found.psnr:.1f} dB and SSIM {found.ssim:.3f} inside the object"
-        rows, columns = made.image.shape
-        count = int(np.count_nonzero(self.mask))
+        rows, columns = self.array.shape[-2:]
+        used = f"{count_text(int(np.count_nonzero(self.mask)), kind.unit)} out of {self.mask.size}"
         return {
-            "image": f"{rows} x {columns} pixels of {count_text(count, candidates.unit)} out of {self.mask.size}",
-            "error bars": bars + scaled,
+            "image": f"{rows} x {columns} pixels of {used}",
+            "error bars": bars + (f", {factor}" if factor is not None else ""),
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": ", ".join(filter(None, (str(self.result.images[0].error), others))),
-            "ended": made.convergence.status.value,
+            "error": ", ".join(filter(None, (str(self.shown.error), others))),
+            "ended": self.run.status,
         }
 
     @property
     def _title(self) -> str:
-        return f"ScanImage of {self.known.data.name}, {self.method}"
+        return f"{type(self).__name__} of {self.run.scan}, {self.method}"
 
     @property
     def _frame(self) -> Frame:
-        return frame_of(self.known)
+        return self.run.frame
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
@@ -525,71 +549,13 @@ class ScanImage(Saved):
         return [("image", image_png(self.array, self._frame.layout)), *bars]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class ScanVolume(ScanImage):
-    """Images of several slices, with error bars; what is said of one slice is said of the one in the middle.
-
-    Parameters
-    ----------
-    result : ReconResult
-        What ``mri-design recon`` computes of several slices.
-    mask, told
-        As for `ScanImage`.
-    """
-
-    result: ReconResult
-
-    @property
-    def error(self) -> RelativeError:
-        """As of an image, means over the slices, which the verb ends with; ``images[0].error`` is of the one shown."""
-        return self.result.error
+    """Images of several slices, with error bars; what is said of one slice is said of the one in the middle."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """Numbers of the slices in the scan, in the order of the arrays."""
-        return tuple(self.result.numbers)
-
-    def _stacked(self, name: str) -> NDArray[Any] | None:
-        """Arrays of all slices, shape (slice, ...); None where there are none of this name."""
-        kept = [self.result.kept.arrays(number) for number in self.numbers]
-        return np.stack([arrays[name] for arrays in kept]) if all(name in arrays for arrays in kept) else None
-
-    @property
-    def array(self) -> NDArray[np.complex64]:
-        """Complex pixels, shape (slice, ky, kx)."""
-        pixels = self._stacked("recon")
-        assert pixels is not None  # of every slice
-        return pixels
-
-    @property
-    def std(self) -> NDArray[np.float32] | None:
-        """Standard deviation of every complex pixel, shape (slice, ky, kx); None where the method knows none."""
-        return self._stacked("std")
-
-    def sample(self, count: int = 32, *, seed: int | None = None) -> NDArray[np.complex64]:
-        """The first draws of those that the volume was made with, shape (slice, draw, ky, kx): its posteriors are gone.
-
-        Raises
-        ------
-        UsageError
-            Where it was made with fewer, or another seed is asked for.
-        """
-        require_counts(count=count, least=1)
-        draws = self.draws
-        if draws is None or draws.shape[1] < count or seed not in (None, self.told.seed):
-            raise UsageError(f"a volume keeps the draws that it is made with: ask for reconstruct(draws={count})")
-        return draws[:, :count]
-
-    @property
-    def draws(self) -> NDArray[np.complex64] | None:
-        """Images that the posterior holds possible, shape (slice, draw, ky, kx); None where none were asked for."""
-        return self._stacked("draws")
-
-    def _drawn(self) -> DrawnImage:
-        draws = self.draws
-        if draws is None:
-            raise UsageError(WITHOUT_DRAWS)
-        return DrawnImage("image", self.array, draws.__getitem__, self._stacked("reference"), self.result.places)
+        return self.run.numbers
 
     def plot(self) -> Drawing:
         """The slices side by side on one grey scale: a figure of matplotlib."""
@@ -599,22 +565,40 @@ class ScanVolume(ScanImage):
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        of_one = super().facts
-        every = [one.converged for one in self.result.facts]
-        ended = "converged" if all(every) else f"{every.count(False)} of {len(every)} slices not converged"
-        mean = f", mean error {self.error}" if str(self.error) else ""
-        slices = f"{len(self.numbers)} of {self.result.count}{mean}; slice {self.result.shown} is described below"
-        return {"slices": slices, **of_one, "ended": ended}
-
-    @property
-    def _title(self) -> str:
-        return f"ScanVolume of {self.known.data.name.partition('[')[0]}, {self.method}"
+        mean, stored = f", mean error {self.error}" if str(self.error) else "", self.run.settings
+        of, number = stored["slices_of_scan"], stored["shown"]["slice"]
+        return {"slices": f"{len(self.numbers)} of {of}{mean}; slice {number} is described below", **super().facts}
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         """Some slices, evenly spread over the volume."""
         every = list(zip(self.numbers, self.array, strict=True))[:: -(-len(self.numbers) // _COLUMNS)]
         return [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in every]
+
+
+@naming_arguments
+def load_run(folder: str | os.PathLike[str]) -> ScanImage | ScanVolume:
+    """Read what `save`, or a verb, has left in a folder: the same object, without the scan.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of a run that has ended.
+
+    Raises
+    ------
+    UsageError
+        Where it is no folder of such a run.
+    InputError
+        Where its files are damaged or contradict each other.
+
+    Examples
+    --------
+    >>> scan.reconstruct().save("run")
+    >>> image = md.load_run("run")
+    """
+    run = read_run(Path(named_file(folder)))
+    return (ScanVolume if run.numbers else ScanImage).read(run)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -694,7 +678,7 @@ class ScanDesign(Saved):
         """
         request, told = self.result.request, self.told
         if method is None:
-            return ScanImage(self.result, self.mask, told)
+            return ScanImage.of(self.result, told)
         if request.of_shots:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         if request.around:
@@ -724,7 +708,7 @@ class ScanDesign(Saved):
 
     def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""
-        return self._exported("csv", path, overwrite=overwrite)
+        return exported(self.result.stored(self.told.recorded.identity), "csv", path, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -742,8 +726,8 @@ class ScanDesign(Saved):
     def _title(self) -> str:
         return f"ScanDesign of {self.result.known.data.name}, {self.trace.strategy}"
 
-    def _write(self, run: Run) -> Ending:
-        return run.save(self.told.recorded, report_design(run.folder, self.result))
+    def _report(self, folder: RunFolder) -> Report:
+        return report_design(folder, self.result)
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:

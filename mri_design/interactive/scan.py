@@ -60,7 +60,6 @@ from mri_design.operators.conventions import Chosen
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.image_sections import layout_of
 from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
 from mri_design.runs.recon.slices import what_is_used
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
@@ -394,7 +393,7 @@ class LoadedScan(Shown):
         work = told.work
         compute = partial(reconstruct_scan, Slices.of(self.data), request, work)
         result = told.computed(request.record(work), compute)
-        return (ScanVolume if result.several else ScanImage)(result, result.mask, told)
+        return (ScanVolume if result.several else ScanImage).of(result, told)
 
     @naming_arguments
     def compare(
@@ -505,9 +504,8 @@ class LoadedScan(Shown):
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         shown = self.reconstruct(method="zero-filled")
-        layout = layout_of(shown.known.slice_model.candidates, shown.known.data.orientation)
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
-        return [(says, image_png(shown.array, layout))]
+        return [(says, image_png(shown.array, shown.run.frame.layout))]
 
 
 def _files(companions: Sequence[File]) -> tuple[str, ...]:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
+from mri_design.evaluation.metrics import RelativeError
+from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
-from mri_design.scan.data import TrajectoryData
+from mri_design.experiment.coverage import Coverage
+from mri_design.kinds import KINDS, Kind
+from mri_design.scan.data import TrajectoryData, part_of_scan
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import opened_npy, read_npy
@@ -26,9 +30,17 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file, read_small
 from mri_design.scan.io.source import COUNTERS
 from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 
+if TYPE_CHECKING:
+    from mri_design.runs.scan_facts import KnownSlice, NamedImage
+
 SAMPLES, SHOTS = "samples.csv", "shots.csv"
 """Files by which folders are known of designs over samples of a plane, and over spokes or arms of spirals."""
 _ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
+ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
+    name: name for name in ("std", "noise", "g_factor", "draws", "reference")
+}
+"""Files of arrays, and the parts of a `StoredRun` that they hold."""
+_REAL, _OF_SEVERAL = ("std", "noise", "g_factor"), ("coil_maps", "draws")
 _MOST_TEXT = 64 * 2**20
 _LONGEST_HEADER = 10_000  # characters
 
@@ -99,6 +111,8 @@ class StoredRun:
         How the run ended.
     settings : mapping
         Of its manifest.
+    seed : int
+        Of everything random.
     acquired : tuple of tuples of int, optional
         Lines or samples in the order of measurement, of a run in memory.
     shots : float array, shape (shot, sample, 2), optional
@@ -130,9 +144,62 @@ class StoredRun:
     frames: tuple[int, ...] = ()
     status: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
     acquired: tuple[tuple[int, ...], ...] | None = None
     shots: NDArray[np.float64] | None = None
     grid: tuple[int, int] | None = None
+
+    @classmethod
+    def of(
+        cls, known: KnownSlice, named: NamedImage, mask: NDArray[np.bool_], lines: Sequence[int], **more: Any
+    ) -> StoredRun:
+        """The run of one image that is in memory; ``more`` are further fields."""
+        made, maps, data = named.reconstruction, known.scan.maps_as_read, known.data
+        places, noise = getattr(data, "geometry", None), made.noise
+        of_image: dict[str, Any] = {"image": made.image, "draws": made.draws, "reference": known.shown_reference}
+        of_image = {name: None if one is None else np.asarray(one, np.complex64) for name, one in of_image.items()}
+        return cls(
+            name="the image",
+            mask=mask,
+            chosen=tuple(lines),
+            counted=KINDS[known.slice_model.candidates.name].counted,
+            std=made.std,
+            noise=None if noise is None else noise.std,
+            g_factor=None if noise is None else noise.g_factor,
+            maps=None if maps is None else np.asarray(maps[0], np.complex64),
+            geometry=None if places is None else places[0],
+            source=getattr(data, "source", None),
+            part_of_scan=part_of_scan(data.header),
+            settings={**shown_settings(known, named), **named.error.settings},
+            **of_image,
+            **more,
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """What is known of its readouts by their name."""
+        return KINDS[self.settings["shown"]["readouts"]]
+
+    @property
+    def scan(self) -> str:
+        """Name of the scan."""
+        return str(self.settings["shown"]["scan"])
+
+    @property
+    def frame(self) -> Frame:
+        """How its images lie on a page, and how large their pixels are."""
+        return Frame(self.settings["shown"]["layout"], None if self.geometry is None else self.geometry.pixel)
+
+    @property
+    def error(self) -> RelativeError:
+        """Of the image, over all slices."""
+        return RelativeError.from_settings(self.settings) or RelativeError()
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """Of the error bars, where they are calibrated on other scans."""
+        found = self.settings.get("coverage")
+        return None if found is None else Coverage.from_settings(found)
 
     @property
     def columns(self) -> int | None:
@@ -231,6 +298,25 @@ class StoredRun:
         return SpokeOrder.of_trajectory(shots), shots.shape[1]
 
 
+def shown_settings(known: KnownSlice, named: NamedImage, number: int | None = None) -> dict[str, object]:
+    """For a manifest: the image that a run shows, of several slices that of a ``number``, beside its arrays."""
+    from mri_design.runs.image_sections import layout_of  # here: folders are read without
+
+    candidates, name = known.slice_model.candidates, known.data.name
+    return {
+        "shown": {
+            "scan": name if number is None else name.partition("[")[0],
+            "slice": number,
+            "readouts": candidates.name,
+            "layout": layout_of(candidates, known.data.orientation),
+            "method": named.name,
+            "error": asdict(named.error),
+            "errors": None if named.errors is None else asdict(named.errors),
+            "image": named.reconstruction.facts,
+        }
+    }
+
+
 def read_run(folder: Path) -> StoredRun:
     """Read the folder of a finished design, reconstruction or protocol, of lines or of anything else.
 
@@ -269,15 +355,14 @@ def read_run(folder: Path) -> StoredRun:
     places = _described(settings, "slice_geometries", SliceGeometry, field, math.prod(counts))
     sources = _described(settings, "source_images", SourceImage, field, math.prod(counts))
     stored, source, maps = settings.get("geometry"), settings.get("source_image"), arrays["coil_maps"]
+    arrays["coil_maps"] = maps[0] if maps is not None and frames else maps
     return StoredRun(
         name=folder.resolve().name,
         folder=folder,
         mask=mask,
         chosen=tuple(lines),
         counted=what,
-        image=image,
-        **{name: arrays[name] for name in ("std", "noise", "g_factor", "draws", "reference")},
-        maps=maps[0] if maps is not None and frames else maps,
+        **{ARRAYS[name]: values for name, values in arrays.items()},
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
@@ -289,6 +374,7 @@ def read_run(folder: Path) -> StoredRun:
         frames=frames,
         status=str(manifest.get("status", "")),
         settings=settings,
+        seed=manifest.get("seed", 0),
     )
 
 
@@ -313,14 +399,12 @@ def _described(
     return tuple(kind.from_settings(field, entry) for entry in entries)
 
 
-_FLOATS, _COMPLEX = ("std", "noise", "g_factor"), ("recon", "reference", "draws", "coil_maps")
-
-
 def _arrays(folder: Path, further: int) -> dict[str, Any]:
     """The arrays of a run that there are, along so many ``further`` axes; draws are mapped, and unchecked."""
     found = dict[str, Any]()
-    for name in (*_FLOATS, *_COMPLEX):
-        kind, axes, path = "cf"[name in _FLOATS], 3 if name in _COMPLEX[2:] else 2, folder / f"{name}.npy"
+    for name in ARRAYS:
+        kind, axes = "f" if name in _REAL else "c", 3 if name in _OF_SEVERAL else 2
+        path = folder / f"{name}.npy"
         found[name] = _array(path, kind, axes + further, mapped=name == "draws") if path.is_file() else None
     return found
 

@@ -93,6 +93,38 @@ def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: m
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.parametrize("kind", ["image", "slices", "design"])
+def test_what_is_saved_is_read_as_the_same_object(
+    scan: md.LoadedScan, image: md.ScanImage, tmp_path: Path, kind: str
+) -> None:
+    if kind == "slices":
+        stack = md.ImageStack(np.stack([np.abs(scan.data.reference[0]) * factor for factor in (1, 2)]))
+        made = md.load(stack, recipe=RECIPE).reconstruct(range(8, 24), draws=4, slices="all")
+    else:
+        made = image if kind == "design" else scan.reconstruct(range(8, 24), draws=4)
+    found = md.load_run(made.save(tmp_path / "run"))
+    assert type(found) is type(made) and found.facts == made.facts and repr(found) == repr(made)
+    for name in ("array", "std", "mask", "draws"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(made, name))
+    assert (found.method, found.error, found.errors) == (made.method, made.error, made.errors)
+    for written in (made, found):
+        written.to_nifti(tmp_path / f"{written is found}.nii")
+    assert (tmp_path / "False.nii").read_bytes() == (tmp_path / "True.nii").read_bytes()
+    if kind != "design":
+        np.testing.assert_array_equal(found.sample(4), made.draws)
+        inside = np.abs(made.array) > 0.5 * np.abs(made.array).max()
+        assert found.measure(inside)[0].row() == made.measure(inside)[0].row()
+    else:
+        with pytest.raises(md.UsageError):
+            found.sample(4)
+    with pytest.raises(md.UsageError):
+        found.save(tmp_path / "again")
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"status": "converged"', '"status": "gone"'))
+    with pytest.raises(md.InputError):
+        md.load_run(tmp_path / "run")
+
+
 def test_the_image_goes_to_nifti(image: md.ScanImage, tmp_path: Path) -> None:
     nibabel = pytest.importorskip("nibabel")
     image.to_nifti(tmp_path / "image.nii.gz")
@@ -298,7 +330,10 @@ def test_coil_maps_are_those_of_another_scan(coils: md.LoadedScan, tmp_path: Pat
         scan = md.load(coils.kspace * 2, coil_maps=other, recipe=RECIPE)
         alike = np.abs(np.sum(scan.data.coil_maps[0] * coils.data.coil_maps[0].conj(), axis=0))
         assert np.mean(alike[np.abs(coils.data.reference[0]) > 0.1]) > 0.95
-    assert md.load(coils.kspace, coil_maps=file, recipe=RECIPE).reconstruct(method="zero-filled").mean.shape == (32, 32)
+    assert md.load(coils.kspace, coil_maps=file, recipe=RECIPE).reconstruct(method="zero-filled").array.shape == (
+        32,
+        32,
+    )
 
 
 def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
@@ -351,8 +386,8 @@ def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
 def test_draws_are_made_when_they_are_wanted(scan: md.LoadedScan, image: md.ScanImage) -> None:
     drawn = image.sample(32)
     assert drawn.shape == (32, 32, 32) and drawn.dtype == np.complex64
-    deviation = np.sqrt(np.mean(np.abs(drawn - image.mean) ** 2))
-    assert deviation == pytest.approx(np.sqrt(np.mean(image.sd.astype(float) ** 2)), rel=1e-3)
+    deviation = np.sqrt(np.mean(np.abs(drawn - image.array) ** 2))
+    assert deviation == pytest.approx(np.sqrt(np.mean(image.std.astype(float) ** 2)), rel=1e-3)
     lines = range(10, 22)
     plain, made = scan.reconstruct(lines), scan.reconstruct(lines, draws=4)
     np.testing.assert_allclose(plain.sample(4), made.draws, rtol=1e-5, atol=1e-6)

@@ -40,6 +40,7 @@ from mri_design.runs.design.companions import contradicted, final_weight, weight
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
 from mri_design.runs.scan_facts import ORACLE_NOTE, KnownScan, NamedImage, simulated_from, simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out
+from mri_design.runs.stored_run import shown_settings
 
 T = TypeVar("T")
 Blocks = list[Block]
@@ -109,6 +110,7 @@ def report_design(
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
         **result.images[0].error.settings,
+        **shown_settings(result.known, result.images[0]),
         **image_sections.account_settings(account),
     }
     summary = {

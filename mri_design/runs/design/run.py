@@ -38,6 +38,7 @@ from mri_design.runs.design.companions import companions_within, contradicted, o
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.scan_facts import KnownScan, NamedImage
 from mri_design.runs.store import Ending, Record
+from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData, slice_number
@@ -267,6 +268,20 @@ class DesignResult:
     def ending(self) -> Ending:
         """How the design ended: its status, its lines, and the error of its image."""
         return Ending(self.status, self.trace.lines, self.images[0].error)
+
+    def stored(self, identity: str) -> StoredRun:
+        """The run as its folder has it."""
+        mask = self.trace.mask().reshape(self.known.slice_model.candidates.shape)
+        acquired = tuple((line,) for line in self.trace.lines) if self.acquisition is None else self.acquisition.trains
+        return StoredRun.of(
+            self.known,
+            self.images[0],
+            mask,
+            self.trace.lines,
+            identity=identity,
+            status=self.status,
+            acquired=acquired,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_sca
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
 from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out
+from mri_design.runs.stored_run import shown_settings
 from mri_design.runs.work import Keep
 from mri_design.scan.calibration import LOST
 
@@ -72,6 +73,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     }
     settings = {**known.settings(), **image_sections.account_settings(account)}
     settings |= {} if covered is None else {"coverage": covered.as_settings()}
+    settings |= shown_settings(known, image, result.shown if result.several else None)
     if result.several:
         _describe(result, summary, settings)
     name = known.data.name.partition("[")[0] if result.several else known.data.name

@@ -50,6 +50,7 @@ from mri_design.runs.recon.slices import (
 )
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
 from mri_design.runs.store import Record
+from mri_design.runs.stored_run import ARRAYS, StoredRun, shown_settings
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import without_part
@@ -235,6 +236,32 @@ class ReconResult:
     def matvecs(self) -> int:
         """Multiplications with A, of all slices."""
         return sum(int(one.image["matvecs"]) for one in self.facts)
+
+    def stored(self, identity: str) -> StoredRun:
+        """The run as its folder has it."""
+        run = StoredRun.of(self.known, self.images[0], self.mask, self.lines, identity=identity, status=self.status)
+        covered = {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
+        if not self.several:
+            return replace(run, settings={**run.settings, **covered})
+        held = [self.kept.arrays(number) for number in self.numbers]
+        stacked = dict[str, Any]()
+        for name, part in ARRAYS.items():
+            stacked[part] = np.stack([one[name] for one in held]) if name in held[0] else None
+        places = tuple(place for place in self.places if place is not None)
+        sources = tuple(source for source in self.sources if source is not None)
+        every = len(self.numbers)
+        shown = shown_settings(self.known, self.images[0], self.shown)
+        return replace(
+            run,
+            **stacked,
+            part_of_scan="",
+            numbers=tuple(self.numbers),
+            geometry=places[0] if len(places) == every else None,
+            places=places if len(places) == every else (),
+            source=sources[0] if len(sources) == every else None,
+            sources=sources if len(sources) == every and any(one != sources[0] for one in sources) else (),
+            settings={**shown, **self.error.settings, **covered, "slices_of_scan": self.count},
+        )
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""
