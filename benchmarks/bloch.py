@@ -33,7 +33,7 @@ from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes
 from mri_design.scan.simulation.scanner import load_phantom
-from mri_design.sequences.arms import largest_bandwidth
+from mri_design.sequences.events import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import SequenceSettings, load_scanner

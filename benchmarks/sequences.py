@@ -23,9 +23,8 @@ from parts.random_sequences import ENCODINGS, IMPOSSIBLE, IMPOSSIBLE_SHOTS, Sequ
 from mri_design.errors import MriDesignError
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.scan.io.atomic import write_bytes
-from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.pulseq_file import LINE_TOLERANCE, pulseq_file
 from mri_design.sequences.scanner import GAMMA
-from mri_design.sequences.verification import LINE_TOLERANCE
 
 OUT = Path(__file__).parents[1] / "results/interoperation"
 TRIPS, REFUSALS, LARGEST, SEED = 200, 100, 256, 0

@@ -11,11 +11,10 @@ import numpy as np
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import turned
 from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_readout
-from mri_design.sequences.arms import largest_bandwidth
+from mri_design.sequences.events import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
-from mri_design.sequences.pulseq_file import pulseq_file
+from mri_design.sequences.pulseq_file import pulseq_file, verify
 from mri_design.sequences.scanner import GAMMA, Scanner, SequenceSettings, load_scanner, shipped_scanners
-from mri_design.sequences.verification import verify
 
 Rng = np.random.Generator
 _SLOW, _FAST = 60.0, 600.0

@@ -30,7 +30,7 @@ from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
-from mri_design.sequences.arms import largest_bandwidth
+from mri_design.sequences.events import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings

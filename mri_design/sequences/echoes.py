@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.sequences.arms import played_arms
-from mri_design.sequences.events import Events, Readout, SlicePulse, fill, require_time
+from mri_design.sequences.events import Events, Readout, SlicePulse, fill, played_arms, require_time
 from mri_design.sequences.orders import GridOrder, LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 
 _SPOILER = 2.0
