@@ -316,13 +316,9 @@ def require_allocatable(field: str, *lengths: int, item_bytes: int = 8, got: obj
     """
     if math.prod(map(int, lengths)) * item_bytes > LARGEST_ARRAY:
         asked = " x ".join(f"{length:.4g}" if length >= 1e6 else str(length) for length in map(int, lengths))
-        said = f"an array of {asked} numbers"
-        raise InputError(
-            field,
-            said if got is None else f"{described(got)}, {said}",
-            f"an array of at most {LARGEST_ARRAY // 2**30} GiB",
-            cure,
-        )
+        given = "" if got is None else f"{described(got)}, "
+        wanted = f"an array of at most {LARGEST_ARRAY // 2**30} GiB"
+        raise InputError(field, f"{given}an array of {asked} numbers", wanted, cure)
 
 
 def positive_number(field: str, value: object) -> float:
@@ -542,11 +538,8 @@ def require_grid(field: str, shape: Any, *, axes: int | None = None) -> tuple[in
     if not whole or (axes is not None and len(lengths) != axes):
         many = "" if axes is None else f"{axes} "
         example = "(64, 64)" if axes == 2 else "(64,) or (64, 64)"
-        raise InputError(
-            field,
-            str(shape) if several else described(shape),
-            f"a tuple of {many}whole numbers, 1 or more each, as {example}",
-        )
+        wanted = f"a tuple of {many}whole numbers, 1 or more each, as {example}"
+        raise InputError(field, str(shape) if several else described(shape), wanted)
     require_allocatable(field, *lengths)
     return tuple(int(n) for n in lengths)
 

@@ -184,20 +184,14 @@ class Events:
         steepest = TIME_BANDWIDTH / (thickness * self.system.max_grad)
         duration = on_raster(max(_SHORTEST_PULSE, _SHORTEST_PULSE * peak, steepest), 2 * RASTER)
         if duration > _LONGEST_PULSE:
-            by_power, longest = peak * _SHORTEST_PULSE, f"within {_LONGEST_PULSE * 1e3:g} ms, the longest pulse"
-            limit, scale, unit, pulse, easier = (
-                ("max_b1", 1e6, "uT", f"pulse of {flip_angle:g} degrees", "smaller flip angle")
-                if by_power > steepest
-                else ("max_gradient", 1e3, "mT/m", f"slice of {thickness * 1e3:g} mm", "thicker slice")
-            )
+            limit, scale, unit, easier = "max_gradient", 1e3, "mT/m", "thicker slice"
+            if (by_power := peak * _SHORTEST_PULSE) > steepest:
+                limit, scale, unit, easier = "max_b1", 1e6, "uT", "smaller flip angle"
             had = scale * getattr(self.scanner, limit)
             needed = had * max(by_power, steepest) / _LONGEST_PULSE
-            raise InputError(
-                f"{self.scanner.name}: {limit}",
-                f"{had:g} {unit}",
-                f"at least {needed:.3g} {unit} for a {pulse} {longest}",
-                f"Take a {easier}, or another scanner.",
-            )
+            wanted = f"at least {needed:.3g} {unit} for {flip_angle:g} degrees in {_LONGEST_PULSE * 1e3:g} ms at most"
+            cure = f"Take a {easier}, or another scanner."
+            raise InputError(f"{self.scanner.name}: {limit}", f"{had:g} {unit}", wanted, cure)
         amplitude = _as_written(TIME_BANDWIDTH / duration / thickness)
         gradient = self.pp.make_trapezoid("z", amplitude=amplitude, flat_time=duration, system=self.system)
         delay = on_raster(max(self.scanner.rf_dead_time, gradient.rise_time))
@@ -239,14 +233,10 @@ class Events:
         amplitude = _as_written(1 / (dwell * settings.field_of_view[1]))
         if amplitude > self.system.max_grad:
             most = self.system.max_grad * settings.field_of_view[1] / settings.samples
-            bandwidth = f"{1 / (dwell * settings.samples):.5g} Hz for each of {settings.samples} pixels"
-            needed, extent = amplitude / GAMMA / _HEADROOM, settings.field_of_view[1]
-            raise InputError(
-                f"{scanner.name}: max_gradient",
-                f"{scanner.max_gradient * 1e3:g} mT/m",
-                f"at least {needed * 1e3:.4g} mT/m for {bandwidth} in a field of view of {extent:g} m",
-                f"Take a bandwidth of at most {most:.5g} Hz, larger pixels, or another scanner.",
-            )
+            got, needed = f"{scanner.max_gradient * 1e3:g} mT/m", amplitude / GAMMA / _HEADROOM * 1e3
+            wanted = f"at least {needed:.4g} mT/m for {1 / (dwell * settings.samples):.5g} Hz for each pixel"
+            cure = f"Take a bandwidth of at most {most:.5g} Hz, larger pixels, or another scanner."
+            raise InputError(f"{scanner.name}: max_gradient", got, wanted, cure)
         rise = on_raster(amplitude / self.system.max_slew)
         first = (settings.samples // 2 + 0.5) * dwell
         longer = max(first, settings.samples * dwell - first)
@@ -302,13 +292,8 @@ class Events:
         if samples % divisor:
             counts = (samples // divisor * divisor, (samples // divisor + 1) * divisor)
             some = " or ".join(f"--resolution {extent / n:.7g} ({n} samples)" for n in counts if n >= 4)
-            raise InputError(
-                "samples of a readout",
-                str(samples),
-                f"a multiple of {divisor}, as {self.scanner.name} asks",
-                f"Of lines and planes, choose another size of pixels along the readout: {some}. Others need a new "
-                "design.",
-            )
+            cure = f"Of lines and planes, choose another size of pixels along the readout: {some}; others design anew."
+            raise InputError("samples of a readout", str(samples), f"a multiple of {divisor} on this scanner", cure)
 
     def _dwell(self, raster: float) -> float:
         """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""
@@ -322,12 +307,9 @@ class Events:
         dwell = round(step * raster, 10)
         found = 1 / (dwell * settings.samples)
         if abs(found / settings.bandwidth - 1) > _BANDWIDTH_TOLERANCE:
-            raise InputError(
-                "bandwidth",
-                f"{settings.bandwidth:g} Hz for each pixel",
-                f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz",
-                "Take another bandwidth, number of samples or field of view.",
-            )
+            wanted = f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz"
+            cure = "Take another bandwidth, number of samples or field of view."
+            raise InputError("bandwidth", f"{settings.bandwidth:g} Hz for each pixel", wanted, cure)
         return dwell
 
 
@@ -478,19 +460,12 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
         name, needed, unit, scale = "max_gradient", found.amplitude / times, "mT/m", 1e3
         if needed <= scanner.max_gradient:
             name, needed, unit, scale = "max_slew", found.slew / times**2, "T/m/s", 1.0
-        raise InputError(
-            f"{scanner.name}: {name}",
-            f"{scale * getattr(scanner, name):g} {unit}",
-            f"at least {scale * needed:.4g} {unit} for {asked:g} Hz, arms of {1e3 / asked:.4g} ms",
-            f"Take a bandwidth of at most {found.bandwidth(least):.5g} Hz, or another scanner.",
-        )
+        had, wanted = f"{scale * getattr(scanner, name):g} {unit}", f"at least {scale * needed:.4g} {unit}"
+        cure = f"Take a bandwidth of at most {found.bandwidth(least):.5g} Hz, or another scanner."
+        raise InputError(f"{scanner.name}: {name}", had, f"{wanted} for arms of {1e3 / asked:.4g} ms", cure)
     if abs(found.bandwidth(times) / asked - 1) > _BANDWIDTH_TOLERANCE:
         some = ", ".join(f"{found.bandwidth(number):.5g}" for number in range(least, least + 3))
-        raise InputError(
-            "bandwidth",
-            f"{asked:g} Hz",
-            f"{some} Hz and so on: arms are played as designed, or a whole number of times more slowly",
-        )
+        raise InputError("bandwidth", f"{asked:g} Hz", f"the arms as designed or times more slowly: {some} Hz, ...")
     step, corners = times * RASTER, found.corners / times
     last = corners[:, -1:]  # from where they come to rest
     count = max(1, int(np.ceil(float(np.linalg.norm(last, axis=2).max()) / GAMMA / (scanner.max_slew * step))))
@@ -507,12 +482,9 @@ def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Sca
             if error <= _FIT:
                 break
     else:
-        raise InputError(
-            "trajectory",
-            f"samples {error:.2g} cycles for each field of view or more off a waveform that begins at rest",
-            f"at most {_FIT:g}: arms that gradients on the raster of {1e6 * RASTER:g} microseconds lead along",
-            "Design the spirals anew; mri-design convert takes trajectory.npz to other formats.",
-        )
+        got = f"samples {error:.2g} cycles for each field of view or more off a waveform that begins at rest"
+        cure = "Design the spirals anew; mri-design convert takes trajectory.npz to other formats."
+        raise InputError("trajectory", got, f"at most {_FIT:g} off one on the gradients' raster", cure)
     steps = through.reshape(len(through), order.count, 2).transpose(1, 0, 2)
     corners = steps / RASTER / np.array(field_of_view)
     amplitude = float(np.linalg.norm(corners, axis=2).max()) / GAMMA

@@ -375,11 +375,8 @@ def _check_kspace(played: Any, readouts: list[int], order: Order, settings: Sequ
     wanted = order.places(settings.samples)
     distance = np.abs(found - wanted).max(axis=2)
     for axis, readout in np.argwhere(~(distance <= LINE_TOLERANCE)):
-        raise SequenceError(
-            f"{order.described(readout)} is measured {distance[axis, readout]:.3g} cycles for each field of view off "
-            f"its place along {'xyz'[axis]}",
-            readouts[readout],
-        )
+        off = f"{distance[axis, readout]:.3g} cycles for each field of view off its place along {'xyz'[axis]}"
+        raise SequenceError(f"{order.described(readout)} is measured {off}", readouts[readout])
     centres = np.asarray(times).reshape(len(readouts), settings.samples)[:, order.centre(settings.samples)]
     for first, second in pairwise(np.asarray(excitations)):
         if abs(second - first - settings.repetition_time) > _TIME_TOLERANCE:

@@ -138,12 +138,8 @@ def _scanner(name: str, table: dict[str, Any]) -> Scanner:
     known = [field.name for field in fields(Scanner) if field.name != "name"]
     unknown = [key for key in table if key not in known]
     if unknown:
-        raise InputError(
-            f"{name}: {unknown[0]}",
-            "a name that no limit has",
-            f"some of: {', '.join(known)}",
-            did_you_mean(unknown[0], known),
-        )
+        cure = did_you_mean(unknown[0], known)
+        raise InputError(f"{name}: {unknown[0]}", "a name that no limit has", f"some of: {', '.join(known)}", cure)
     missing = [key for key in known if key not in table and key != "samples_divisor"]
     if missing:
         raise InputError(f"{name}: {missing[0]}", "nothing", "a number, in SI units")

@@ -387,14 +387,10 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
     names = BARE[n_axes] if dims is None else dims
     roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
     if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
-        raise InputError(
-            "dims",
-            f"{', '.join(names)} for {n_axes} axes",
-            "one name for each axis, in their order: kx (or k0, the readout), ky (k1, the phase encode), coil, "
-            "slice, repetition (rep, frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers "
-            f"{PAIR}",
-            f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file.",
-        )
+        wanted = "a name for each axis: kx (k0, the readout), ky (k1, the phase encode), coil, slice, repetition (rep, "
+        wanted += f"frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers {PAIR}"
+        cure = f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file."
+        raise InputError("dims", f"{', '.join(names)} for {n_axes} axes", wanted, cure)
     if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):
         got = f"{list(names)}" if phase_encode_axis is None else f"{list(names)} and a phase_encode_axis"
         cure = "Give one repetition of one volume, and name its readout k0 or kx."

@@ -434,12 +434,10 @@ class NoiseSource(Source):
         samples = (kept_samples(heads[at], samples) for at, samples in self.acquisitions.samples(alike.tolist()))
         covariance, count = noise_covariance(samples)
         if covariance is None:
-            raise InputError(
-                f"{self.acquisitions.field}: noise readouts",
-                f"{count} samples in {len(alike)} of {len(heads)} readouts",
-                f"at least {SAMPLES_PER_COIL} samples for each channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT",
-                "Give the samples as an array (coil, sample) in a .npy file.",
-            )
+            got = f"{count} samples in {len(alike)} of {len(heads)} readouts"
+            wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
+            cure = "Give the samples as an array (coil, sample) in a .npy file."
+            raise InputError(f"{self.acquisitions.field}: noise readouts", got, wanted, cure)
         return NoiseReadouts(covariance, count, float(np.median(heads["sample_time_us"][alike])), self.bandwidth)
 
 
