@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 from mri_design.scan import KSpaceData, ScanSummary, TrajectoryData
-from mri_design.scan.io import NoiseReadouts, ReadOptions, SliceReader, Source, formats
+from mri_design.scan.io import ReadOptions, SliceReader, Source, formats
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,6 @@ class SourceHere(Source):
         """The samplings, and the samples of one slice."""
         with formats.opened(self.path, self.options, isolated=False) as source:
             return source.summary()
-
-    def noise(self) -> NoiseReadouts:
-        """The noise readouts."""
-        with formats.opened(self.path, self.options, isolated=False) as source:
-            return source.noise()
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:

@@ -138,7 +138,11 @@ def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits =
         stored = np.moveaxis(read_pair(path, limits), 3, 0)
     elif not (check_file(path) and is_numpy(path)):
         with opened(path, ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
-            found = source.noise()
+            found: Any = source.load()
+            if not isinstance(found, NoiseReadouts):
+                wanted = "an array of samples (coil, sample) in .npy, .npz or .cfl, or noise readouts of ISMRMRD"
+                cure = "In Python: numpy.save('noise.npy', samples)."
+                raise InputError("noise samples", "a file of a format without noise readouts", wanted, cure)
         if len(found.covariance) != channels:
             got = f"noise of {len(found.covariance)} channels"
             raise InputError(str(path), got, f"noise of the {channels} coils of the scan", "Give the scan's own noise.")

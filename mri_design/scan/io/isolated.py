@@ -76,19 +76,9 @@ class IsolatedSource(Source):
         """The samplings, and the samples of one slice."""
         return self._answered("summary")
 
-    def noise(self) -> Any:
-        """The noise readouts."""
-        return self._answered("noise")
-
     def _answered(self, question: str) -> Any:
         with self._asked(question) as answer:
             return answer()
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """Numbers of the counters, of which the child that reads slices tells."""
-        with self.slice_reader() as slices:
-            return slices.series
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
@@ -184,8 +174,7 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
                     for line in sys.stdin:
                         _send(slices.read(int(line)))
             else:
-                ask = {"load": source.load, "summary": source.summary, "noise": source.noise}
-                _send(ask[request["question"]]())
+                _send(source.load() if request["question"] == "load" else source.summary())
     except InputError as error:
         _put({"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}})
 

@@ -27,7 +27,7 @@ from mri_design.scan.io.noise import (
     noise_covariance,
 )
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import COUNTERS, ENCODING, Content, ReadOptions, Source, counter_option
+from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, Source, counter_option
 from mri_design.scan.sampling import require_finite
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
@@ -421,12 +421,8 @@ class NoiseSource(Source):
     acquisitions: Acquisitions
     bandwidth: float | None
 
-    def load(self) -> Content:
-        """Refused: no image is looked for."""
-        raise InputError(self.acquisitions.field, "a file that was opened for its noise", "one opened for its image")
-
-    def noise(self) -> NoiseReadouts:
-        """See `Source`."""
+    def load(self) -> Any:
+        """`NoiseReadouts`, of a source that was opened for them."""
         heads = self.acquisitions.heads
         channels = heads["active_channels"]
         noise, _, _ = by_flags(heads)

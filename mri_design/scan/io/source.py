@@ -20,7 +20,6 @@ from mri_design.scan.data import (
     with_part,
 )
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.noise import NoiseReadouts
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import Centre, centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.sampling import Sampling
@@ -60,7 +59,7 @@ class ReadOptions:
     noise : bool
         Whether to read what the arrays of a file say of the noise: not if it is given.
     only_noise : bool
-        Whether to open raw data for their noise readouts alone (`Source.noise`): there need be no image.
+        Whether to open raw data for their noise readouts alone : `Source.load` gives these, and there need be no image.
     dims : sequence of str, optional
         Names of the axes of an array, instead of what the file says.
 
@@ -184,18 +183,6 @@ class Source(ABC):
         """The slices one by one, without the others in memory where the format allows."""
         yield SliceReader.of(self)
 
-    def noise(self) -> NoiseReadouts:
-        """The noise readouts of raw data, of a source that was opened for them (`ReadOptions.only_noise`).
-
-        Raises
-        ------
-        InputError
-            Where the format has none, or the file.
-        """
-        wanted = "samples without excitation: an array (coil, sample) in .npy, .npz or .cfl, or ISMRMRD noise readouts"
-        cure = "In Python: numpy.save('noise.npy', samples)."
-        raise InputError("noise samples", "a file of a format without noise readouts", wanted, cure)
-
     def summary(self) -> Summary:
         """Summarise the file with as few samples in memory as the format allows.
 
@@ -298,18 +285,9 @@ class CentredSource(Source):
     given: tuple[int, int] | None = None
 
     @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.source.series
-
-    @property
     def centre(self) -> tuple[int, int] | None:
         """As it is given, or as the file says it."""
         return self.source.centre if self.given is None else self.given
-
-    def noise(self) -> NoiseReadouts:
-        """The noise readouts."""
-        return self.source.noise()
 
     def load(self) -> Content:
         """All samples."""

@@ -363,7 +363,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         yield CartesianSource(acquisitions, protocol.header, purposes, options)
 
 
-_TRAJECTORIES = {1: "cartesian", 2: "radial", 4: "spiral", 8: "propeller (BLADE)"}
+_TRAJECTORIES = {2: "radial", 4: "spiral", 8: "propeller (BLADE)"}
 _CALIBRATION = {2: "embedded", 4: "separate", 8: "separate", 16: "interleaved", 32: "interleaved", 64: "interleaved"}
 """Meanings of ``sPat.ucRefScanMode``."""
 _VOLUME = 4
@@ -376,7 +376,6 @@ _MOST_CONTRASTS = 1024
 _LARGEST_LENGTH = 1e5  # millimetres
 _WHOLE = re.compile(r"0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,17}")
 _VALUE = r"[ \t]*=[ \t]*([^\s]{1,40})"
-_CONVERT = "Convert it to ISMRMRD, with the coordinates of every sample where it is no line of a grid."
 
 
 @dataclass(frozen=True)
@@ -421,20 +420,51 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
         For sizes that are missing or make no sense, and measurements that are not lines of a grid, by name.
     """
     read = _Assignments(field, text, limits.max_side)
+    # First, that it is lines of a grid, one slice at a time.
     number = read.whole("sKSpace.ucTrajectory", 1)
-    kind = _TRAJECTORIES.get(number, f"number {number}")
-    if kind != "cartesian":
-        got, wanted = f"a {kind} trajectory", "Cartesian lines"
-        raise InputError(f"{field}: sKSpace.ucTrajectory", got, wanted, _CONVERT)
+    if number != 1:
+        kind = _TRAJECTORIES.get(number, f"number {number}")
+        cure = "Convert it to ISMRMRD, with the coordinates of every sample where it is no line of a grid."
+        raise InputError(f"{field}: sKSpace.ucTrajectory", f"a {kind} trajectory", "Cartesian lines", cure)
     if read.whole("sFastImaging.lEPIFactor", 1) > 1:
         got = "echo-planar imaging (EPI), whose echoes need a phase correction that is not done here"
         cure = "Correct and grid the echoes first, and write them as lines, for example of an ISMRMRD file."
         raise InputError(f"{field}: sFastImaging.lEPIFactor", got, "Cartesian lines", cure)
     bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
     if bands > 1:
-        field = f"{field}: sSliceAcceleration.lMultiBandFactor"
-        cure = "Separate the slices first, and write them to an ISMRMRD file."
+        field, cure = f"{field}: sSliceAcceleration.lMultiBandFactor", "Separate the slices, and write them as ISMRMRD."
         raise InputError(field, f"{bands} slices measured at once", "one slice at a time", cure)
+    # Second, the grid, and where the scanner's counters have its centre.
+    encoding = _encoding(read, limits)
+    _, *sizes = encoding.encoded.matrix
+    names = ("iNoOfFourierLines", "iNoOfFourierPartitions")
+    counts = [round(read.nested(name, size)) for name, size in zip(names, sizes, strict=True)]
+    line, partition = (max(size // 2 - (size - count), 0) for size, count in zip(sizes, counts, strict=True))
+    # Finally, how it was measured, for people and for files that are made of it.
+    times, contrasts = read.series("alTE"), range(read.whole("lContrasts", 1, _MOST_CONTRASTS))
+    echo_times = tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
+    identifiers = {
+        "ProtocolName": read.quoted("tProtocolName"),
+        "RepetitionTime": sole_value(time / _MICROSECONDS for time in read.series("alTR").values() if time),
+        "EchoTime": sole_value(echo_times),
+        "FlipAngle": sole_value(read.series("adFlipAngleDegree").values()),
+    }
+    source, wrong = SourceImage.of_raw_data(identifiers)
+    header = MrdHeader(
+        (encoding,),
+        RECEIVER_BANDWIDTH,
+        source=source,
+        wrong_identifiers=wrong,
+        vendor="SIEMENS",
+        fourier_sign=_FOURIER_SIGN,
+        echo_times=echo_times,
+    )
+    dwell = read.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000
+    return Protocol(header, (line, partition), dwell, "AdjCoilSens" in identifiers["ProtocolName"])
+
+
+def _encoding(read: _Assignments, limits: ReadLimits) -> MrdEncoding:
+    """The grid of a measurement: oversampled readouts, and lines and partitions whose centre is at half the matrix."""
     volume = read.whole("sKSpace.ucDimension", 2) == _VOLUME
     lines = read.whole("sKSpace.lPhaseEncodingLines")
     partitions = read.whole("sKSpace.lPartitions") if volume else 1
@@ -443,47 +473,20 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     columns = round(pixels * over) if 1 <= over <= 16 else 0
     if not 1 <= columns <= limits.max_side:
         wanted = f"a factor from 1 to 16 with which {pixels} pixels take up to {limits.max_side} samples"
-        raise InputError(f"{field}: flReadoutOSFactor", f"{over:g}", wanted)
+        raise InputError(f"{read.field}: flReadoutOSFactor", f"{over:g}", wanted)
     along_x, along_y, along_z = (  # millimetres of the first slice or slab
         read.real(f"sSliceArray.asSlice[0].{name}", math.nan, 1e-3, _LARGEST_LENGTH)
         for name in ("dReadoutFOV", "dPhaseFOV", "dThickness")
     )
     more_y = 1 + read.real("sKSpace.dPhaseOversampling", 0.0, 0.0, 100.0)
     more_z = 1 + read.real("sKSpace.dSliceOversampling", 0.0, 0.0, 100.0) if volume else 1.0
-    encoding = MrdEncoding(
-        encoded=EncodedSpace(
-            (columns, lines, partitions), (along_x * columns / pixels, along_y * more_y, along_z * more_z)
-        ),
+    measured = along_x * columns / pixels, along_y * more_y, along_z * more_z
+    return MrdEncoding(
+        encoded=EncodedSpace((columns, lines, partitions), measured),
         reconstructed=EncodedSpace((pixels, lines, partitions), (along_x, along_y, along_z)),
         centres=(lines // 2, partitions // 2),
         trajectory="cartesian",
         calibration_mode=_CALIBRATION.get(read.whole("sPat.ucRefScanMode", 1), ""),
-    )
-    fourier = read.nested("iNoOfFourierLines", lines), read.nested("iNoOfFourierPartitions", partitions)
-    centre = [size // 2 - (size - round(count)) for size, count in zip((lines, partitions), fourier, strict=True)]
-    times, contrasts = read.series("alTE"), range(read.whole("lContrasts", 1, _MOST_CONTRASTS))
-    echo_times = tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
-    source, wrong = SourceImage.of_raw_data(
-        {
-            "ProtocolName": read.quoted("tProtocolName"),
-            "RepetitionTime": sole_value(time / _MICROSECONDS for time in read.series("alTR").values() if time),
-            "EchoTime": sole_value(echo_times),
-            "FlipAngle": sole_value(read.series("adFlipAngleDegree").values()),
-        }
-    )
-    return Protocol(
-        MrdHeader(
-            (encoding,),
-            RECEIVER_BANDWIDTH,
-            source=source,
-            wrong_identifiers=wrong,
-            vendor="SIEMENS",
-            fourier_sign=_FOURIER_SIGN,
-            echo_times=echo_times,
-        ),
-        (max(centre[0], 0), max(centre[1], 0)),
-        read.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000,
-        "AdjCoilSens" in read.quoted("tProtocolName"),
     )
 
 

@@ -219,7 +219,7 @@ def test_echoes_and_frames_are_read_where_their_axes_are_named(tmp_path: Path, s
     with refused("axis 5 (te)", "bart slice 5"):
         read(path)
     refuses("contrast", read, path, dims=dims, counters={"contrast": 2})
-    with opened(path, ReadOptions(dims=dims)) as source:
-        assert source.series == {"contrast": (0, 1)}
+    with opened(path, ReadOptions(dims=dims)) as source, source.slice_reader() as slices:
+        assert slices.series == {"contrast": (0, 1)}
     second = read(path, dims=dims, counters={"contrast": 1})
     np.testing.assert_array_equal(second.kspace, 2 * scan[:1])

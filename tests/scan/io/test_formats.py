@@ -200,7 +200,7 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
         readout.sample_time_us = 2.5
     raw.add(1e6 * np.ones((COILS, 64)))  # no noise
     path = raw.write()
-    found = IsolatedSource(path, ReadOptions(only_noise=True)).noise()
+    found = IsolatedSource(path, ReadOptions(only_noise=True)).load()
     np.testing.assert_allclose(found.covariance, TRUTH, atol=0.2 * TRUTH[0, 0].real)
     assert found.samples == 640 and found.dwell == 2.5
     refuses(str(path), read_noise, path, COILS + 1)

@@ -40,7 +40,8 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
         read(path, counters=chosen)
     assert caught.value.field == f"{path}: dataset/data[12]: kspace_encode_step_1"
     assert "duplicates='average'" in caught.value.cure
-    assert IsolatedSource(path, ReadOptions(duplicates="last", counters=chosen)).series["contrast"] == (1, 2)
+    with IsolatedSource(path, ReadOptions(duplicates="last", counters=chosen)).slice_reader() as slices:
+        assert slices.series["contrast"] == (1, 2)
     averaged = read(path, duplicates="average", counters=chosen)
     np.testing.assert_allclose(averaged.kspace, scan[:1], rtol=1e-6)
     refuses("dataset/data: shape", read, path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
