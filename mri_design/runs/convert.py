@@ -18,13 +18,13 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
 from mri_design.runs.stored_run import (
     NO_SIZES,
-    WITHOUT_UNIT,
     MadeFiles,
     ending_of,
     name_beside,
+    sentences,
     sized,
-    what_is_unknown,
-    whose_it_is,
+    unknown,
+    words,
 )
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData, left_out_text
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
@@ -120,10 +120,10 @@ def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
     if extents is not None:
         known = places or (NO_SIZES,) * scan.n_slices
         places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
-    unknown = what_is_unknown("The input", None if places is None else places[0])
+    not_known = unknown("The input", None if places is None else places[0])
     content = mrd_scan_bytes(scan, places)
     noise = () if scan.noise_covariance is None else ("The covariance of the noise is that of its noise readout.",)
-    said = (f"{scan.sizes}: {out}", *noise, *unknown, *left_out(scan, ("geometry", "noise_covariance")))
+    said = (f"{scan.sizes}: {out}", *noise, *not_known, *left_out(scan, ("geometry", "noise_covariance")))
     return MadeFiles({out: content}, said)
 
 
@@ -131,8 +131,8 @@ def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
     geometry = sized(stack.geometry, extents, stack.images.shape[1:])
     compressed = out.name.endswith(".gz")
     content = nifti_bytes(_real(stack), geometry, "image, mri-design", compressed=compressed)
-    unknown = what_is_unknown("The input", geometry, WITHOUT_UNIT)
-    return MadeFiles({out: content}, (*_said(stack, out, "geometry"), *unknown))
+    not_known = unknown("The input", geometry, "the file has sizes of 1 without a unit")
+    return MadeFiles({out: content}, (*_said(stack, out, "geometry"), *not_known))
 
 
 def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
@@ -147,7 +147,7 @@ def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
         labels = DicomLabels("image", derivation, study, instance=number + 1, source=source)
         files[name] = dicom_bytes(image, place, labels)
     where = names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}"
-    said = [*_said(stack, where, "geometry", "source"), *whose_it_is(stack.source)]
+    said = [*_said(stack, where, "geometry", "source"), *sentences(words("export").whose(stack.source))]
     if geometry is None:
         said.append(
             "The input does not say how large pixels are, and neither do the files. --fov gives the field of view."

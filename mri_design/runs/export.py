@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.evaluation.tables import csv_text
 from mri_design.runs.stored_run import (
-    WITHOUT_UNIT,
     MadeFiles,
     StoredRun,
     ending_of,
     listed,
     name_beside,
     read_run,
+    sentences,
     sized,
-    what_is_unknown,
-    where_is_unknown,
-    whose_it_is,
     words,
 )
 from mri_design.scan.geometry import SliceGeometry, stacked
@@ -152,8 +149,14 @@ def export_run(
     if ending_of(out, endings) is None:
         raise UsageError(f"{out.name} is no file name ending in {' or '.join(endings)}, as the format {form} needs")
     run = read_run(source) if isinstance(source, Path) else source
-    made, about = write(run, out, field_of_view, sequence), run.part_of_scan
-    return replace(made, sentences=(*made.sentences, f"Of the run's scan: {about}.")) if about else made
+    return write(run, out, field_of_view, sequence)
+
+
+def _made(form: str, files: Mapping[Path, bytes], run: StoredRun, **facts: object) -> MadeFiles:
+    """Files, and what the template says of them: macro of the format, then which part of its scan the run is about."""
+    said = sentences(getattr(words("export"), form)(run, listed, option("fov"), **facts))
+    part = [f"Of the run's scan: {run.part_of_scan}."] if run.part_of_scan else []
+    return MadeFiles(files, (*said, *part))
 
 
 def _images(run: StoredRun, out: Path, form: str) -> list[tuple[Path, str, NDArray[Any]]]:
@@ -170,40 +173,21 @@ def _images(run: StoredRun, out: Path, form: str) -> list[tuple[Path, str, NDArr
 
 
 def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
-    images = _images(run, out, "nifti")
-    known, order, said = run.geometry, [0], list[str]()
-    if run.numbers:
-        order = list(range(len(run.numbers)))
-        if run.geometry is not None and len(run.numbers) > 1:
-            known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
-        turned = "" if order == sorted(order) else ", in the order in which they lie"
-        numbers = listed([run.numbers[place] for place in order])
-        said = [f"{len(order)} slices along the third axis{turned}: {numbers}."]
-    if run.frames:
-        said.append(f"{len(run.frames)} {run.axis}s along the fourth axis: {listed(run.frames)}.")
+    images, volume, compressed = _images(run, out, "nifti"), bool(run.numbers), out.name.endswith(".gz")
+    known, order = run.geometry, list(range(max(len(run.numbers), 1)))
+    if run.geometry is not None and len(run.numbers) > 1:
+        known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
     geometry = sized(known, extents, images[0][2].shape[-2:])
-    compressed = out.name.endswith(".gz")
-    files = {
-        path: nifti_bytes(
-            image[..., order, :, :] if run.numbers else image, geometry, f"{name}, mri-design", compressed=compressed
-        )
-        for path, name, image in images
-    }
-    said = [
-        *(f"{name}: {path}" for path, name, _ in images),
-        *said,
-        *what_is_unknown("The run", geometry, WITHOUT_UNIT),
-    ]
+    stacks = [(path, name, values[..., order, :, :] if volume else values) for path, name, values in images]
     if run.maps is not None:
-        maps = np.moveaxis(run.maps[order], 1, 0) if run.numbers else run.maps[:, np.newaxis]
-        path, text = (
-            name_beside(out, "_maps"),
-            f"{len(maps)} coil maps, mri-design",
-        )
-        files[path] = nifti_bytes(maps, geometry, text, compressed=compressed)
-        of_first = f" of {run.axis} {run.frames[0]}" if run.frames else ""
-        said.append(f"coil maps{of_first}, complex, coil after coil along the fourth axis: {path}")
-    return MadeFiles(files, tuple(said))
+        maps = np.moveaxis(run.maps[order], 1, 0) if volume else run.maps[:, np.newaxis]
+        stacks.append((name_beside(out, "_maps"), f"{len(maps)} coil maps", maps))
+    files = {
+        path: nifti_bytes(values, geometry, f"{name}, mri-design", compressed=compressed)
+        for path, name, values in stacks
+    }
+    numbers = [run.numbers[place] for place in order] if volume else []
+    return _made("nifti", files, run, images=images, numbers=numbers, geometry=geometry, maps=name_beside(out, "_maps"))
 
 
 def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
@@ -227,57 +211,43 @@ def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
 
 
 def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
-    images = _images(run, out, "dicom")
+    images, files = _images(run, out, "dicom"), dict[Path, bytes]()
     if run.frames:
         raise UsageError(
             f"{run.name} holds {len(run.frames)} {run.axis}s, and --to dicom writes one: --to nifti takes all of "
             f"them, and recon --{run.axis} N makes a run of one"
         )
-    derivation = f"{run.measured}, reconstructed by mri-design"
-    files, said = dict[Path, bytes](), list[str]()
+    derivation, names = f"{run.measured}, reconstructed by mri-design", list[tuple[str, list[Path]]]()
     for series, (path, name, image) in enumerate(images, 1):
         stack = image if run.numbers else image[np.newaxis]
-        names = [path] if not run.numbers else [name_beside(path, f"_{n:04d}") for n in range(1, len(stack) + 1)]
-        for number, (file, one) in enumerate(zip(names, stack, strict=True)):
+        paths = [name_beside(path, f"_{n:04d}") if run.numbers else path for n in range(1, len(stack) + 1)]
+        names.append((name, paths))
+        for number, (file, one) in enumerate(zip(paths, stack, strict=True)):
             place = sized(run.places[number] if run.places else run.geometry, extents, one.shape)
             source = run.sources[number] if run.sources else run.source
             labels = DicomLabels(name, derivation, run.identity, series, number + 1, source)
             files[file] = dicom_bytes(one, place, labels, float(stack.max()))
-        said.append(f"{name}: {names[0]}" + (f" to {names[-1].name}" if run.numbers else ""))
-    said += whose_it_is(run.source)
-    geometry = sized(run.geometry, extents, images[0][2].shape[-2:])
-    if geometry is None:
-        said.append(f"{_UNKNOWN_SIZE}, and neither does the file. {option('fov')} gives the field of view.")
-    else:
-        said += where_is_unknown(geometry)
-    return MadeFiles(files, tuple(said))
+    return _made("dicom", files, run, names=names, geometry=sized(run.geometry, extents, images[0][2].shape[-2:]))
 
 
 def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     """Mask and coil maps as BART's pairs, those that there are."""
-    stem = out.with_suffix("")
-    files, said = dict[Path, bytes](), list[str]()
+    stem, pairs = out.with_suffix(""), dict[Path, NDArray[np.generic]]()
     on_grid = run.counted in ("lines", "samples")
     if on_grid or run.maps is None:
         run.trains()  # refuses damaged folders, and those without lines or samples
-        columns = run.columns or 1
         plane = run.counted == "samples"
-        mask = run.mask[np.newaxis] if plane else np.broadcast_to(run.mask, (columns, len(run.mask)))
-        files |= pair_files(stem, mask)
-        said.append(f"mask ({' x '.join(map(str, mask.shape))}, for bart pics -p): {stem}")
+        pairs[stem] = run.mask[np.newaxis] if plane else np.broadcast_to(run.mask, (run.columns or 1, len(run.mask)))
     if run.maps is not None:
-        if run.counted == "samples":
-            maps: NDArray[np.generic] = planes_to_bart(run.maps)
-        elif run.numbers:
-            maps = stacked_slices([maps_to_bart(one) for one in run.maps])
-        else:
-            maps = maps_to_bart(run.maps)
         beside = stem.with_name(f"{stem.name}_maps")
-        files |= pair_files(beside, maps)
-        said.append(f"coil maps ({' x '.join(map(str, maps.shape))}, for bart pics): {beside}")
-    if not on_grid:
-        said.append("There is no mask of a grid here: mri-design convert takes samples and trajectory to BART.")
-    return MadeFiles(files, tuple(said))
+        if run.counted == "samples":
+            pairs[beside] = planes_to_bart(run.maps)
+        elif run.numbers:
+            pairs[beside] = stacked_slices([maps_to_bart(one) for one in run.maps])
+        else:
+            pairs[beside] = maps_to_bart(run.maps)
+    files = {path: content for name, values in pairs.items() for path, content in pair_files(name, values).items()}
+    return _made("cfl", files, run, pairs=pairs, stem=stem, on_grid=on_grid)
 
 
 def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
@@ -289,27 +259,17 @@ def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
             at = np.unravel_index(number, run.mask.shape)
             k = {name: int(i) - m for name, i, m in zip(("ky", "kz"), at, middle, strict=False)}
             rows.append({"order": len(rows), unit: number, **k, "shot": shot, "echo": echo})
-    return MadeFiles({out: csv_text(rows).encode()}, (_counted(run, out),))
+    return _made("csv", {out: csv_text(rows).encode()}, run, out=out)
 
 
 def _npy(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     numbers = np.array([number for train in run.trains() for number in train], dtype=np.int64)
-    said = [_counted(run, out)]
     if run.counted == "samples":
         numbers = np.stack(np.unravel_index(numbers, run.mask.shape), axis=1)
-        said.append("Its columns are the row ky and the column kz of every sample, counted from 0.")
-    files = {out: npy_bytes(numbers)}
+    files, beside = {out: npy_bytes(numbers)}, name_beside(out, "_maps")
     if run.maps is not None:
-        beside = name_beside(out, "_maps")
         files[beside] = npy_bytes(run.maps)
-        said.append(f"coil maps ({'slice, ' * bool(run.numbers)}coil, row, column): {beside}")
-    return MadeFiles(files, tuple(said))
-
-
-def _counted(run: StoredRun, out: Path) -> str:
-    order = "in their order" if run.designed else "by their numbers, because the run chose no order"
-    of_plane = f" of a plane of {' x '.join(map(str, run.mask.shape))}," if run.counted == "samples" else ""
-    return f"{np.count_nonzero(run.mask)} {run.counted}{of_plane} {order}: {out}"
+    return _made("npy", files, run, out=out, beside=beside)
 
 
 def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
@@ -321,13 +281,7 @@ def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
     shape = (len(run.mask), len(run.mask) if plane else run.columns or len(run.mask))
     known = None if plane else sized(run.geometry, extents, shape)
     content = mrd_skeleton_bytes(trains, shape, known, run.mask.shape[1] if plane else 1)
-    said = [f"{np.count_nonzero(run.mask)} readouts with their labels, samples zero: {out}"]
-    unknown, samples = "The run does not know its readouts: they have", f"{shape[1]} samples, as many as"
-    if plane:
-        said.append(f"{unknown} {samples} the plane has rows, and sizes of 1 mm, marked as not known.")
-    elif run.image is None:
-        said.append(f"{unknown} {samples} there are lines.")
-    return MadeFiles({out: content}, (*said, *([] if plane else what_is_unknown("The run", known))))
+    return _made("mrd", {out: content}, run, out=out, columns=shape[1], geometry=known)
 
 
 _Plan = tuple[Order, SequenceSettings, tuple[float, ...]]
@@ -350,14 +304,15 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
     order, settings, lengths = plans.get(run.counted, _plan_of_lines)(asked, extents, run, scan)
     made = pulseq_file(order, settings, asked.scanner)
     facts = {
+        "out": out,
         "samples": settings.samples,
         "sizes": " x ".join(f"{1e3 * length:.3g}" for length in lengths),
         "echo": order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1,
         "scan": scan,
         "scanner": asked.scanner,
     }
-    said = words("export").sequence(order, type(order).__name__, settings, made.verified, out=out, **facts)
-    return MadeFiles({out: made.content}, tuple(said.splitlines()))
+    facts |= {"order": order, "kind": type(order).__name__, "settings": settings, "found": made.verified}
+    return _made("seq", {out: made.content}, run, **facts)
 
 
 def _plan_of_lines(

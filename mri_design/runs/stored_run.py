@@ -445,8 +445,6 @@ def listed(numbers: Sequence[int], most: int = 12) -> str:
     return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
 
 
-WITHOUT_UNIT = "the file has sizes of 1 without a unit"
-"""Statement about a NIfTI file without sizes of pixels."""
 NO_SIZES = SliceGeometry((1.0, 1.0), None)
 """Geometry that takes a field of view where sizes of pixels are not known."""
 
@@ -516,40 +514,14 @@ def sized(
     return geometry if extents is None else (geometry or NO_SIZES).with_field_of_view(extents, (shape[0], shape[1]))
 
 
-def what_is_unknown(
-    whose: str, geometry: SliceGeometry | None, instead: str = "those of 1 mm are written, marked as not known"
-) -> list[str]:
-    """Sentences about sizes and places that a format asks for and nobody knows.
+def unknown(whose: str, geometry: SliceGeometry | None, *instead: str) -> list[str]:
+    """Sentences about sizes and places that a format asks for and ``whose`` input or run does not tell.
 
-    Parameters
-    ----------
-    whose : str
-        Who should have said it, as the beginning of a sentence: "The run".
-    geometry : SliceGeometry or None
-        Known sizes and places.
-    instead : str
-        Content of the file in the place of sizes of pixels.
+    ``instead`` is what the file has in place of sizes of pixels.
     """
-    if geometry is None:
-        return [f"{whose} does not say how large pixels are: {instead}. {option('fov')} gives the field of view."]
-    unknown = []
-    if geometry.thickness is None:
-        unknown.append("The thickness of the slice is not known: 1 mm is written, marked as not known.")
-    return [*unknown, *where_is_unknown(geometry)]
+    return sentences(words("export").unknown(whose, geometry, option("fov"), *instead))
 
 
-def where_is_unknown(geometry: SliceGeometry) -> list[str]:
-    """A sentence about a place and directions that the file does not have, and why; none where it has them."""
-    if geometry.placed:
-        return []
-    why = f" ({geometry.unplaced})" if geometry.unplaced else ""
-    return [f"Where the slice lies is not known: the file has sizes of pixels, but no place or directions{why}."]
-
-
-def whose_it_is(source: SourceImage | None) -> list[str]:
-    """A sentence about whom a DICOM file names; none where there is no source that names anybody."""
-    if source is None or not source.names_somebody:
-        return []
-    if not source.image:
-        return ["Patient and study are those of the header of the raw data, as far as it names them."]
-    return ["Patient and study are those of the DICOM image that it was made from, which the file names as its source."]
+def sentences(text: str) -> list[str]:
+    """The lines of a macro's text that are not empty."""
+    return [line for line in text.splitlines() if line]
