@@ -42,7 +42,7 @@ from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import layout_of
-from mri_design.runs.measure import RegionMean, drawn_image
+from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
@@ -480,7 +480,7 @@ class ScanImage(Saved):
             RegionMask.read(Path(named_file(one))) if isinstance(one, str | os.PathLike) else RegionMask.of(one)
             for one in (region, *(() if against is None else (against,)))
         ]
-        return drawn_image(self.run).means(*masks)
+        return means_of(slices_of(self.run), *masks)
 
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +20,6 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
 from mri_design.runs.stored_run import StoredRun, read_run
-from mri_design.scan.geometry import SliceGeometry
 
 _MOST_PAIRS = 10
 """Regions of which all differences are told."""
@@ -199,43 +198,30 @@ class Measured:
         return dict.fromkeys(named | {"mean", "sd", "true"}, form) | {"error / sd": ".2f"}
 
 
-@dataclass(frozen=True)
-class DrawnImage:
-    """An image with its draws, slice by slice.
+def regions_of(run: StoredRun, mask: RegionMask, word: str = "region") -> dict[str, NDArray[np.bool_]]:
+    """The regions of a mask on the slices of a run (`slices_of`), by their names."""
+    assert run.image is not None
+    slices, rows, columns = run.image.shape
+    return named_regions(mask.over(run.places or [run.geometry] * slices, (slices, rows, columns)), word)
 
-    Parameters
-    ----------
-    name : str
-        Of its run.
-    images, truths : complex arrays, shape (slice, ky, kx)
-        The image, and where there is one what its errors are measured against.
-    draws : callable
-        Takes the place of a slice, and returns its draws (draw, ky, kx).
-    places : sequence of SliceGeometry or None
-        Of its slices.
-    """
 
-    name: str
-    images: Array
-    draws: Callable[[int], Array]
-    truths: Array | None = None
-    places: Sequence[SliceGeometry | None] = (None,)
+def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
+    """Means of all regions of slices (`slices_of`), and differences: to the other mask, or of all pairs."""
+    regions, drawn, images = regions_of(run, mask), run.draws, run.image
+    assert drawn is not None and images is not None
 
-    def regions(self, mask: RegionMask, word: str = "region") -> dict[str, NDArray[np.bool_]]:
-        """The regions of a mask on the image, by their names."""
-        slices, rows, columns = self.images.shape
-        return named_regions(mask.over(self.places, (slices, rows, columns)), word)
+    def draws(place: int) -> Array:
+        if not np.isfinite(drawn[place]).all():
+            raise InputError(f"{run.name}/draws.npy", "NaN or infinite values", "finite", "Reconstruct again.")
+        return np.asarray(drawn[place])
 
-    def means(self, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
-        """Means of all regions, and differences: of every region to the other mask, or of all pairs."""
-        regions = self.regions(mask)
-        if against is None:
-            means = region_means(regions, self.images, self.draws, self.truths)
-            pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
-            return [*means, *(a.minus(b, f"{a.name} - {b.name}", together=True) for a, b in pairs)]
-        beside = np.logical_or.reduce(list(self.regions(against).values()))
-        *means, last = region_means(regions | {"against": beside}, self.images, self.draws, self.truths)
-        return [*means, last, *(one.minus(last, f"{one.name} - against", together=True) for one in means)]
+    if against is None:
+        means = region_means(regions, images, draws, run.reference)
+        pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
+        return [*means, *(a.minus(b, f"{a.name} - {b.name}", together=True) for a, b in pairs)]
+    beside = np.logical_or.reduce(list(regions_of(run, against).values()))
+    *means, last = region_means(regions | {"against": beside}, images, draws, run.reference)
+    return [*means, last, *(one.minus(last, f"{one.name} - against", together=True) for one in means)]
 
 
 def measure_run(
@@ -269,27 +255,28 @@ def measure_run(
     InputError
         Where a file cannot be used, or a mask does not lie on the image.
     """
-    one = read_drawn(folder, slice_number, frame)
+    one = slices_of(read_run(folder), slice_number, frame)
     mask, beside = RegionMask.read(region), None if against is None else RegionMask.read(against)
-    means = one.means(mask, beside)
-    said = [f"{one.name}: {len(one.draws(0))} draws, mean moduli in the units of the image."]
-    if len(one.regions(mask)) > _MOST_PAIRS and beside is None:
+    means, own = means_of(one, mask, beside), regions_of(one, mask)
+    assert one.draws is not None and one.image is not None
+    said = [f"{one.name}: {one.draws.shape[1]} draws, mean moduli in the units of the image."]
+    if len(own) > _MOST_PAIRS and beside is None:
         said.append(f"Differences are left out, of more than {_MOST_PAIRS} regions: --against OTHER gives them to one.")
-    if one.truths is None:
+    if one.reference is None:
         said.append("What is true is not known: the run has no reference.")
     if other is not None:
-        second = read_drawn(other, slice_number, frame)
+        second = slices_of(read_run(other), slice_number, frame)
         names = ("this", "other") if one.name == second.name else (one.name, second.name)
-        for mine, theirs in zip(list(means), second.means(mask, beside), strict=True):
+        for mine, theirs in zip(list(means), means_of(second, mask, beside), strict=True):
             means.append(replace(theirs, name=f"{theirs.name} of {names[1]}"))
             means.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
         said.append("Errors of the two images count as independent.")
-    outlines = one.regions(mask) | ({} if beside is None else one.regions(beside, "against"))
+    outlines = own | ({} if beside is None else regions_of(one, beside, "against"))
     shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
-    place = one.places[shown]
+    place = one.places[shown] if one.places else one.geometry
     return Measured(
         tuple(means),
-        one.images[shown],
+        one.image[shown],
         {name: inside[shown] for name, inside in outlines.items()},
         None if place is None else place.pixel,
         tuple(said),
@@ -304,21 +291,16 @@ def report_measures(folder: RunFolder, measured: Measured) -> None:
         folder.write_figure("regions", shown)
 
 
-def read_drawn(folder: Path, number: int | None = None, frame: int | None = None) -> DrawnImage:
-    """The image of a run with its draws; one slice or frame of several by its number in the scan.
+def slices_of(run: StoredRun, number: int | None = None, frame: int | None = None) -> StoredRun:
+    """The slices of a run that has draws, of one frame, or one of them by its number in the scan.
+
+    Arrays have an axis of slices before the others: draws are (slice, draw, ky, kx).
 
     Raises
     ------
     UsageError
-        Where there is none, or no draws, or not which one is meant.
-    InputError
-        Where files are damaged or contradict each other.
+        Where there is no image, or no draws, or not which one is meant.
     """
-    return drawn_image(read_run(folder), number, frame)
-
-
-def drawn_image(run: StoredRun, number: int | None = None, frame: int | None = None) -> DrawnImage:
-    """The image of a run that has been read, or is in memory; raises as `read_drawn`."""
     if run.image is None:
         raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
     if run.draws is None:
@@ -346,18 +328,10 @@ def drawn_image(run: StoredRun, number: int | None = None, frame: int | None = N
         of_slices = values[at] if run.frames else values
         return (of_slices if run.numbers else of_slices[np.newaxis])[chosen]
 
-    drawn = of_frame(run.draws)
-    places = list(run.places[at * count : (at + 1) * count] if run.places else [run.geometry] * count)
-    return DrawnImage(
-        run.name,
-        of_frame(run.image),
-        lambda place: _finite(drawn[place], f"{run.name}/draws.npy"),
-        None if run.reference is None else of_frame(run.reference),
-        places[chosen],
+    return replace(
+        run,
+        image=of_frame(run.image),
+        draws=of_frame(run.draws),
+        reference=None if run.reference is None else of_frame(run.reference),
+        places=run.places[at * count : (at + 1) * count][chosen],
     )
-
-
-def _finite(values: Array, field: str) -> Array:
-    if not np.isfinite(values).all():
-        raise InputError(field, "NaN or infinite values", "finite", "Reconstruct again.")
-    return np.asarray(values)
