@@ -27,7 +27,7 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from mri_design.design.calibrated import FEATURES, ErrorModel, LineKnowledge, line_features
-from mri_design.design.constraints import centre_lines
+from mri_design.readouts import centre_lines
 from mri_design.design.energies import energies
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.stored_designs import fingerprint

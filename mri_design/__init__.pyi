@@ -5,7 +5,6 @@ from . import potentials as potentials
 from . import variances as variances
 from .design.calibrated import FEATURES as FEATURES
 from .design.calibrated import Calibrated as Calibrated
-from .design.constraints import centre_lines as centre_lines
 from .design.engine import DesignEngine as DesignEngine
 from .design.engine import DesignState as DesignState
 from .design.fixed import VariableDensity as VariableDensity
@@ -120,6 +119,7 @@ from .potentials.priors import StudentT as StudentT
 from .potentials.priors import Tilted as Tilted
 from .priors import register_block as register_block
 from .priors import register_site as register_site
+from .readouts.lines import centre_lines as centre_lines
 from .scan.calibration import coil_combined as coil_combined
 from .scan.calibration import estimate_coil_maps as estimate_coil_maps
 from .scan.calibration import estimate_noise_variance as estimate_noise_variance

@@ -1,7 +1,8 @@
-"""Names of what can be measured one by one: lines, the samples of a plane, and families of shots.
+"""Kinds of readouts by name, before there is a grid: lines, the samples of a plane, and families of shots.
 
-Nothing is loaded for it, so that the command line can list the names before anything else is there. A family of shots
-of this package is a file and a line of `KINDS`; a script registers its own by `register_trajectory`.
+Nothing is loaded for it, so that the command line can list the names before anything else is there. A kind is a file,
+with its class of `Readouts` or with the function that makes one of its shots, and a line of `KINDS`; a script registers
+its own shots by `register_trajectory`. What depends on a grid is asked of `Readouts`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from mri_design.registry import Shipped
 
 @dataclass(frozen=True)
 class Kind:
-    """What is known of an encoding by its name alone, before there is a grid.
+    """What is known of readouts by their name alone. What has a default here needs no word of a new kind.
 
     Parameters
     ----------
     unit : str
         What one candidate is called in messages, in the singular.
     counted : str
-        What columns of tables call the number of candidates.
+        What tables, files and the option of their number call candidates: lines, samples, shots.
     several : str
         What several candidates are called.
     turn : float
@@ -32,6 +33,21 @@ class Kind:
     shot : callable, optional
         Of families of shots: (settings, side of the grid, shots of the design) -> one shot at angle 0, see
         `experiment.shots.register_trajectory`.
+    on : callable, optional
+        (rows, columns) of a grid -> `Readouts`. None where a grid does not say where they run.
+    axes : int
+        Phase-encoding axes of the grid that number the candidates: 1 of lines, 2 of the samples of a plane, 0 of what
+        runs along a trajectory.
+    sort : str
+        Under which name strategies and learnt error models know them: lines, plane or shots.
+    limits : tuple of str
+        Constraints of a sequence that they know: settings under [constraints] of a recipe.
+    fewest_tested : int
+        Candidates that must have been predicted and then measured before a rule ends a design.
+    held_back_phase : bool
+        Whether measured candidates that are held back choose the model of the phase, if a recipe does not say so.
+    blocks_are_trains : bool
+        Whether candidates that are chosen together are measured in one echo train.
     """
 
     unit: str
@@ -39,16 +55,62 @@ class Kind:
     several: str = ""
     turn: float = 0.0
     shot: Callable[..., Any] | None = None
+    on: Callable[[tuple[int, int]], Any] | None = None
+    axes: int = 0
+    sort: str = "shots"
+    limits: tuple[str, ...] = ()
+    fewest_tested: int = 4
+    held_back_phase: bool = False
+    blocks_are_trains: bool = False
 
     @property
     def shots(self) -> bool:
-        """Whether candidates are shots, of which there are as many as a design asks for, and not a grid's."""
+        """Whether candidates are made for a design, as many as it asks for, and are not those of a grid."""
         return self.counted == "shots"
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether candidates are lines or samples of a Cartesian grid."""
+        return self.axes > 0
+
+    @property
+    def with_holes(self) -> bool:
+        """Whether a measured candidate may lack some of its samples: a line of the grid."""
+        return self.axes == 1
+
+    @property
+    def centre_first(self) -> bool:
+        """Whether coil maps come from the lines at the centre that a design begins with (its ``start``)."""
+        return self.axes == 1
+
+    @property
+    def square(self) -> bool:
+        """Whether coil maps come from a square at the centre, which is among the constraints (``calibration``)."""
+        return "calibration" in self.limits
+
+    def whole(self, grid: tuple[int, int]) -> int:
+        """Candidates of a fully sampled grid (rows, columns); of shots it counts as many as lines."""
+        return grid[0] * grid[1] if self.axes > 1 else grid[0]
 
 
 KINDS: dict[str, Kind] = {
-    "lines": Kind("line", "lines", "lines"),
-    "plane": Kind("sample", "samples", "samples of a plane"),
+    "lines": Kind(
+        *("line", "lines", "lines"),
+        on=Shipped("readouts", "LineReadouts"),
+        axes=1,
+        sort="lines",
+        limits=("forbid", "require", "centre", "partial_fourier", "max_jump"),
+        held_back_phase=True,
+        blocks_are_trains=True,
+    ),
+    "plane": Kind(
+        *("sample", "samples", "samples of a plane"),
+        on=Shipped("readouts", "PlaneReadouts"),
+        axes=2,
+        sort="plane",
+        limits=("shutter", "partial_fourier", "calibration", "centre"),
+        fewest_tested=16,  # each says much less than a line does
+    ),
     "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.shots", "spoke")),
     "spiral": Kind("arm", "shots", "arms of spirals", 2 * math.pi, Shipped("experiment.shots", "arm")),
     "readouts": Kind("readout", "readouts", "readouts"),
@@ -59,6 +121,25 @@ KINDS: dict[str, Kind] = {
 def designed_kinds() -> tuple[str, ...]:
     """Names of what a design may choose one by one."""
     return tuple(name for name in KINDS if name != "readouts")
+
+
+def gridded_kinds() -> tuple[str, ...]:
+    """Names of what a Cartesian grid can be measured by: lines, and samples of a plane."""
+    return tuple(name for name, kind in KINDS.items() if kind.on_grid)
+
+
+def kind_counted(counted: str) -> Kind:
+    """The kind whose candidates tables and manifests call so: lines, samples, shots (of any family) or readouts.
+
+    Raises
+    ------
+    KeyError
+        For a word that counts nothing.
+    """
+    for kind in KINDS.values():
+        if kind.counted == counted:
+            return kind
+    raise KeyError(counted)
 
 
 def count_text(count: int, unit: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import LineConstraints
+from mri_design.readouts import LineConstraints
 from mri_design.inference import LogDeterminant
 from tests.refusals import refused
 

@@ -12,13 +12,6 @@ from .calibrated_plane import CalibratedSamples as CalibratedSamples
 from .calibrated_plane import feature_weights as feature_weights
 from .calibrated_plane import fitted_weights as fitted_weights
 from .calibrated_plane import sample_features as sample_features
-from .constraints import AngleConstraints as AngleConstraints
-from .constraints import Constraints as Constraints
-from .constraints import LineConstraints as LineConstraints
-from .constraints import PlaneConstraints as PlaneConstraints
-from .constraints import centre_lines as centre_lines
-from .constraints import longest_walk as longest_walk
-from .constraints import open_moves as open_moves
 from .echo_trains import Acquisition as Acquisition
 from .echo_trains import acquisition_order as acquisition_order
 from .echo_trains import check_order as check_order

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.constraints import Constraints, LineConstraints
+from mri_design.readouts import Constraints, LineConstraints
 from mri_design.design.energies import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
 from mri_design.design.strategy import (
     ChoosesBlocks,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.constraints import Constraints, LineConstraints, open_moves
+from mri_design.readouts import Constraints, LineConstraints, open_moves
 from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.errors import InputError, MriDesignError
 from mri_design.readouts import LineReadouts, Readouts

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from mri_design.design.constraints import Constraints, LineConstraints
+from mri_design.readouts import Constraints, LineConstraints
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import covering, thinned
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.constraints import Constraints
+from mri_design.readouts import Constraints
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, rng_of_step
 from mri_design.errors import InputError, MissingPackageError, UsageError, did_you_mean
 from mri_design.experiment.extent import design_seed, require_lines, start_lines

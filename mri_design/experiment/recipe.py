@@ -32,7 +32,7 @@ from mri_design.registry import Shipped, split_name
 from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
-    from mri_design.design.constraints import Constraints
+    from mri_design.readouts import Constraints
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
@@ -582,7 +582,7 @@ class ConstraintRecipe(Settings):
             For lists that are not understood, and lines that are both forbidden and required; in a plane, for what only
             lines can be asked, and the other way round; of shots, for anything.
         """
-        from mri_design.design.constraints import AngleConstraints, LineConstraints, PlaneConstraints
+        from mri_design.readouts import AngleConstraints, LineConstraints, PlaneConstraints
         from mri_design.readouts import PlaneReadouts, ShotReadouts
 
         if isinstance(encoding, ShotReadouts):

@@ -1,29 +1,26 @@
-"""Readouts: what of k-space is measured one by one, as lines, samples of a plane or whole shots."""
+"""Readouts: what of k-space is measured one by one, as lines, samples of a plane or whole shots, and within which limits.
 
-from mri_design.errors import InputError
-from mri_design.readouts.base import Readouts, Rows
-from mri_design.readouts.lines import LineReadouts
-from mri_design.readouts.plane import PlaneReadouts
-from mri_design.readouts.shots import ShotReadouts
+What they are called and which settings they know is in `kinds.KINDS`, where ``KINDS[name].on(grid)`` makes those of a
+grid.
+"""
+
+from mri_design.readouts.base import Constraints, Readouts, Rows, radii
+from mri_design.readouts.lines import LineConstraints, LineReadouts, centre_lines, longest_walk, open_moves
+from mri_design.readouts.plane import PlaneConstraints, PlaneReadouts
+from mri_design.readouts.shots import AngleConstraints, ShotReadouts
 
 __all__ = [
+    "AngleConstraints",
+    "Constraints",
+    "LineConstraints",
     "LineReadouts",
+    "PlaneConstraints",
     "PlaneReadouts",
     "Readouts",
     "Rows",
     "ShotReadouts",
-    "readouts_named",
+    "centre_lines",
+    "longest_walk",
+    "open_moves",
+    "radii",
 ]
-
-
-def readouts_named(name: str, grid: tuple[int, int]) -> Readouts:
-    """Readouts of that name, lines or a plane, on a grid.
-
-    Raises
-    ------
-    InputError
-        For shots, of which a grid does not say where they run, and other names.
-    """
-    if name not in ("lines", "plane"):
-        raise InputError("encoding", repr(name), "lines or plane", "Give the shots themselves: ShotReadouts.")
-    return PlaneReadouts(grid) if name == "plane" else LineReadouts(grid)

@@ -1,14 +1,17 @@
-"""What lines, samples of a plane and shots have in common: candidates by number, their rows of X, and their values."""
+"""What lines, samples of a plane and shots have in common: candidates by number, their rows of X, values, constraints."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.errors import InputError
+from mri_design.kinds import KINDS, Kind
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples, FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier
@@ -17,6 +20,59 @@ Rows = CartesianLines | CartesianSamples | NonUniformFourier
 """Measurement X of some candidates."""
 
 Numbers = NDArray[np.float64]
+Half = Literal["positive", "negative"]
+
+
+class Constraints(ABC):
+    """Constraints of a sequence on the candidates of a grid, of whatever kind: see `LineConstraints`."""
+
+    max_jump: int | None = None
+    centre: int = 0
+
+    @abstractmethod
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """Candidates that may be measured at all."""
+
+    @abstractmethod
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """Candidates to measure before the first decision."""
+
+    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
+        """Candidates that no design may lack."""
+        return ()
+
+    def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
+        """Candidates that a design can have which begins with ``start``, those included."""
+        free = measurable & self.allowed(len(measurable))
+        free[list(start)] = False
+        return len(start) + int(free.sum())
+
+    def start_size(self, wanted: int, target: int, calibration: int = 0) -> int:
+        """Candidates that a design of ``target`` begins with if ``wanted`` are wanted, and so many calibrate coils.
+
+        Raises
+        ------
+        InputError
+            Where that is more than the target.
+        """
+        count = max(wanted, calibration)
+        if count > target:
+            raise InputError("start lines", str(count), f"at most as many as are measured in all, {target}")
+        return count
+
+
+def radii(shape: tuple[int, int]) -> Numbers:
+    """Distance of every sample of a grid (ky, kx) from the centre of k-space, in units of half the grid."""
+    rows, columns = (2 * (np.arange(side) - side // 2) / side for side in shape)
+    return np.asarray(np.hypot(rows[:, None], columns))
+
+
+def kept_rows(k: NDArray[np.int_], n: int, share: float | None, half: Half) -> NDArray[np.bool_]:
+    """Where partial Fourier leaves rows ``k`` of a grid of ``n``: at k >= -m, m = ceil(share n) - ceil(n / 2)."""
+    if share is None:
+        return np.ones(len(k), dtype=bool)
+    beyond = int(np.ceil(share * n - 1e-9)) - (n + 1) // 2
+    return k >= -beyond if half == "positive" else k <= beyond
 
 
 class Readouts(ABC):
@@ -27,17 +83,31 @@ class Readouts(ABC):
     """
 
     name: str
-    """One of `kinds.designed_kinds`, or that of what a scan has measured in another way."""
-    unit: str
-    """Name of one candidate in messages, in the singular: line, sample, spoke."""
+    """By which `kind` is found in `kinds.KINDS`."""
     grid: tuple[int, int]
     """Sides of the image and of its k-space, (rows, columns)."""
     independent = True
     """Whether the values of a candidate (`values`) are nearly independent of each other under a posterior."""
+    overlapping = False
+    """Whether candidates measure the same parts of k-space, so that their energies do not add up to the image's."""
     thinned = False
     """Whether a block is chosen from one set of scores and thinned, as neighbours tell nearly the same."""
     draws = 12
     """Number of posterior draws behind scores, by default."""
+    start_shows_level = True
+    """Whether the first candidates of a design show the signal level that all show: the centre of k-space does."""
+    angles: tuple[float, ...] | None = None
+    """Of shots in radians, from +kx towards +ky; None of others and where they are not known."""
+
+    @property
+    def kind(self) -> Kind:
+        """What is known of them by name: words, what counts them, which constraints and settings they know."""
+        return KINDS[self.name]
+
+    @property
+    def unit(self) -> str:
+        """What one candidate is called in messages, in the singular: line, sample, spoke."""
+        return self.kind.unit
 
     @property
     @abstractmethod
@@ -48,6 +118,69 @@ class Readouts(ABC):
     def size(self) -> int:
         """Number of candidates."""
         return math.prod(self.shape)
+
+    @property
+    def layout(self) -> tuple[int, int]:
+        """Shape of the data of all of them for one coil: the grid's, or (shot, sample)."""
+        return self.grid
+
+    @property
+    def frequencies(self) -> NDArray[np.int_]:
+        """k of every candidate of a grid along its phase encodes, DC = 0, shape (size, `Kind.axes`)."""
+        return np.zeros((self.size, 0), dtype=int)
+
+    @property
+    def usual_block(self) -> int:
+        """Candidates that are chosen after each inference, if a recipe does not say how many."""
+        return 1
+
+    @abstractmethod
+    def constraints(self, **limits: Any) -> Constraints:
+        """What a sequence asks of them, by those keywords of `LineConstraints` and `PlaneConstraints` that they know.
+
+        Raises
+        ------
+        InputError
+            As those classes.
+        """
+
+    def calibration_size(self, side: int) -> int:
+        """Candidates of a calibration region of so many centre lines, or of a square of that side; 0 where none is."""
+        return math.prod(min(side, length) for length in self.shape) if self.kind.on_grid else 0
+
+    def part_of_grid(self, count: int) -> tuple[int, int]:
+        """How much so many candidates measure, and how much a full grid is: candidates, or samples and pixels."""
+        return count, self.size
+
+    def cells(self, measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Flags (rows, columns) of the grid's cells that the candidates with flags ``measured`` sample."""
+        return measured.reshape(self.grid)
+
+    def trajectory(self, ids: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.float64] | None:
+        """Samples (shot, sample, 2) of some shots in cycles per field of view; None on a grid."""
+        return None
+
+    def within(self, radius: float) -> NDArray[np.bool_] | None:
+        """Flags (size,) of samples of a plane whose distance from DC is less; None of lines and shots, which cross it.
+
+        The distance is 1 at the middle of the plane's edges.
+        """
+        return None
+
+    @abstractmethod
+    def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """|k| of every sample of some candidates as `data` orders those of a coil, 1 at the middle of the grid's edges.
+
+        ``samples`` are flags of the grid where lines have holes: those that are not there are left out.
+        """
+
+    def one_sided(self, ids: Sequence[int]) -> bool:
+        """Whether lines reach at most half as far from DC on one side of k-space as on the other (partial Fourier)."""
+        return False
+
+    def order_within_echo(self, order: str) -> NDArray[np.float64] | None:
+        """Coordinate (size,) by which an echo of some trains is shared among them; None for the order of the echo."""
+        return None
 
     @abstractmethod
     def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> Rows:
@@ -136,3 +269,7 @@ class Readouts(ABC):
     @abstractmethod
     def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
         """The ``count`` of ``ids`` that are nearest to DC, or as many as there are."""
+
+    def centre_out(self, ids: Sequence[int]) -> list[int]:
+        """All of ``ids`` from DC outwards, with short jumps between those at one distance."""
+        return self.nearest_to_centre(ids, len(ids))

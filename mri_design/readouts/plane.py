@@ -7,8 +7,9 @@ sampled alike: a sample of the plane is one readout of the scan.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -18,10 +19,12 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.elementary import Coils
-from mri_design.readouts.base import Numbers, Readouts
+from mri_design.readouts.base import Constraints, Half, Numbers, Readouts, kept_rows
 
 LEAST_START, START_SHARE = 16, 128
 """Samples that a design begins with at least, and the part of the plane that they are."""
+BLOCKS = 200
+"""Parts of a plane, of which one is chosen after each inference."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,7 @@ class PlaneReadouts(Readouts):
     """
 
     grid: tuple[int, int]
-    name: str = "plane"
-    unit: str = "sample"
+    name = "plane"
     thinned = True
     draws = 8
 
@@ -75,6 +77,33 @@ class PlaneReadouts(Readouts):
         y, z = (self.frequencies[:, axis] for axis in (0, 1))
         rows, columns = self.grid
         return np.asarray(((rows // 2 - y) % rows) * columns + (columns // 2 - z) % columns, dtype=np.intp)
+
+    @property
+    def usual_block(self) -> int:
+        """One of `BLOCKS`."""
+        return max(1, self.size // BLOCKS)
+
+    def constraints(self, **limits: Any) -> PlaneConstraints:
+        """See `PlaneConstraints`."""
+        return PlaneConstraints(self, **limits)
+
+    def within(self, radius: float) -> NDArray[np.bool_]:
+        """See `Readouts.within`."""
+        return np.asarray(self.radius < radius)
+
+    def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """(sample,), in ascending order."""
+        return np.asarray(self.radius[sorted(ids)])
+
+    def order_within_echo(self, order: str) -> NDArray[np.float64]:
+        """The angle of every sample, as rings are shared among ``centre-out`` trains; kz, as bands are among others."""
+        ky, kz = self.frequencies.T
+        return np.asarray(np.arctan2(kz, ky) if order == "centre-out" else kz, dtype=np.float64)
+
+    def centre_out(self, ids: Sequence[int]) -> list[int]:
+        """From DC outwards, samples at one distance by their angle, so that jumps along a circle are short."""
+        radius, angle = self.radius.round(12), self.order_within_echo("centre-out")
+        return sorted(self.nearest_to_centre(ids, len(ids)), key=lambda sample: (radius[sample], angle[sample]))
 
     def mask(self, ids: Sequence[int]) -> NDArray[np.bool_]:
         """Bool (ky, kz), true where a sample is among ``ids``.
@@ -159,3 +188,109 @@ class PlaneReadouts(Readouts):
         """Samples by their distance from DC."""
         flags = self.mask(ids).reshape(-1)
         return [int(sample) for sample in self.outwards[flags[self.outwards]][:count]]
+
+
+@dataclass(frozen=True)
+class PlaneConstraints(Constraints):
+    """Which samples of a plane a sequence can and must measure. Nothing is asked by default.
+
+    Parameters
+    ----------
+    plane : PlaneReadouts
+        The samples.
+    shutter : bool
+        Whether samples outside of the ellipse that touches the plane's edges are left out (elliptical scanning).
+    partial_fourier : float, optional
+        Share p of the plane that is kept along ky, 0.5 to 1: rows with ky >= -m, m = ceil(p n) - ceil(n / 2).
+    whole_half : {"positive", "negative"}
+        Half of ky that partial Fourier keeps whole.
+    calibration : int
+        Side of the square around DC that every design measures at the start; 0 is none.
+    centre : int
+        That many samples nearest to DC are required too.
+
+    What contradicts a scan is refused where its samples are known (`needed`).
+    """
+
+    plane: PlaneReadouts
+    _: KW_ONLY
+    shutter: bool = False
+    partial_fourier: float | None = None
+    whole_half: Half = "positive"
+    calibration: int = 0
+    centre: int = 0
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Samples that shutter and partial Fourier leave, (size,)."""
+        plane = self.plane
+        kept = kept_rows(plane.frequencies[:, 0], plane.grid[0], self.partial_fourier, self.whole_half)
+        return kept & (plane.radius <= 1) if self.shutter else kept
+
+    @cached_property
+    def calibration_region(self) -> NDArray[np.bool_]:
+        """The square around DC, (size,); on a smaller plane all of its side."""
+        inside = np.ones(self.plane.size, dtype=bool)
+        for axis, n in enumerate(self.plane.grid):
+            side = min(self.calibration, n)
+            k = self.plane.frequencies[:, axis]
+            inside &= (k >= -(side // 2)) & (k < side - side // 2)
+        return inside
+
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """Samples that may be measured at all, (size,)."""
+        return self.kept.copy()
+
+    def needed(self, measurable: NDArray[np.bool_], forced: int = 0) -> tuple[int, ...]:
+        """Samples that no design may lack, from DC outwards.
+
+        Raises
+        ------
+        InputError
+            Where one of them may not be measured, or holds no data.
+        """
+        free = measurable & self.kept
+        flags = self.calibration_region.copy()
+        flags[self.plane.outwards[: max(self.centre, forced)]] = True
+        lost = int((flags & ~free).sum())
+        if lost:
+            raise InputError(
+                field="calibration region",
+                got=f"{int(flags.sum())} samples, of which {lost} hold no data or may not be measured",
+                wanted="samples inside the shutter and the kept part of k-space",
+                cure="Take a smaller region, or keep more of k-space.",
+            )
+        outwards = self.plane.outwards
+        return tuple(outwards[flags[outwards]].tolist())
+
+    def start_size(self, wanted: int, target: int, calibration: int = 0) -> int:
+        """See `Constraints.start_size`; the calibration region and the forced centre are among them."""
+        required = len(self.needed(np.ones(self.plane.size, dtype=bool)))
+        count, few = max(wanted, calibration, required), required <= target
+        if count > target:
+            raise InputError(
+                field="start samples" if few else "required samples",
+                got=f"{count} (of which {required} are required)" if few else str(required),
+                wanted=f"at most the number of samples, {target}",
+                cure=f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}.",
+            )
+        return count
+
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """Samples to measure before the first decision: those required, and the nearest to DC up to ``count`` in all.
+
+        Raises
+        ------
+        InputError
+            Where a required sample cannot be measured, or there are not that many.
+        """
+        needed = self.needed(measurable, forced)
+        free = measurable & self.kept
+        if not 1 <= count <= int(free.sum()):
+            raise InputError(field="start samples", got=str(count), wanted=f"1 to {int(free.sum())}")
+        flags = np.zeros(self.plane.size, dtype=bool)
+        flags[list(needed)] = True
+        outwards = self.plane.outwards
+        others = outwards[free[outwards] & ~flags[outwards]]
+        flags[others[: max(count - len(needed), 0)]] = True
+        return tuple(outwards[flags[outwards]].tolist())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.operators.trajectory import checked_trajectory
-from mri_design.readouts.base import Readouts
+from mri_design.readouts.base import Constraints, Readouts
 
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""
@@ -55,6 +56,8 @@ class ShotReadouts(Readouts):
     angles: tuple[float, ...] | None = None
     weights: NDArray[np.float64] | None = None
     independent = False
+    overlapping = True
+    start_shows_level = False
 
     def __post_init__(self) -> None:
         names = [name for name, kind in KINDS.items() if kind.shots or name == "readouts"]
@@ -70,19 +73,42 @@ class ShotReadouts(Readouts):
         object.__setattr__(self, "shots", shots)
 
     @property
-    def unit(self) -> str:  # type: ignore[override]
-        """A spoke, an arm or a readout."""
-        return KINDS[self.name].unit
-
-    @property
     def half_turn(self) -> int:
         """How many of equispaced shots fill half a turn."""
-        return min(self.size, math.ceil(self.size * math.pi / KINDS[self.name].turn)) if self.size else 0
+        return min(self.size, math.ceil(self.size * math.pi / self.kind.turn)) if self.size else 0
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(shot,)."""
         return (len(self.shots),)
+
+    @property
+    def layout(self) -> tuple[int, int]:
+        """(shot, sample)."""
+        return self.shots.shape[0], self.shots.shape[1]
+
+    def constraints(self, **limits: Any) -> AngleConstraints:
+        """Shots at equispaced angles, of which nothing else is asked."""
+        return AngleConstraints(self.size, self.half_turn, **limits)
+
+    def part_of_grid(self, count: int) -> tuple[int, int]:
+        """Samples of so many shots, and pixels of the image."""
+        return count * self.shots.shape[1], math.prod(self.grid)
+
+    def cells(self, measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Cells of the grid in which some sample of the chosen shots lies."""
+        cells = np.zeros(self.grid, dtype=bool)
+        places = np.rint(self.shots[measured].reshape(-1, 2)).astype(int) + np.array(self.grid) // 2
+        cells[tuple(places[((places >= 0) & (places < self.grid)).all(axis=1)].T)] = True
+        return cells
+
+    def trajectory(self, ids: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(shot, sample, 2), in the order of ``ids``."""
+        return np.asarray(self.shots[ids if isinstance(ids, np.ndarray) else list(ids)])
+
+    def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """(sample,), shot behind shot."""
+        return np.asarray(np.linalg.norm(self.shots[list(ids)] / (np.array(self.grid) / 2), axis=-1).ravel())
 
     def rows(
         self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
@@ -162,3 +188,39 @@ class ShotReadouts(Readouts):
         if not whole or bool(np.any((chosen < 0) | (chosen >= self.size))):
             raise InputError(field="shots", got=str(chosen.tolist())[:80], wanted=wanted)
         return chosen.astype(np.intp)
+
+
+@dataclass(frozen=True)
+class AngleConstraints(Constraints):
+    """Candidates at equispaced angles, in their order.
+
+    Parameters
+    ----------
+    size : int
+        Candidates.
+    half_turn : int
+        How many of them fill half a turn: all spokes, every second arm. A start is spread over these.
+    """
+
+    size: int
+    half_turn: int
+
+    def allowed(self, n_lines: int) -> NDArray[np.bool_]:
+        """True for every angle, (size,)."""
+        return np.ones(self.size, dtype=bool)
+
+    def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
+        """The candidates nearest to ``count`` equispaced angles over half a turn; beyond its candidates, over them all.
+
+        Raises
+        ------
+        InputError
+            Where there are not that many, or one holds no data.
+        """
+        if not 1 <= count <= self.size:
+            raise InputError(field="start lines", got=str(count), wanted=f"1 to {self.size}")
+        over = self.half_turn if count <= self.half_turn else self.size
+        first = tuple(place * over // count for place in range(count))
+        if not all(measurable[place] for place in first):
+            raise InputError(field="start lines", got=f"{first}, some without data", wanted="shots with data")
+        return first

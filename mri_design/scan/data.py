@@ -23,6 +23,7 @@ from mri_design.errors import (
     require_counts,
     require_instance,
 )
+from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry, SourceImage
@@ -289,7 +290,7 @@ class KSpaceData(Scan):
         object.__setattr__(self, "measured", chosen_flags(self.measured, (k.shape[-2],), field="measured"))
         if not self.measured.any() or not np.any(k[:, :, self.measured]):
             raise InputError("kspace", "no signal in any measured line", "at least one non-zero sample")
-        require_choice(("lines", "plane"), encoding=self.encoding)
+        require_choice(gridded_kinds(), encoding=self.encoding)
         self._check_known(self.grid_shape)
         self._check_companion("calibration", k.shape)
         self._check_companion("repeat", k.shape)
@@ -304,9 +305,8 @@ class KSpaceData(Scan):
     @property
     def readouts(self) -> Readouts:
         """The lines of the grid, or its samples."""
-        from mri_design.readouts import readouts_named
-
-        return readouts_named(self.encoding, self.grid_shape)
+        made: Readouts = KINDS[self.encoding].on(self.grid_shape)  # type: ignore[misc]  # a grid has some
+        return made
 
     @property
     def by_readout(self) -> NDArray[np.complex64]:
@@ -316,13 +316,13 @@ class KSpaceData(Scan):
     @property
     def measured_readouts(self) -> NDArray[np.bool_]:
         """The measured lines, or of a plane the samples of its first slice, row by row."""
-        return self.measured if self.encoding == "lines" else self.samplings[0].samples.ravel()
+        return self.measured if KINDS[self.encoding].axes == 1 else self.samplings[0].samples.ravel()
 
     @property
     def samples_in_lines(self) -> NDArray[np.bool_] | None:
         """Samples (ky, kx) of the first slice that hold data, where lines are not whole; None where they are."""
         sampling = self.samplings[0]
-        return None if self.encoding == "plane" or sampling.whole_lines else sampling.samples
+        return None if sampling.whole_lines or not KINDS[self.encoding].with_holes else sampling.samples
 
     def encoded(self, encoding: str) -> Self:
         """The same data as lines, or as the samples of a plane."""

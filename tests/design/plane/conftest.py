@@ -15,8 +15,7 @@ from mri_design import (
     SliceModel,
     load_phantom,
 )
-from mri_design.design import PlaneConstraints
-from mri_design.readouts import PlaneReadouts
+from mri_design.readouts import PlaneConstraints, PlaneReadouts
 
 
 @cache

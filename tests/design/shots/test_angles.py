@@ -15,7 +15,7 @@ from mri_design import (
     radial_spokes,
     shot_gain,
 )
-from mri_design.design import AngleConstraints, FixedAngles, InformationGain, gains_and_energies
+from mri_design.design import FixedAngles, InformationGain, gains_and_energies
 from mri_design.model import PhasePrior
 from mri_design.readouts import LineReadouts, ShotReadouts
 from tests.refusals import refused
