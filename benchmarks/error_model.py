@@ -27,7 +27,6 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from mri_design.design.calibrated import FEATURES, ErrorModel, LineKnowledge, line_features
-from mri_design.readouts import centre_lines
 from mri_design.design.energies import energies
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.stored_designs import fingerprint
@@ -36,6 +35,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.phase import PhasePrior
 from mri_design.model.slice import SliceModel, phase_refined
 from mri_design.model.sparsity import DEFAULT_PRIOR
+from mri_design.readouts import centre_lines
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
 from mri_design.scan.simulation.random_head import random_head

@@ -29,7 +29,6 @@ import mri_design as md
 from mri_design.design.engine import DesignState
 from mri_design.design.stopping import UntilError
 from mri_design.design.strategy import Strategy
-from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
@@ -39,7 +38,7 @@ from mri_design.experiment.extent import start_lines, stop_rule, with_calibratio
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
-from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.shots import shot_candidates, slice_of
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import ShotReadouts
@@ -123,9 +122,7 @@ class Case:
         on_grid = self.scan.slice_model(0, self.recipe.replacing("design", encoding="lines"))
         shots = shot_candidates(self.recipe, self.strategy, on_grid.shape, SPOKES, on_grid.n_coils)
         assert isinstance(shots, ShotReadouts)
-        known = closed_form_samples(self.source, shots, on_grid.n_coils, self.recipe, seed)
-        truth = truth_or_none(on_grid, self.scan.reference(0)) if known is None else None
-        return shot_slice(on_grid, shots, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
+        return slice_of(on_grid, shots, self.source, lambda: self.scan.reference(0), self.recipe, seed)
 
 
 def cases(data: Path, seed: int) -> Iterator[Case]:

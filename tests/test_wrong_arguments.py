@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.readouts import LineConstraints
 from mri_design.inference import LogDeterminant
+from mri_design.readouts import LineConstraints
 from tests.refusals import refused
 
 X = md.Dense(np.random.default_rng(5).standard_normal((6, 4)))

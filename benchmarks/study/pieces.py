@@ -13,9 +13,9 @@ from study.scans import Scan
 from mri_design.design.strategy import DesignView, Strategy
 from mri_design.design.trace import Choice
 from mri_design.design.training import ExchangeRules, begin_refinement, refine
-from mri_design.design.trials import Outcome
+from mri_design.design.trials import Outcome, truth_or_none
 from mri_design.design.trials import Trial as TrainingTrial
-from mri_design.evaluation.predictions import Replay, check_predictions, truth_or_none
+from mri_design.evaluation.predictions import Replay, check_predictions
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.design import refinement, run_design
 from mri_design.experiment.recipe import Recipe

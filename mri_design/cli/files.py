@@ -10,7 +10,7 @@ from mri_design.cli import flags
 from mri_design.cli.terminal import DONE, say, verb, written
 from mri_design.errors import InputError, UnknownNameError, UsageError, described
 from mri_design.experiment.recipe import Recipe
-from mri_design.kinds import designed_kinds
+from mri_design.kinds import designed_kinds, gridded_kinds
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
@@ -156,7 +156,7 @@ def convert(
     from mri_design.experiment.sources import ALL_SLICES, SliceChoice
     from mri_design.runs.convert import convert_file
 
-    if recipe.design.encoding not in ("lines", "plane"):
+    if recipe.design.encoding not in gridded_kinds():
         raise UsageError(
             f"--encoding {recipe.design.encoding}, or that of the recipe: a conversion takes lines or plane"
         )

@@ -109,3 +109,4 @@ from .trials import TrainingResidual as TrainingResidual
 from .trials import Trial as Trial
 from .trials import line_residual as line_residual
 from .trials import shared_lines as shared_lines
+from .trials import truth_or_none as truth_or_none

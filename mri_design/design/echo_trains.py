@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option, require_counts
-from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import Readouts
 
 ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
 """Names of the orders."""
@@ -24,12 +24,12 @@ class Acquisition:
     ----------
     trains : tuple of tuple of int
         Lines of every echo train, echo after echo.
-    readouts : LineReadouts or PlaneReadouts
+    readouts : Readouts
         The grid, and what of it is measured one by one. Where this class speaks of lines, it means these candidates.
     """
 
     trains: tuple[tuple[int, ...], ...]
-    readouts: LineReadouts | PlaneReadouts
+    readouts: Readouts
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ class Acquisition:
 
 def acquisition_order(
     lines: Sequence[int],
-    readouts: LineReadouts | PlaneReadouts,
+    readouts: Readouts,
     order: str = "as-chosen",
     train: int = 1,
     effective_echo: int | None = None,
@@ -67,7 +67,7 @@ def acquisition_order(
     ----------
     lines : sequence of int
         As they were chosen.
-    readouts : LineReadouts or PlaneReadouts
+    readouts : Readouts
         What they are lines or samples of.
     order : str
         ``as-chosen``; ``ascending`` in ky, samples of a plane then in kz; ``centre-out``: every train from DC outwards,
@@ -93,15 +93,11 @@ def acquisition_order(
     if order in ("as-chosen", "ascending"):
         listed = ascending if order == "ascending" else list(lines)
         return Acquisition(tuple(tuple(listed[i : i + train]) for i in range(0, len(listed), train)), readouts)
-    beside = _beside(readouts, order)
+    beside = readouts.order_within_echo(order)
     if order == "centre-out":
-        by_radius = readouts.nearest_to_centre(ascending, len(ascending))
-        if train == 1 and beside is not None and isinstance(readouts, PlaneReadouts):
-            # Samples at one distance by their angle: jumps along a circle are short.
-            radius = readouts.radius.round(12)
-            by_radius = sorted(by_radius, key=lambda sample: (radius[sample], beside[sample]))
         if train == 1:
-            return Acquisition(tuple((line,) for line in by_radius), readouts)
+            return Acquisition(tuple((line,) for line in readouts.centre_out(ascending)), readouts)
+        by_radius = readouts.nearest_to_centre(ascending, len(ascending))
         return Acquisition(_echo_by_echo(by_radius, count, beside), readouts)
     made = Acquisition(_echo_by_echo(ascending, count, beside), readouts)
     if effective_echo is None:
@@ -111,17 +107,9 @@ def acquisition_order(
     return Acquisition(tuple(tuple(each) for each in turned), readouts)
 
 
-def _distance(readouts: LineReadouts | PlaneReadouts, one: int, other: int) -> float:
+def _distance(readouts: Readouts, one: int, other: int) -> float:
     frequencies = readouts.frequencies
     return float(np.linalg.norm(frequencies[one] - frequencies[other]))
-
-
-def _beside(readouts: LineReadouts | PlaneReadouts, order: str) -> NDArray[np.float64] | None:
-    """Coordinate that orders the samples of one echo: the angle in a ring, kz in a band; None for lines."""
-    if isinstance(readouts, LineReadouts):
-        return None
-    ky, kz = readouts.frequencies.T
-    return np.asarray(np.arctan2(kz, ky) if order == "centre-out" else kz, dtype=np.float64)
 
 
 def _echo_by_echo(lines: Sequence[int], count: int, beside: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.readouts import Constraints, LineConstraints
 from mri_design.design.energies import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
 from mri_design.design.strategy import (
     ChoosesBlocks,
@@ -30,7 +29,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.readouts import Readouts, ShotReadouts
+from mri_design.readouts import Constraints, LineConstraints, Readouts
 from mri_design.variances.base import VarianceEstimator
 
 STEP, MOST = 2, 16
@@ -468,7 +467,7 @@ class DesignEngine:
         if len(grids) > 1 or len(kinds) > 1:
             raise InputError("slices", f"grids {grids} of {kinds}", "one grid and one kind for a shared mask")
         for number, mr_slice in enumerate(slices):
-            if mr_slice.candidates.name == "lines":
+            if mr_slice.candidates.kind.with_holes:
                 samples = mr_slice.grid_samples(mr_slice.measured)
                 if not samples[samples.any(axis=1)].all():
                     raise InputError(
@@ -611,8 +610,7 @@ class DesignEngine:
         window = max(FEWEST_LINES, trace.n_lines // WINDOW)
         fall = float(1 - errors.min() / errors[:-window].min()) if len(errors) > window else float("nan")
         forecast = replace(forecast, recent_fall=fall)
-        overlapping = isinstance(candidates.readouts, ShotReadouts)  # whose energies are not those of the image
-        if overlapping or forecast.predicted is None or forecast.expected is None:
+        if candidates.readouts.overlapping or forecast.predicted is None or forecast.expected is None:
             return forecast
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]

@@ -14,12 +14,13 @@ import numpy as np
 
 from mri_design.design.trace import Forecast
 from mri_design.errors import InputError, require_counts, require_numbers
+from mri_design.kinds import Kind
 
 FAR = 0.75
 """Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
 NEAR = 1.2
 """The image is looked at where its error may be up to this many times what is wanted."""
-FEWEST_TESTED = 4
+FEWEST_TESTED = Kind.fewest_tested
 """Lines that a design must have predicted and then measured before what it predicts can end it."""
 AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""

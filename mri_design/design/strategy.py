@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.readouts import Constraints, LineConstraints, open_moves
 from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.errors import InputError, MriDesignError
-from mri_design.readouts import LineReadouts, Readouts
+from mri_design.readouts import Constraints, LineConstraints, LineReadouts, Readouts, open_moves
 
 if TYPE_CHECKING:  # masks that look at no data are made without inference
     from mri_design.model.posterior import GaussianPosterior

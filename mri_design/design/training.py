@@ -22,14 +22,13 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from mri_design.readouts import Constraints, LineConstraints
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import covering, thinned
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, TrainingResidual, Trial, shared_lines
 from mri_design.errors import InputError, option, require_counts
-from mri_design.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import Constraints, LineConstraints, PlaneReadouts, Readouts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,6 @@ from .predictions import how_often_right as how_often_right
 from .predictions import innovations as innovations
 from .predictions import score_is_information as score_is_information
 from .predictions import slice_means as slice_means
-from .predictions import truth_or_none as truth_or_none
 from .run_folder import CHECKPOINT as CHECKPOINT
 from .run_folder import LOCK_NAME as LOCK_NAME
 from .run_folder import PROGRESS as PROGRESS

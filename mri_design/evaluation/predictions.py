@@ -213,20 +213,6 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return ranks
 
 
-def truth_or_none(slice_model: SliceModel, reference: Array | None) -> Array | None:
-    """The reference where it is the noise-free image behind the slice's data, None where it is not.
-
-    The reference counts as the truth if its misfit on the measured lines is between half and twice the noise. The
-    scan's own image misfits less; a magnitude, another scale or an image with estimated coil maps misfits more.
-    """
-    if reference is None:
-        return None
-    lines = np.flatnonzero(slice_model.measured).tolist()
-    encoding = slice_model.encoding(lines)
-    misfit = np.sum(np.abs(slice_model.acquire(lines) - encoding(np.asarray(reference))) ** 2, dtype=np.float64)
-    return reference if 0.5 < misfit / (slice_model.noise_variance * encoding.out_size) < 2 else None
-
-
 def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
     """Up to ``count`` numbers of measured lines, spread over the run to its end, at which its error was predicted.
 

@@ -11,7 +11,6 @@ from .draws import PosteriorDraws as PosteriorDraws
 from .draws import error_ratios as error_ratios
 from .draws import found_ratios as found_ratios
 from .draws import posterior_deviations as posterior_deviations
-from .draws import radii as radii
 from .draws import scaled_deviations as scaled_deviations
 from .draws import with_brightness as with_brightness
 from .draws import with_spectrum_of_errors as with_spectrum_of_errors
@@ -41,7 +40,6 @@ from .held_back import bands as bands
 from .held_back import best_model as best_model
 from .held_back import choose_phase as choose_phase
 from .held_back import hold_back as hold_back
-from .held_back import is_one_sided as is_one_sided
 from .held_back import shipped_spectral_correction as shipped_spectral_correction
 from .held_back import strength as strength
 from .held_back import unmeasured as unmeasured

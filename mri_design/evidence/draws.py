@@ -22,6 +22,7 @@ from mri_design.evidence.held_back import HeldBack
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.readouts import radii
 
 Numbers = NDArray[np.float64]
 
@@ -138,12 +139,6 @@ def found_ratios(without: HeldBack, seed: int) -> Numbers:
         enough = low >= _LEARNT and np.count_nonzero(ring) >= _FEWEST and there > 0
         ratios.append(np.log(max(beyond / there, _LEAST)) if enough else np.nan)
     return np.array(ratios)
-
-
-def radii(shape: tuple[int, int]) -> Numbers:
-    """Distance of every sample of a grid (ky, kx) from the centre of k-space, in units of half the grid."""
-    rows, columns = (2 * (np.arange(side) - side // 2) / side for side in shape)
-    return np.asarray(np.hypot(rows[:, None], columns))
 
 
 @briefly

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any, Literal
 
@@ -22,7 +22,6 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.evidence.draws import radii
 from mri_design.evidence.held_back import HeldBack
 from mri_design.kinds import count_text
 from mri_design.model.posterior import GaussianPosterior
@@ -30,7 +29,7 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.potentials.priors import Laplace
-from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
+from mri_design.readouts import radii
 
 LEAST_FOUND = 0.5
 """Energy found on readouts held back, its noise taken off, in standard deviations of that noise, at least."""
@@ -112,13 +111,7 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
 
 def sample_radii(slice_model: SliceModel, ids: Sequence[int]) -> NDArray[np.float64]:
     """|k| of every sample of some readouts as the data of one coil are ordered, 1 at the middle of the grid's edges."""
-    readouts, half = slice_model.candidates, np.array(slice_model.shape) / 2
-    if isinstance(readouts, ShotReadouts):
-        return np.asarray(np.linalg.norm(readouts.shots[list(ids)] / half, axis=-1).ravel())
-    if isinstance(readouts, PlaneReadouts):
-        return np.asarray(readouts.radius[sorted(ids)])
-    each = radii((slice_model.shape[0], slice_model.shape[1]))
-    return each[slice_model.grid_samples(np.asarray(ids))] if slice_model.samples is not None else each[list(ids)]
+    return slice_model.candidates.sample_radii(ids, slice_model.samples)
 
 
 def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: float) -> float:
@@ -143,7 +136,7 @@ def energy_missing(slice_model: SliceModel, lines: Sequence[int], image: Array) 
         The posterior mean.
     """
     readouts = slice_model.candidates
-    if not isinstance(readouts, LineReadouts | PlaneReadouts) or slice_model.samples is not None:
+    if readouts.overlapping or slice_model.samples is not None:
         return float("nan")
     measured = np.zeros(readouts.size, dtype=bool)
     measured[list(lines)] = True
@@ -274,7 +267,7 @@ class Estimates:
             noise=2 * one.noise_variance * image.size,
             share=share_measured(one, self.lines),
             coils=one.n_coils,
-            encoding="shots" if isinstance(one.candidates, ShotReadouts) else one.candidates.name,
+            encoding=one.candidates.kind.sort,
             phase_aware=one.phase is not None,
             innovations=HeldBackEnergy.of(self.folds, self.final, seed),
             from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
@@ -298,10 +291,8 @@ def powers(samples: Array) -> NDArray[np.float64]:
 
 def share_measured(slice_model: SliceModel, lines: Sequence[int]) -> float:
     """Measured readouts over those of the whole grid; along trajectories samples over pixels, at most 1."""
-    if isinstance(slice_model.candidates, ShotReadouts):
-        samples = slice_model.candidates.shots.shape[1]
-        return min(1.0, len(lines) * samples / (slice_model.shape[0] * slice_model.shape[1]))
-    return min(1.0, len(lines) / slice_model.candidates.size)
+    measured, whole = slice_model.candidates.part_of_grid(len(lines))
+    return min(1.0, measured / whole)
 
 
 FALLS = 0.6
@@ -341,12 +332,16 @@ def _trust(known: ErrorEvidence) -> float:
     return count / (count + HALF)
 
 
+def _is_of(sort: str, known: ErrorEvidence) -> float:
+    """1 for readouts of a sort (`Kind.sort`), else 0."""
+    return float(known.encoding == sort)
+
+
 _FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
     ("constant", lambda known: 1.0),
     ("several coils", lambda known: float(known.coils > 1)),
     ("log coils", lambda known: _log(known.coils)),
-    ("plane", lambda known: float(known.encoding == "plane")),
-    ("shots", lambda known: float(known.encoding == "shots")),
+    *((sort, partial(_is_of, sort)) for sort in ("plane", "shots")),
     ("phase-aware", lambda known: float(known.phase_aware)),
     ("log share measured", lambda known: _log(known.share)),
     ("log noise", _over_variance(lambda known: known.noise)),
@@ -431,7 +426,7 @@ class SquaredErrorModel:
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
         """Names of the features that lie outside of what has been learnt from."""
-        if known.encoding != "shots" and np.isnan(known.missing):
+        if np.isnan(known.missing) and not _is_of("shots", known):
             return ["log energy that the image lacks"]
         found, room = features(known), MARGIN * (self.highest - self.lowest)
         outside = (found < self.lowest - room - _TINY) | (found > self.highest + room + _TINY)

@@ -32,7 +32,7 @@ from mri_design.model.phase import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel, phase_variants
 from mri_design.operators.base import Array
-from mri_design.readouts import LineReadouts, Readouts
+from mri_design.readouts import Readouts
 
 FEWEST = 4
 """Lines that a choice between models takes."""
@@ -193,7 +193,6 @@ def hold_back(
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)
 
 
-_FAR = 8
 """Lines from DC that a mask has to reach until it has sides."""
 CLEARLY = 1.5
 """Standard errors by which a model has to predict the lines held back better than moduli do."""
@@ -217,7 +216,7 @@ class PhaseChoice:
     unit : str
         What was held back, in the singular (`Readouts.unit`).
     one_sided : bool
-        Whether nothing was held back because one side of k-space is missing (`is_one_sided`).
+        Whether nothing was held back because one side of k-space is missing (`Readouts.one_sided`).
     """
 
     phase: PhasePrior | None = None
@@ -237,19 +236,6 @@ class PhaseChoice:
         return f"phase-aware {self.phase.imaginary_ratio:g}: {better}"
 
 
-def is_one_sided(lines: Sequence[int], readouts: Readouts) -> bool:
-    """Whether lines reach at most half as far from DC on one side of k-space as on the other (partial Fourier).
-
-    There moduli lose (results/coils/everyday.md), and no lines can tell: those that could be held back lie on the side
-    that was measured.
-    """
-    if not isinstance(readouts, LineReadouts):
-        return False
-    places = readouts.frequencies[list(lines), 0]
-    short, far = sorted((-int(places.min(initial=0)), int(places.max(initial=0))))
-    return far >= _FAR and 2 * short <= far + 1  # of an even grid one side has a line less
-
-
 def choose_phase(
     without: HeldBack | None, imaginary_ratios: Sequence[float], engine: DoubleLoop, *, one_sided: bool = False
 ) -> PhaseChoice:
@@ -267,7 +253,7 @@ def choose_phase(
     engine : DoubleLoop
         Solves the inner problems.
     one_sided : bool
-        Whether one side of k-space is missing (`is_one_sided`): then nothing is compared, and the first candidate
+        Whether one side of k-space is missing (`Readouts.one_sided`): then nothing is compared, and the first candidate
         is taken.
 
     Returns
@@ -417,7 +403,7 @@ def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array
     if without is None or len(without.held) < FEWEST:
         return 0.0
     one = without.slice_model
-    if one.candidates.name != "lines" or one.maps is not None or one.samples is not None:
+    if one.candidates.kind.axes != 1 or one.maps is not None or one.samples is not None:
         return 0.0
     excess = factors.on(one.shape, len(without.known) + len(without.held)) - 1
     image = without.posterior.mean if image is None else image

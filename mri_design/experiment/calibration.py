@@ -24,6 +24,7 @@ from mri_design.calibration.whitening import (
 )
 from mri_design.errors import InputError, option, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.kinds import KINDS
 from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration import (
     NOISE_FROM,
@@ -288,7 +289,7 @@ def prepare(
         data, centre = with_estimates(data, estimates), min(lines, gapless_centre(allowed))
         return PreparedScan(data, noise, estimates[0].text, unit, mixing, calibration_lines=centre, maps_from=0)
     maps_source, looked_at = source_of_maps(allowed, lines)
-    if looked_at and recipe.design.encoding == "plane":  # a square, of which every sample has to be there
+    if looked_at and KINDS[recipe.design.encoding].square:  # a square, of which every sample has to be there
         looked_at = calibration_width(allowed, looked_at)
     maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
@@ -432,7 +433,7 @@ def maps_with_gaps(
     looked_at = np.ones(data.grid_shape, dtype=bool)
     if gapless_centre(data) > lines:
         near = [np.abs(np.arange(n) - n // 2 + lines // 2 - (lines - 1) / 2) < lines / 2 for n in data.grid_shape]
-        looked_at = np.logical_and.outer(near[0], near[1] | (recipe.design.encoding != "plane"))
+        looked_at = np.logical_and.outer(near[0], near[1] | (not KINDS[recipe.design.encoding].square))
     return [
         maps_from_lines(
             stack,

@@ -28,7 +28,7 @@ from mri_design.kinds import count_text
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel, phase_refined
 from mri_design.operators.conventions import Chosen
-from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import Readouts
 
 COMPLEX, REAL = 8, 8
 """Bytes of a value: k-space is in single precision, energies are in double."""
@@ -44,12 +44,12 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Where Linux says how much memory the programs of a container may take."""
 
 
-def needed_memory(plane: PlaneReadouts, n_coils: int, draws: int, blocks: int, slices: int = 1) -> int:
+def needed_memory(plane: Readouts, n_coils: int, draws: int, blocks: int, slices: int = 1) -> int:
     """Bytes that a design takes at its largest, estimated: candidates times coils times draws, and what is kept.
 
     Parameters
     ----------
-    plane : PlaneReadouts
+    plane : Readouts
         The candidates.
     n_coils, draws, blocks : int
         Receive coils, posterior draws, and inferences after which a block of samples is chosen.
@@ -101,7 +101,7 @@ def require_room(
     InputError
         With the candidates, what they would take, and how much there is.
     """
-    if not isinstance(readouts, PlaneReadouts):
+    if not readouts.thinned:
         return
     blocks = -(-(readouts.size if target is None else target) // recipe.design.block_of(readouts))
     draws = max(FEWEST_DRAWS, recipe.inference.samples)
@@ -377,6 +377,6 @@ def final_signal(slice_model: SliceModel, state: DesignState, place: int = 0) ->
 
     That of lines is what their common centre shows; the few shots of a start show less of it than all do.
     """
-    if isinstance(slice_model.candidates, ShotReadouts):
-        return slice_model.signal_level(state.trace.lines)
-    return state.signals[place]
+    if slice_model.candidates.start_shows_level:
+        return state.signals[place]
+    return slice_model.signal_level(state.trace.lines)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.fixed import Equispaced, RandomLines
-from mri_design.design.stopping import FEWEST_TESTED, AnyOf, NamedRule, UntilError, UntilGain
+from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import TrainedOrder
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
-from mri_design.kinds import KINDS, count_text
-from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.kinds import KINDS, count_text, gridded_kinds
+from mri_design.readouts import LineReadouts, Readouts
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
@@ -35,7 +35,7 @@ def readouts_wanted(whole: int, acceleration: float) -> int:
     return max(1, round(whole / acceleration))
 
 
-def require_one_amount(count: object, acceleration: object, unit: str) -> None:
+def require_one_amount(count: object, acceleration: object, counted: str) -> None:
     """Refuse a number beside an acceleration, which both say how much is measured.
 
     Raises
@@ -45,20 +45,19 @@ def require_one_amount(count: object, acceleration: object, unit: str) -> None:
     """
     if count not in (None, (), []) and acceleration not in (None, (), []):
         raise UsageError(
-            f"{option(unit + 's', _listed(count))} and {option('acceleration', _listed(acceleration))} both say "
+            f"{option(counted, _listed(count))} and {option('acceleration', _listed(acceleration))} both say "
             "how much is measured: give one of them"
         )
 
 
 def require_amount(count: int | None, acceleration: float | None, recipe: Recipe) -> None:
     """Refuse neither a number nor an acceleration, and both; raises `UsageError`, or `InputError` below 1."""
-    kind = KINDS[recipe.design.encoding]
-    unit = "shot" if kind.shots else kind.unit
-    require_one_amount(count, acceleration, unit)
+    counted = KINDS[recipe.design.encoding].counted
+    require_one_amount(count, acceleration, counted)
     if acceleration is not None:
         require_numbers(least=1.0, acceleration=acceleration)
     if count is None and acceleration is None:
-        raise UsageError(f"how many {unit}s in the end? Give {option(unit + 's')}, or {option('acceleration')}")
+        raise UsageError(f"how many {counted} in the end? Give {option(counted)}, or {option('acceleration')}")
 
 
 def amount_wanted(count: int | None, acceleration: float | None, size: int) -> int:
@@ -110,14 +109,14 @@ def calibration_for(recipe: Recipe, count: int | None) -> int | None:
     whole mask, or more, it is half of the mask, `ENOUGH_CALIBRATING` lines at least. Of a plane it is an eighth of the
     mask, at least `ENOUGH_OF_A_SQUARE` on a side where this is not more than half of the mask.
     """
-    usual, encoding = recipe.coils.most_lines, recipe.design.encoding
-    if recipe.calibration_lines is not None or count is None or encoding not in ("lines", "plane"):
+    usual, kind = recipe.coils.most_lines, KINDS[recipe.design.encoding]
+    if recipe.calibration_lines is not None or count is None or not kind.on_grid:
         return recipe.calibration_lines
-    if encoding == "plane" and (recipe.coils.calibration_lines is None or usual**2 >= count):
+    if kind.square and (recipe.coils.calibration_lines is None or usual**2 >= count):
         least = max(FEWEST_CALIBRATING, min(ENOUGH_OF_A_SQUARE, isqrt(count // 2)))
         side = max(least, isqrt(count // 8))
         return side if side < usual else None
-    if encoding == "plane" or usual < count:
+    if kind.square or usual < count:
         return None
     least = ENOUGH_CALIBRATING if count > ENOUGH_CALIBRATING else FEWEST_CALIBRATING
     return min(usual, max(least, count // 2))
@@ -135,10 +134,10 @@ def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
     readouts : Readouts
         What is chosen from.
     """
-    alone = int(np.prod([min(calibration, side) for side in readouts.shape]))
-    if not MOSTLY * count <= alone <= count or isinstance(readouts, ShotReadouts):  # more than all are refused
+    alone = readouts.calibration_size(calibration)
+    if not MOSTLY * count <= alone <= count:  # more than all are refused
         return ""
-    flag = option("constraints.calibration" if isinstance(readouts, PlaneReadouts) else "start")
+    flag = option("constraints.calibration" if readouts.kind.square else "start")
     return (
         f"{alone} of {count_text(count, readouts.unit)} are measured for the coil maps, so that strategies differ in "
         f"{count - alone} only; fewer of them ({flag}), or maps that are known ({option('maps')}), leave more to choose"
@@ -171,20 +170,7 @@ def start_count(
     count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
     if recipe.design.start is None and rules.max_jump is not None:
         count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
-    required = len(rules.needed(np.ones(n_lines, dtype=bool))) if isinstance(readouts, PlaneReadouts) else 0
-    count = max(count, calibration_lines, rules.centre, required)
-    if count > target:
-        field, got, cure = "start lines", str(count), ""
-        if isinstance(readouts, PlaneReadouts):
-            few = required <= target
-            field = "start samples" if few else "required samples"
-            got = f"{count} (of which {required} are required)" if few else str(required)
-            cure = f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}."
-        elif isinstance(readouts, LineReadouts):
-            got = f"{count} (of which {calibration_lines} for coil calibration)"
-            cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines."
-        raise InputError(field, got, f"at most the number of {readouts.unit}s, {target}", cure)
-    return count
+    return rules.start_size(count, target, calibration_lines)
 
 
 def start_lines(
@@ -211,7 +197,7 @@ def start_lines(
 
 def with_calibration(recipe: Recipe, side: int) -> Recipe:
     """The recipe, which in a plane forces a calibration region of at least that side."""
-    if recipe.design.encoding != "plane" or side == 0:
+    if side == 0 or not KINDS[recipe.design.encoding].square:
         return recipe
     return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
 
@@ -229,7 +215,7 @@ def require_lines(
     available = int((measurable & recipe.constraints.rules(readouts).allowed(len(measurable))).sum())
     if target is not None and target > available:
         units = "lines" if readouts is None else f"{readouts.unit}s"
-        if not available and isinstance(readouts, ShotReadouts):
+        if not available and readouts is not None and not readouts.kind.on_grid:
             raise InputError("scan", "a grid of which not all is measured", f"a complete one, to make {units} of")
         wanted = f"at most {available}, the {units} that hold data and may be measured"
         raise InputError(f"number of {units}", str(target), wanted, f"Ask for fewer {units}.")
@@ -238,10 +224,6 @@ def require_lines(
 def design_seed(seed: int, draw: int = 0) -> int:
     """Seed of everything random in one draw of a design, whichever verb asks; a run without draws is draw 0."""
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
-
-
-FEWEST_SAMPLES = 16
-"""Samples of a plane that must have been predicted and then measured; each says much less than a line does."""
 
 
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
@@ -258,7 +240,7 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
     """
     design = recipe.design
     check_other_than_lines(recipe)
-    jumps = recipe.constraints.rules().max_jump if design.encoding == "lines" else None
+    jumps = recipe.constraints.rules().max_jump if "max_jump" in KINDS[design.encoding].limits else None
     check_order(design.order, design.echoes, design.effective_echo, jumps)
     rule = stop_rule(recipe, strategy, by_image=True)
     if lines is None and rule is None:
@@ -278,7 +260,7 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
         Where the strategy predicts nothing.
     """
     design, rules = recipe.design, dict[str, NamedRule]()
-    fewest = FEWEST_SAMPLES if design.encoding == "plane" else FEWEST_TESTED
+    fewest = KINDS[design.encoding].fewest_tested
     if design.until_error is not None:
         rules["until-error"] = UntilError(design.until_error, fewest, by_image)
     if design.until_gain is not None:
@@ -298,10 +280,7 @@ def check_other_than_lines(recipe: Recipe) -> None:
     UsageError
         Naming the setting.
     """
-    design = recipe.design
-    if design.encoding == "lines":
-        return
-    shots = KINDS[design.encoding].shots
+    design, shots = recipe.design, KINDS[recipe.design.encoding].shots
     if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
     if shots and (design.block or 1) > 1:
@@ -374,7 +353,7 @@ def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recip
     None where they are measured one by one, as chosen, and where they are shots, each of which is a train of its own.
     """
     design = recipe.design
-    if isinstance(readouts, LineReadouts | PlaneReadouts) and (design.order != "as-chosen" or design.echoes > 1):
+    if readouts.kind.on_grid and (design.order != "as-chosen" or design.echoes > 1):
         return acquisition_order(lines, readouts, design.order, design.echoes, design.effective_echo)
     return None
 
@@ -395,7 +374,7 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
     """
     lines = len(trace.lines)
     if rule is None:
-        from_grid = unit in (KINDS["lines"].unit, KINDS["plane"].unit)  # sets of shots begin with all that they have
+        from_grid = any(unit == KINDS[name].unit for name in gridded_kinds())  # sets of shots begin with all they have
         chosen = bool(trace.steps) or not from_grid
         return "" if chosen else f"nothing was chosen: all {count_text(lines, unit)} are those of the start"
     if trace.declined is not None:

@@ -5,18 +5,17 @@ The Poisson discs of SigPy and BART come near the acceleration that they are ask
 
 from __future__ import annotations
 
-import math
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.readouts import Constraints
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, rng_of_step
 from mri_design.errors import InputError, MissingPackageError, UsageError, did_you_mean
 from mri_design.experiment.extent import design_seed, require_lines, start_lines
@@ -28,8 +27,8 @@ from mri_design.experiment.strategies import (
     make_strategy,
     strategy_names,
 )
-from mri_design.kinds import KINDS, count_text, designed_kinds
-from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
+from mri_design.kinds import KINDS, count_text, designed_kinds, gridded_kinds
+from mri_design.readouts import Constraints, PlaneReadouts, Readouts
 from mri_design.registry import full_name, split_name
 from mri_design.scan.trajectories import compensated_spread, spread_of_mask
 
@@ -153,9 +152,9 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
         if family in OUTSIDE:
             knows = ["plane"]
         elif family in FROM_FILES:
-            knows = ["lines", "plane"]
+            knows = list(gridded_kinds())
         elif "draw=" in (setting or ""):
-            knows = [each for each in knows if each == "lines"]
+            knows = [each for each in knows if KINDS[each].axes == 1]
         if not knows:
             shots = tuple(each for each in designed_kinds() if KINDS[each].shots)
             kinds = {"lines": kinds_of_masks(), "a plane": (*kinds_of_masks("plane"), *OUTSIDE), "shots": shots}
@@ -164,8 +163,8 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
             raise UsageError(" ".join([f"--kind {kind}: there is no such kind.", *filter(None, [near]), *there_are]))
         if encoding is None and all(KINDS[each].shots for each in knows):
             raise UsageError(f"--kind {kind} is a set of angles: say of what, as --kind radial:{kind} or spiral:{kind}")
-        encoding = encoding or min(knows, key=lambda each: each != ("plane" if axes == 2 else "lines"))
-    if family in OUTSIDE and encoding == "plane":
+        encoding = encoding or min(knows, key=lambda each: KINDS[each].axes != axes)
+    if family in OUTSIDE and encoding in knows:
         return name, encoding
     if family not in FROM_FILES and family in strategy_names(encoding) and family not in kinds_of_masks(encoding):
         raise UsageError(
@@ -210,7 +209,7 @@ class DrawnMask:
     @property
     def trajectory(self) -> NDArray[np.float64] | None:
         """Samples of shots (shot, sample, 2), in their order; None on a grid."""
-        return self.readouts.shots[list(self.order)] if isinstance(self.readouts, ShotReadouts) else None
+        return self.readouts.trajectory(self.order)
 
     @property
     def spread(self) -> NDArray[np.complex128]:
@@ -270,22 +269,22 @@ def draw_mask(
             raise InputError("calibration region", got, "none", cure.format(KINDS[encoding].unit))
         shots = shot_candidates(recipe, make_strategy(kind, encoding), grid, count, 1)
         return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
-    readouts = readouts_named(encoding, grid)
+    readouts: Readouts = KINDS[encoding].on(grid)  # type: ignore[misc]  # shots are made above
     if calibration is not None:
         sides = [min(calibration, side) for side in readouts.shape]
-        if (alone := math.prod(sides)) > count:
+        if (alone := readouts.calibration_size(calibration)) > count:
             whole = count_text(alone, readouts.unit)
             got = f"{whole if len(sides) == 1 else f'{sides[0]} x {sides[1]} = {whole}'}, alone more than the mask has"
             wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
             raise InputError("calibration region", got, wanted, "Take a smaller region, or a smaller acceleration.")
-        in_plane = encoding == "plane"
-        recipe = recipe.replacing("constraints", **({"calibration": calibration} if in_plane and calibration else {}))
-        recipe = recipe.replacing("design", start=1 if in_plane else max(1, calibration))
+        square = KINDS[encoding].square
+        recipe = recipe.replacing("constraints", **({"calibration": calibration} if square and calibration else {}))
+        recipe = recipe.replacing("design", start=1 if square else max(1, calibration))
     measurable = np.ones(readouts.size, dtype=bool)
     require_lines(measurable, count, recipe, readouts)
     rules = recipe.constraints.rules(readouts)
-    if isinstance(readouts, PlaneReadouts) and kind in OUTSIDE:
-        return _by_another_program(kind, readouts, count, rules, seed)
+    if kind in OUTSIDE:
+        return _by_another_program(kind, cast(PlaneReadouts, readouts), count, rules, seed)
     strategy, seed = make_strategy(kind, encoding), design_seed(seed)
     bare = calibration == 0 and not rules.needed(measurable)
     first = () if bare else start_lines(measurable, strategy, count, recipe, readouts=readouts)

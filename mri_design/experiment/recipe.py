@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,25 +26,23 @@ from mri_design.experiment.strategies import (
     strategy_named,
     strategy_names,
 )
-from mri_design.kinds import designed_kinds
+from mri_design.kinds import KINDS, designed_kinds
 from mri_design.priors import BLOCKS, SITES
 from mri_design.registry import Shipped, split_name
 from mri_design.whole_numbers import line_numbers
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
-    from mri_design.readouts import Constraints
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.phase import PhasePrior
     from mri_design.model.sparsity import SparsityBlock
-    from mri_design.readouts import Readouts
+    from mri_design.readouts import Constraints, Readouts
 
 S = TypeVar("S", bound=Settings)
 
 SHIPPED = Path(__file__).parents[1] / "recipes"
 MAX_RECIPE_BYTES = 1 << 20
-SAMPLE_BLOCKS = 200  # parts of a plane: one is chosen after each inference
 COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
 
 _SERIES, _PLANE, _SHOTS = "Which series of raw data", "Samples of a plane (3-D scans)", "Spokes and spirals"
@@ -185,7 +183,7 @@ class PhaseRecipe(Settings):
 
     def chosen_by_what_is_held_back(self, encoding: str) -> bool:
         """True where the measured lines (samples, readouts) themselves choose the model of their image."""
-        return self.model == "held-back-anywhere" or (self.model == "held-back" and encoding == "lines")
+        return self.model == "held-back-anywhere" or (self.model == "held-back" and KINDS[encoding].held_back_phase)
 
     def prior(self) -> PhasePrior | None:
         """The phase prior a slice starts with: a phase to be seen in the centre, or None until one has been chosen."""
@@ -501,7 +499,7 @@ class DesignRecipe(Settings):
 
     def block_of(self, encoding: Readouts) -> int:
         """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""
-        return self.block or (max(1, encoding.size // SAMPLE_BLOCKS) if encoding.name == "plane" else 1)
+        return self.block or encoding.usual_block
 
     @property
     def echoes(self) -> int:
@@ -509,7 +507,7 @@ class DesignRecipe(Settings):
 
         In a plane, whose blocks are chosen for the cost of inference, and of shots it is one.
         """
-        return self.train or (self.block if self.encoding == "lines" else None) or 1
+        return self.train or (self.block if KINDS[self.encoding].blocks_are_trains else None) or 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -573,47 +571,26 @@ class ConstraintRecipe(Settings):
     shutter: bool = setting(False, panel=_PLANE)
     calibration: int | None = setting(None, least=1, unset="none", metavar="N", panel=_PLANE)
 
-    def rules(self, encoding: Readouts | None = None) -> Constraints:
-        """The constraints of a plane, of shots, or by default of lines, as the design takes them.
+    def rules(self, readouts: Readouts | None = None) -> Constraints:
+        """The constraints of the readouts, by default of lines, as a design takes them.
 
         Raises
         ------
         InputError
-            For lists that are not understood, and lines that are both forbidden and required; in a plane, for what only
-            lines can be asked, and the other way round; of shots, for anything.
+            For lists that are not understood, lines that are both forbidden and required, and settings that these
+            readouts do not know.
         """
-        from mri_design.readouts import AngleConstraints, LineConstraints, PlaneConstraints
-        from mri_design.readouts import PlaneReadouts, ShotReadouts
+        from mri_design.readouts import LineReadouts
 
-        if isinstance(encoding, ShotReadouts):
-            self._refuse(self.plain(), "none where shots are chosen", "Leave it out.")
-            return AngleConstraints(encoding.size, encoding.half_turn)
-        if isinstance(encoding, PlaneReadouts):
-            wanted, cure = "nothing in a plane, whose samples are no lines", "A plane has shutter, partial_fourier, "
-            self._refuse(("forbid", "require", "max_jump"), wanted, f"{cure}calibration and centre.")
-            return PlaneConstraints(
-                encoding,
-                shutter=self.shutter,
-                partial_fourier=self.partial_fourier,
-                calibration=self.calibration or 0,
-                centre=self.centre or 0,
-            )
-        cure = "Choose samples of a plane (encoding = 'plane' under [design]); lines have centre."
-        self._refuse(("shutter", "calibration"), "none where lines are chosen", cure)
-        return LineConstraints(
-            line_numbers(self.forbid or "", "forbidden lines"),
-            line_numbers(self.require or "", "required lines"),
-            self.centre or 0,
-            self.partial_fourier,
-            max_jump=self.max_jump,
-        )
-
-    def _refuse(self, names: Iterable[str], wanted: str, cure: str) -> None:
-        """Refuse settings that are not asked of what is chosen."""
-        for name in names:
-            if value := getattr(self, name):
-                got = "a shutter" if name == "shutter" else str(value)
-                raise InputError(f"recipe: constraints.{name}", got, wanted, cure)
+        readouts = LineReadouts((1, 1)) if readouts is None else readouts
+        kind, lists = readouts.kind, {"forbid": "forbidden", "require": "required"}
+        limits = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        for name in (name for name in limits if name not in kind.limits):
+            got = "a shutter" if name == "shutter" else str(limits[name])
+            cure = f"{kind.several.capitalize()} have {', '.join(kind.limits)}." if kind.limits else "Leave it out."
+            raise InputError(f"recipe: constraints.{name}", got, f"none where {kind.several} are chosen", cure)
+        numbers = {to: line_numbers(limits.pop(name), f"{to} lines") for name, to in lists.items() if name in limits}
+        return readouts.constraints(**numbers, **limits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -727,7 +704,7 @@ class Recipe(Settings):
 
         Coil maps come from what a design begins with.
         """
-        return self.design.start if self.design.encoding == "lines" else self.constraints.calibration
+        return self.design.start if KINDS[self.design.encoding].centre_first else self.constraints.calibration
 
     def of_another_file(self) -> Recipe:
         """The recipe without what is true of the samples of one file alone: axes, centre and noise."""

@@ -34,7 +34,6 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
-from mri_design.readouts import ShotReadouts
 from mri_design.registry import full_name
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
@@ -372,7 +371,7 @@ class _Estimate:
         one, wanted = self.alone, self.recipe.phase
         if one.phase is not None or not wanted.chosen_by_what_is_held_back(one.candidates.name):
             return
-        one_sided = held_back.is_one_sided(self.lines, one.candidates)
+        one_sided = one.candidates.one_sided(self.lines)
         shortened = self.engine.cut_short(1)
         self.phase = held_back.choose_phase(self.without, wanted.imaginary_ratios, shortened, one_sided=one_sided)
         self.alone = self.known = replace(one, phase=self.phase.phase)
@@ -461,7 +460,7 @@ class _Estimate:
             before = non_local.local_posterior(alone, self.lines, self.engine, self.seed, self.options.signal)
             image = replace(image, alone=before.mean)
         folds = [] if self.without is None else [self.without]
-        if self.without is not None and alone.candidates.name == "lines":  # which are few
+        if self.without is not None and alone.candidates.kind.axes == 1:  # which are few
             one, signal = self.without.slice_model, self.without.signal
             other = held_back.hold_back(one, self.lines, self.engine, self.seed, signal, fold=1)
             folds += [] if other is None else [other]
@@ -541,7 +540,7 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
     SigPy, `sigpy.mri.app.L1WaveletRecon` and `TotalVariationRecon`, with fixed steps: SigPy finds its own by a random
     start, which would make every run differ.
     """
-    if isinstance(slice_model.candidates, ShotReadouts):
+    if not slice_model.candidates.kind.on_grid:
         got = "samples along a trajectory"
         raise InputError(f"method {method}", got, "lines, or samples of a plane", "Use mean, map or least-squares.")
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.fixed import FixedAngles
 from mri_design.design.strategy import Strategy
+from mri_design.design.trials import truth_or_none
 from mri_design.errors import InputError, positive_number
 from mri_design.experiment.recipe import Recipe, ShotRecipe
 from mri_design.kinds import KINDS, Kind
@@ -18,7 +19,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.trajectory import equispaced_angles, radial_spokes, turned
-from mri_design.readouts import ShotReadouts
+from mri_design.readouts import Readouts, ShotReadouts
 from mri_design.registry import require_part
 from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_readout
 
@@ -67,6 +68,17 @@ RIM_ACCELERATION = 4.0
 """Spirals: so many times the shots (half the matrix at most) would leave no gap at the rim of k-space."""
 _SAMPLES_AT_ONCE = 4
 """Receivers of some scanners count samples by fours."""
+
+
+def candidates_of(
+    recipe: Recipe, strategy: Strategy, grid: tuple[int, int], count: int | None, n_coils: int = 1
+) -> Readouts:
+    """What a design of ``count`` chooses from: lines or samples of the grid, or `shot_candidates`."""
+    if (on := KINDS[recipe.design.encoding].on) is not None:
+        readouts: Readouts = on(grid)
+        return readouts
+    assert count is not None  # of shots there are as many as are asked for
+    return shot_candidates(recipe, strategy, grid, count, n_coils)
 
 
 def shot_candidates(
@@ -125,6 +137,39 @@ def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
     turns = nyquist_turns(matrix, full, density=settings.density)
     made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
+
+
+def slice_of(
+    on_grid: SliceModel,
+    readouts: Readouts,
+    source: str,
+    reference: Callable[[], Array | None],
+    recipe: Recipe,
+    seed: int,
+) -> SliceModel:
+    """A slice as the readouts measure it: itself on a grid, else `shot_slice`, of closed forms where these are known.
+
+    Parameters
+    ----------
+    on_grid : SliceModel
+        The slice, sampled in full where its readouts are to be shots.
+    readouts : Readouts
+        The candidates.
+    source : str
+        File or phantom that it comes from.
+    reference : callable
+        () -> its image (ky, kx) or None, which may be that behind its data (`truth_or_none`).
+    recipe : Recipe
+        How phantoms are simulated.
+    seed : int
+        Of noise and simulation.
+    """
+    if readouts.kind.on_grid:
+        return on_grid
+    shots = cast(ShotReadouts, readouts)
+    known = closed_form_samples(source, shots, on_grid.n_coils, recipe, seed)
+    truth = truth_or_none(on_grid, reference()) if known is None else None
+    return shot_slice(on_grid, shots, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
 
 
 def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: Recipe, seed: int) -> Array | None:

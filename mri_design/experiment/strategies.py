@@ -70,7 +70,7 @@ ABOUT: dict[str, str] = {}
 
 def _chosen_as(encoding: str) -> str:
     """The entry of `STRATEGIES` for an encoding."""
-    return SHOTS if KINDS[encoding].shots else encoding
+    return KINDS[encoding].sort
 
 
 def register_strategy(
@@ -417,7 +417,7 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
         here, there = _chosen(_chosen_as(encoding)), ", ".join(each for each in makers if each not in but)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
     if reads_file(name):
-        if family not in FROM_FILES and encoding != "lines":
+        if family not in FROM_FILES and KINDS[encoding].axes != 1:
             raise UsageError(
                 f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here"
             )

@@ -714,7 +714,7 @@ class ScanDesign(Saved):
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
         candidates, trace = self.result.known.slice_model.candidates, self.trace
-        unit, where = candidates.unit, "" if isinstance(candidates, ShotReadouts) else " around the centre"
+        unit, where = candidates.unit, " around the centre" if candidates.kind.on_grid else ""
         return {
             "chosen": f"{count_text(len(trace.lines), unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
             "start": f"{count_text(len(trace.start), unit)}{where}",
@@ -734,7 +734,7 @@ class ScanDesign(Saved):
         known = self.result.known
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
         pictures = [("image", image_png(self.result.images[0].reconstruction.image, layout))]
-        if known.slice_model.candidates.name in ("lines", "plane"):
+        if known.slice_model.candidates.kind.on_grid:
             pictures.insert(0, ("mask", mask_png(self.mask, layout)))
         return pictures
 
@@ -803,7 +803,7 @@ class StrategyComparison(Saved):
         pictures = list[tuple[str, bytes]]()
         for one in self.result.shown:
             layout = layout_of(one.readouts, self.result.orientation)
-            if one.readouts.name in ("lines", "plane"):
+            if one.readouts.kind.on_grid:
                 pictures.append((f"{one.strategy}: mask", mask_png(one.mask, layout)))
             pictures.append((f"{one.strategy}: image", image_png(one.reconstruction.image, layout)))
         return pictures

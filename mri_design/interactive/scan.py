@@ -185,7 +185,7 @@ def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str, rec
     """The mask that is given of a scan: of readouts along a trajectory, of lines, or of samples."""
     if isinstance(data, TrajectoryData):
         return mask_of_measured(chosen, np.ones(data.n_readouts, dtype=bool), field=field, unit="readout")
-    every, plane = np.ones(data.grid_shape, dtype=bool), data.volume or recipe.design.encoding == "plane"
+    every, plane = np.ones(data.grid_shape, dtype=bool), data.volume or KINDS[recipe.design.encoding].square
     return mask_of_measured(chosen, data.measured, every, field=field, plane=plane)
 
 

@@ -20,7 +20,7 @@ from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, 
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.conventions import Chosen, chosen_numbers
-from mri_design.readouts import LineReadouts, Readouts, Rows, ShotReadouts
+from mri_design.readouts import LineReadouts, Readouts, Rows
 
 
 def phase_variants(
@@ -169,14 +169,14 @@ class SliceModel:
         if self.kspace.ndim != 3:
             raise InputError("kspace", f"shape {self.kspace.shape}", "(coil, ky, kx)")
         candidates = self.candidates
-        laid_out = candidates.shots.shape[:2] if isinstance(candidates, ShotReadouts) else candidates.grid
+        laid_out = candidates.layout
         if self.kspace.shape[1:] != laid_out:
             raise InputError("kspace", f"shape {self.kspace.shape}", f"(coil, {laid_out[0]}, {laid_out[1]})")
         if self.measured.shape != (candidates.size,):
             raise InputError(
                 "measured", f"shape {self.measured.shape}", f"one flag for each of {candidates.size} {candidates.unit}s"
             )
-        if self.samples is not None and candidates.name != "lines":
+        if self.samples is not None and not candidates.kind.with_holes:
             raise InputError("samples", "given", "None where samples are measured one by one", "Use measured.")
         if self.samples is not None and (self.samples.shape != self.shape or self.samples.dtype != np.bool_):
             raise InputError("samples", f"{self.samples.dtype} {self.samples.shape}", f"bool {self.shape}")

@@ -1,4 +1,4 @@
-"""Readouts: what of k-space is measured one by one, as lines, samples of a plane or whole shots, and within which limits.
+"""Readouts: what of k-space is measured one by one, lines, samples of a plane or whole shots, and their constraints.
 
 What they are called and which settings they know is in `kinds.KINDS`, where ``KINDS[name].on(grid)`` makes those of a
 grid.

@@ -1,4 +1,4 @@
-"""What lines, samples of a plane and shots have in common: candidates by number, their rows of X, values, constraints."""
+"""What lines, samples of a plane and shots have in common: candidates by number, rows of X, values, constraints."""
 
 from __future__ import annotations
 

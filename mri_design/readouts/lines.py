@@ -1,6 +1,6 @@
 """Phase-encode lines along one direction, with all their readout samples, and what a sequence asks of them.
 
-A sequence can forbid and require lines, force a centre, leave out a part of k-space, and keep jumps between lines short.
+A sequence can forbid and require lines, force a centre, leave out a part of k-space, and keep jumps short.
 """
 
 from __future__ import annotations

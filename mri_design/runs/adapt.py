@@ -27,7 +27,8 @@ from mri_design.experiment.extent import calibration_for, centre_for_maps, lines
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.stored_designs import Checkpoint, load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
-from mri_design.readouts import readouts_named
+from mri_design.kinds import KINDS
+from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
@@ -90,7 +91,7 @@ class AdaptRequest:
         chosen = self.design.recipe.design
         if chosen.strategy in ORACLES:
             raise UsageError(f"{chosen.strategy} knows the image, which is not there before it is measured")
-        if chosen.encoding != "lines":
+        if KINDS[chosen.encoding].axes != 1:
             raise UsageError("adapt chooses lines only: leave out --encoding")
         if self.design.around.slices:
             raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
@@ -245,7 +246,7 @@ class _Live:
         self._note = note
         self._recipe = request.design.recipe
         header = scanner.header()
-        self._encoding = readouts_named("lines", header.shape)
+        self._encoding = LineReadouts(header.shape)
         self._sought: tuple[int, ...] = ()
         self._moved_to: Centre | None = None
         for message in sent:

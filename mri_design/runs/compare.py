@@ -127,10 +127,9 @@ class ComparisonRequest(StudyRequest):
     def __post_init__(self) -> None:
         encoding = self.recipe.design.encoding
         kind = KINDS[encoding]
-        unit = "shot" if kind.shots else kind.unit
-        extent.require_one_amount(list(self.lines), list(self.accelerations), unit)
+        extent.require_one_amount(list(self.lines), list(self.accelerations), kind.counted)
         if not self.lines and not self.accelerations:
-            counts = f"{option(unit + 's')}, or {option('acceleration')}"
+            counts = f"{option(kind.counted)}, or {option('acceleration')}"
             raise UsageError(f"how many {kind.several}? Give their numbers with {counts}")
         if not self.strategies:
             raise UsageError(f"nothing to compare: name strategies with {option('strategies')}")

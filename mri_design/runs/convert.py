@@ -16,6 +16,7 @@ from mri_design.errors import UsageError, option
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
+from mri_design.kinds import KINDS
 from mri_design.runs.stored_run import (
     NO_SIZES,
     MadeFiles,
@@ -243,7 +244,7 @@ def convert_file(
     else:
         data = with_recipe_noise(data, recipe)
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))
-    if recipe.design.encoding == "plane":
+    if KINDS[recipe.design.encoding].square:
         data = _as_plane(data, source)
     writers = WRITERS[type(data)]
     if ending not in writers:

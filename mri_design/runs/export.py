@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.evaluation.tables import csv_text
+from mri_design.kinds import kind_counted
 from mri_design.runs.stored_run import (
     MadeFiles,
     StoredRun,
@@ -233,7 +234,7 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
 def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     """Mask and coil maps as BART's pairs, those that there are."""
     stem, pairs = out.with_suffix(""), dict[Path, NDArray[np.generic]]()
-    on_grid = run.counted in ("lines", "samples")
+    on_grid = kind_counted(run.counted).on_grid
     if on_grid or run.maps is None:
         run.trains()  # refuses damaged folders, and those without lines or samples
         plane = run.counted == "samples"

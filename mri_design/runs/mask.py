@@ -14,7 +14,6 @@ from mri_design.experiment.extent import amount_wanted, check_other_than_lines, 
 from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
-from mri_design.readouts import ShotReadouts
 from mri_design.runs.export import SequenceRequest, export_run
 from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, words
 from mri_design.scan.io.atomic import npy_bytes
@@ -97,8 +96,7 @@ class MaskRequest:
     @property
     def whole(self) -> int:
         """Readouts of a fully sampled scan; of shots as many as the grid has lines."""
-        rows, columns = self.grid
-        return rows * columns if self.recipe.design.encoding == "plane" else rows
+        return KINDS[self.recipe.design.encoding].whole(self.grid)
 
 
 def make_mask(request: MaskRequest) -> MadeFiles:
@@ -152,7 +150,7 @@ def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
         return MadeFiles({out: npy_bytes(values)}, (f"{what}: {out}",))
     if shots is not None and out.suffix == ".cfl":
         return MadeFiles(pair_files(out.with_suffix(""), to_bart(shots)), (f"trajectory (3, sample, shot): {out}",))
-    if isinstance(drawn.readouts, ShotReadouts) and out.suffix == ".csv":
+    if shots is not None and out.suffix == ".csv":
         angles = drawn.readouts.angles or ()
         rows = [
             {"order": place, "shot": number, "degrees": float(np.degrees(angles[number]))}

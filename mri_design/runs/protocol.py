@@ -54,6 +54,7 @@ from mri_design.experiment.strategies import (
     strategy_label,
     strategy_named,
 )
+from mri_design.kinds import KINDS
 from mri_design.runs import scan_facts
 from mri_design.runs.design.report import save_acquisition, save_design
 from mri_design.runs.error_tables import StudyErrors, best_other
@@ -128,7 +129,7 @@ class ProtocolRequest(StudyRequest):
             raise UsageError(
                 f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"
             )
-        if self.swaps and self.recipe.design.encoding == "plane":
+        if self.swaps and KINDS[self.recipe.design.encoding].axes != 1:
             raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
         if self.swaps and self.recipe.constraints.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
@@ -243,7 +244,7 @@ def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Endi
         return before
     if request.strategy in TRAINING_RULES:
         strategy = scan_facts.knowing_rule(request.strategy, training, recipe, run.seed)
-    forced = calibration if recipe.design.encoding == "lines" else 0  # a plane's is among the constraints
+    forced = calibration if KINDS[recipe.design.encoding].centre_first else 0  # a plane's is among the constraints
     first = extent.start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
     run.begin()
     files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
@@ -448,7 +449,7 @@ class TrainingRequest(StudyRequest):
     def __post_init__(self) -> None:
         extent.refuse_shots(self.recipe, "train")
         extent.require_amount(self.lines, self.acceleration, self.recipe)
-        if self.recipe.design.encoding == "plane" and not isinstance(self.rule, TrainingResidual):
+        if KINDS[self.recipe.design.encoding].axes != 1 and not isinstance(self.rule, TrainingResidual):
             raise UsageError(
                 f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
                 "changes is too little to tell: take residual-greedy"

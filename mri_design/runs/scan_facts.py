@@ -34,7 +34,7 @@ from mri_design.experiment.strategies import make_strategy
 from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.readouts import Readouts, ShotReadouts
+from mri_design.readouts import Readouts
 from mri_design.runs.given_reference import FittedReference
 from mri_design.runs.work import Progress, Work
 from mri_design.scan.calibration import COMPRESSED
@@ -176,7 +176,7 @@ def tell_calibration(
     usual = recipe.coils.most_lines
     if growing:
         progress.say(f"coil maps are estimated from {growing}; {option('start')} sets how many")
-    elif 0 < calibration < usual and recipe.design.start is None and readouts.name == "lines":
+    elif 0 < calibration < usual and recipe.design.start is None and readouts.kind.centre_first:
         progress.say(
             f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
             f"altogether; {option('start')} sets how many"
@@ -307,7 +307,7 @@ class KnownSlice:
 
     def holds_reference(self, lines: Sequence[int]) -> bool:
         """Whether these are all lines that the reference was made from, where it is the scan's own image."""
-        on_grid = self.slice_model.candidates.name in ("lines", "plane")
+        on_grid = self.slice_model.candidates.kind.on_grid
         return self.reference_noise is not None and on_grid and len(lines) == int(np.sum(self.slice_model.measured))
 
     def judged(self, method: str, made: Image, lines: Sequence[int]) -> list[NamedImage]:
@@ -321,8 +321,8 @@ class KnownSlice:
             return [named]
         image = np.asarray(self.slice_model.plain_image(lines) * self.image_unit)
         plain = Image(image, None, Convergence(Status.CONVERGED, 0, 0.0))
-        shots = isinstance(self.slice_model.candidates, ShotReadouts)
-        return [named, self._named(GRIDDED if shots else ZERO_FILLED, plain, lines)]
+        on_grid = self.slice_model.candidates.kind.on_grid
+        return [named, self._named(ZERO_FILLED if on_grid else GRIDDED, plain, lines)]
 
     def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
         """An image in the input's units with its errors where there is a truth; of a given one no phase is compared."""
@@ -405,7 +405,7 @@ class KnownScan(KnownSlice):
         if self.holds_reference(lines):  # least squares of all lines are the reference, and have no errors
             errors = None if named.name in _ITSELF else named.errors
             return replace(named, errors=errors, error=replace(named.error, unknown=_OF_ALL))
-        if self.reference_noise is not None and isinstance(candidates, ShotReadouts):
+        if self.reference_noise is not None and not candidates.kind.on_grid:
             return replace(named, error=replace(named.error, unknown=f"its {candidates.unit}s {_OF_NOISY}"))
         found = self.found_error(named.reconstruction.image, lines)
         return replace(named, error=replace(named.error, found=found, unknown=_DARK if found is None else ""))
@@ -422,10 +422,9 @@ class KnownScan(KnownSlice):
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
         sampling = self.data.samplings[0]
         candidates = self.slice_model.candidates
-        if isinstance(candidates, ShotReadouts):
-            return sampling.samples.size / (len(lines) * candidates.shots.shape[1])
-        if candidates.name != "lines" or sampling.whole_lines:
-            return candidates.size / len(lines)
+        if sampling.whole_lines or not candidates.kind.with_holes:
+            measured, whole = candidates.part_of_grid(len(lines))
+            return whole / measured
         return sampling.samples.size / int(sampling.samples[list(lines)].sum())
 
     def _facts(self) -> Iterable[tuple[str, str, object]]:
@@ -486,8 +485,8 @@ def load_images(
     """
     images: list[ReferenceSlice] = []
     # Shots are made of a slice that is sampled on the grid.
-    shots = KINDS[recipe.design.encoding].shots
-    on_grid = recipe.replacing("design", encoding="lines") if shots else recipe
+    kind = KINDS[recipe.design.encoding]
+    on_grid = recipe.replacing("design", encoding="lines") if kind.shots else recipe
     orientation: Orientation = "ky-rows"
     for source in sources:
         data = source.loaded or load_input(source.path, recipe, work.seed, source.maps)
@@ -504,12 +503,11 @@ def load_images(
                     wanted="a fully sampled scan, whose image is the truth that errors are measured against",
                     cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
                 )
-            if recipe.design.encoding != "plane":
+            if not kind.square:
                 require_whole_lines(source.path, chosen.samplings[0])
-            rows, columns = chosen.grid_shape
-            fewest = None if count is None else count(rows * columns if recipe.design.encoding == "plane" else rows)
+            fewest = None if count is None else count(kind.whole(chosen.grid_shape))
             calibrating = calibration_for(recipe, fewest)
-            grows = recipe.design.encoding == "lines" and estimates_own_maps(chosen)
+            grows = kind.centre_first and estimates_own_maps(chosen)
             scan = prepare(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
             if index == wanted[0]:  # all slices of a scan have its noise
                 warn_of_noise(scan, work.progress)
@@ -564,7 +562,7 @@ def knowing_rule(name: str, scans: Sequence[ReferenceSlice], recipe: Recipe, see
     them whatever the recipe reconstructs.
     """
     rule = cast(TrainingResidual, make_strategy(name, recipe.design.encoding))
-    if recipe.reconstruction.method == "mean" or recipe.design.encoding == "plane":
+    if recipe.reconstruction.method == "mean" or KINDS[recipe.design.encoding].square:
         return rule.knowing(scans)
     return rule.knowing(scans, _imaging([scan.slice_model for scan in scans], recipe, seed))
 

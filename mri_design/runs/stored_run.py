@@ -21,7 +21,7 @@ from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
 from mri_design.experiment.coverage import Coverage
-from mri_design.kinds import KINDS, Kind
+from mri_design.kinds import KINDS, Kind, kind_counted
 from mri_design.scan.data import TrajectoryData, part_of_scan
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
@@ -237,7 +237,7 @@ class StoredRun:
         InputError
             Where the files are damaged or contradict each other.
         """
-        if self.counted not in ("lines", "samples"):
+        if not kind_counted(self.counted).on_grid:
             raise self.without_lines()
         if self.acquired is not None:
             return self.acquired
@@ -254,7 +254,7 @@ class StoredRun:
             except (OSError, ValueError, KeyError) as error:
                 raise InputError(field, str(error), wanted) from error
             trains = tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
-        if self.counted == "lines":
+        if kind_counted(self.counted).axes == 1:
             try:
                 LineOrder(trains, len(self.mask))
             except InputError as error:
@@ -267,7 +267,7 @@ class StoredRun:
 
     def line_order(self) -> LineOrder:
         """Lines in the order of measurement, for a sequence; raises as `trains`."""
-        if self.counted != "lines":
+        if kind_counted(self.counted).axes != 1:
             raise self.without_lines()
         return LineOrder(self.trains(), len(self.mask))
 
@@ -345,7 +345,7 @@ def read_run(folder: Path) -> StoredRun:
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
     arrays = _arrays(folder, len(counts))
     if (image := arrays["recon"]) is not None:
-        sides = mask.shape if what in ("lines", "samples") else ()
+        sides = mask.shape if kind_counted(what).on_grid else ()
         pixels = image.shape[len(counts) :]
         _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
         for name, values in arrays.items():

@@ -26,7 +26,6 @@ from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.predictions import truth_or_none
 from mri_design.evaluation.run_folder import read_kept
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import companion_file
@@ -34,7 +33,7 @@ from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import centre_for_maps, start_count
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.shots import candidates_of, slice_of
 from mri_design.experiment.sources import ScanSource, source_files
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -47,9 +46,9 @@ from mri_design.experiment.strategies import (
     tuned_powers,
     with_power,
 )
-from mri_design.kinds import KINDS
+from mri_design.kinds import KINDS, Kind
 from mri_design.model.slice import SliceModel
-from mri_design.readouts import Readouts, ShotReadouts
+from mri_design.readouts import Readouts
 from mri_design.runs import error_tables
 from mri_design.runs.scan_facts import knowing_oracle, knowing_rule
 from mri_design.runs.store import Record
@@ -251,9 +250,9 @@ def _design(material: Material, slices: Sequence[SliceModel], strategy: Strategy
 def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Readouts:
     """Candidates of which a strategy chooses ``count``: the image's lines or samples, or shots made for both."""
     encoding, on_grid = recipe.design.encoding, image.slice_model
-    if not KINDS[encoding].shots:
+    if KINDS[encoding].on_grid:
         return on_grid.candidates
-    return shot_candidates(recipe, make_strategy(strategy, encoding), on_grid.shape, count, on_grid.n_coils)
+    return candidates_of(recipe, make_strategy(strategy, encoding), on_grid.shape, count, on_grid.n_coils)
 
 
 def slice_for(
@@ -263,12 +262,9 @@ def slice_for(
 
     With ``whole`` coil maps are those of all its lines, where they have to be estimated from lines.
     """
-    candidates, on_grid = candidates_for(image, strategy, count, recipe), image.slice_model
-    if not isinstance(candidates, ShotReadouts):
-        return on_grid if whole else image.as_measured
-    known = closed_form_samples(image.source, candidates, on_grid.n_coils, recipe, seed)
-    truth = truth_or_none(on_grid, image.reference) if known is None else None
-    return shot_slice(on_grid, candidates, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
+    candidates = candidates_for(image, strategy, count, recipe)
+    on_grid = image.as_measured if candidates.kind.on_grid and not whole else image.slice_model
+    return slice_of(on_grid, candidates, image.source, lambda: image.reference, recipe, seed)
 
 
 def base_name(name: str) -> str:
@@ -380,9 +376,14 @@ class Study(Material):
             raise InputError(field="training scans", got=f"{sorted(shapes)} {units}", wanted=wanted)
 
     @property
+    def kind(self) -> Kind:
+        """What masks are made of."""
+        return KINDS[self.recipe.design.encoding]
+
+    @property
     def counted(self) -> str:
         """Name of what is counted: "lines", "samples" or "shots"."""
-        return KINDS[self.recipe.design.encoding].counted
+        return self.kind.counted
 
     def expanded(self) -> list[str]:
         """Masks that were given, then strategies with their variants, in the order asked for.
@@ -412,7 +413,7 @@ class Study(Material):
         rule = self.rule(name)
         if rule.needs_posterior or name in ORACLES or isinstance(rule, LowPass | TrainedOrder):
             return False
-        several = [test for test in self.tests if test.slice_model.n_coils > 1 and self.counted == "lines"]
+        several = [test for test in self.tests if test.slice_model.n_coils > 1 and self.kind.centre_first]
         return any(
             self._start(name, count, test) != self._start(name + CENTRE, count, test)
             for test in several
@@ -422,7 +423,7 @@ class Study(Material):
     @property
     def words(self) -> dict[str, str]:
         """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
-        unit, words = KINDS[self.recipe.design.encoding].unit, dict[str, str]()
+        unit, words = self.kind.unit, dict[str, str]()
         trained = {FIXED: "; designed on the training scans, and then kept for all"}
         trained[TUNED] = "; tuned on the training scans"
         for name in self.names:
@@ -565,7 +566,7 @@ class Study(Material):
         strategy = base_name(strategy)
         rule, n_coils = self.rule(strategy), image.slice_model.n_coils
         candidates = candidates_for(image, strategy, count, self.recipe)
-        of_lines = self.counted == "lines"
+        of_lines = self.kind.centre_first
         calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
         if image.own_maps is not None:
             calibration = centre_for_maps(rule, self.recipe, count)
@@ -587,7 +588,7 @@ class Study(Material):
             # A first part that depends on the whole is not a part of a larger mask.
             grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
             grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
-            grows = grows and self.counted != "shots"  # whose candidates depend on their number
+            grows = grows and not self.kind.shots  # whose candidates depend on their number
             groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
         jobs = {group: self._mask_job(progress, group[0], max(counts), *group[2:]) for group, counts in groups.items()}
         for group, mask in kept_pieces(workers, design_mask, jobs, progress, "designing masks", show, every=1):
@@ -617,13 +618,10 @@ class Study(Material):
     def _row(self, progress: StudyProgress, cell: Cell, errors: Mapping[str, object]) -> Row:
         name, count, draw, image = cell
         test, several = self.tests[image], any(test.slice_model.n_coils > 1 for test in self.tests)
-        row: dict[str, object] = {"strategy": name, "lines": count, "acceleration": _size(test) / count}
-        if self.counted == "shots":  # pixels of the image over samples
-            shots = candidates_for(test, base_name(name), count, self.recipe)
-            assert isinstance(shots, ShotReadouts)
-            row["acceleration"] = test.reference.size / (count * shots.shots.shape[1])
+        measured, whole = candidates_for(test, base_name(name), count, self.recipe).part_of_grid(count)
+        row: dict[str, object] = {"strategy": name, "lines": count, "acceleration": whole / measured}
         row |= {"draw": draw, "image": test.name}
-        if self.counted == "lines" and several:  # where the numbers of centre lines differ between masks
+        if self.kind.centre_first and several:  # where the numbers of centre lines differ between masks
             row["centre"] = None if name in self.given else self._strategy(progress, name, count, image)[1]
         if any(test.own_maps for test in self.tests):
             row |= dict.fromkeys(error_tables.MAP_COLUMNS)

@@ -13,17 +13,8 @@ from mri_design import (
     LineCandidates,
     VariableDensity,
 )
-from mri_design.design import (
-    Equispaced,
-    GoldenRatio,
-    LineConstraints,
-    LowPass,
-    RandomLines,
-    RegularLines,
-    Strategy,
-    longest_walk,
-    open_moves,
-)
+from mri_design.design import Equispaced, GoldenRatio, LowPass, RandomLines, RegularLines, Strategy
+from mri_design.readouts import LineConstraints, longest_walk, open_moves
 from tests.design.conftest import SliceMaker
 from tests.refusals import refused
 

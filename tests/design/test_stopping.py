@@ -23,16 +23,9 @@ from mri_design import (
     UntilGain,
     centre_lines,
 )
-from mri_design.design import (
-    AnyOf,
-    DesignState,
-    ExpectedError,
-    LineConstraints,
-    LowPass,
-    NamedRule,
-    infer_slice,
-)
+from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, NamedRule, infer_slice
 from mri_design.model import PosteriorPrecision
+from mri_design.readouts import LineConstraints
 from tests.design.conftest import SliceMaker
 from tests.design_steps import changed
 from tests.refusals import refused

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import rankdata
 
 from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, Recipe, SliceModel
-from mri_design.design import DesignTrace, RandomLines, ReferenceSlice
+from mri_design.design import DesignTrace, RandomLines, ReferenceSlice, truth_or_none
 from mri_design.evaluation import (
     WINDOW,
     DesignAccount,
@@ -19,7 +19,6 @@ from mri_design.evaluation import (
     check_predictions,
     how_often_right,
     innovations,
-    truth_or_none,
 )
 from mri_design.evaluation.predictions import _ranks
 from mri_design.model import PhasePrior, phase_refined

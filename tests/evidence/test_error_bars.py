@@ -17,7 +17,6 @@ from mri_design.evidence import (
     found_ratios,
     hold_back,
     predicted_error,
-    radii,
     shaped_std,
     shipped_squared_error_model,
     std_factor,
@@ -30,7 +29,7 @@ from mri_design.evidence.error_bars import BOUNDS
 from mri_design.evidence.held_back import held_back
 from mri_design.experiment import load_input
 from mri_design.operators import Array, to_image, to_kspace
-from mri_design.readouts import Readouts
+from mri_design.readouts import Readouts, radii
 from mri_design.variances import MonteCarlo
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, load_phantom, prepare, reconstruct
-from mri_design.evidence import is_one_sided
 from mri_design.experiment import Method, only_measured
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
@@ -85,5 +84,5 @@ def test_one_side_of_kspace_has_the_phase_aware_prior() -> None:
     ],
 )
 def test_one_side_is_missing_where_lines_reach_half_as_far_there(lines: Sequence[int], one_sided: bool) -> None:
-    assert is_one_sided(lines, LineReadouts((32, 8))) == one_sided
-    assert not is_one_sided(lines, PlaneReadouts((32, 8)))
+    assert LineReadouts((32, 8)).one_sided(lines) == one_sided
+    assert not PlaneReadouts((32, 8)).one_sided(lines)

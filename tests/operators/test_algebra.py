@@ -31,7 +31,7 @@ from mri_design.operators import (
     density_weights,
     transform,
 )
-from mri_design.readouts import PlaneReadouts, ShotReadouts, readouts_named
+from mri_design.readouts import PlaneReadouts, ShotReadouts
 from tests.operators.noise import noise
 from tests.refusals import refused
 
@@ -430,7 +430,6 @@ REFUSED = [
     ("trajectory", lambda: ShotReadouts((6, 5), 4 * SHOT[None])),
     ("angles", lambda: ShotReadouts((6, 5), SHOT[None], "radial", (1, 2))),
     ("weights", lambda: ShotReadouts((6, 5), SHOT[None], weights=np.ones(3))),
-    *(("encoding", lambda name=name: readouts_named(name, (6, 5))) for name in ("spiral", "readouts", "nonsense")),
 ]
 
 

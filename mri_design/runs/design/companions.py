@@ -27,7 +27,7 @@ from mri_design.model.companion import Companion
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import Readouts
 from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData
 
@@ -76,7 +76,8 @@ def steering_image(
     (Strategy, str) or None
         None where no image agrees, and for another strategy than ``calibrated`` of lines or of samples of a plane.
     """
-    if recipe.design.strategy != "calibrated" or KINDS[recipe.design.encoding].shots:
+    kind = KINDS[recipe.design.encoding]
+    if recipe.design.strategy != "calibrated" or kind.shots:
         return None
     best: tuple[float, list[tuple[Array, Array]], str] | None = None
     for file, companion in offered:
@@ -84,13 +85,13 @@ def steering_image(
         if scan is None or companion.refused or scan.grid_shape != slices[0].shape:
             continue
         places = list(numbers) if scan.n_slices == count else [0]
-        whole = recipe.design.encoding == "plane" or all(scan.samplings[place].whole_lines for place in places)
+        whole = kind.square or all(scan.samplings[place].whole_lines for place in places)
         if len(places) != len(slices) or not whole:
             continue
         first = _inferred(scan.select_slice(places[0]), recipe, seed)
         agrees = agreement(first[0], slices[0], start)
         if agrees >= AGREEMENT and (best is None or agrees > best[0]):
-            further = places[1:] if recipe.design.encoding == "plane" else []  # of lines the first one has the say
+            further = places[1:] if kind.square else []  # of lines the first one has the say
             best = agrees, [first, *(_inferred(scan.select_slice(n), recipe, seed) for n in further)], file.name
     if best is None:
         return None
@@ -99,8 +100,7 @@ def steering_image(
     for (image, unknown), slice_model in zip(best[1], slices, strict=False):
         made, truth = _measured_again(image, slice_model, start, rng)
         scans.append(EarlierScan(scan=made, image=truth, unknown=unknown, inference=engine, seed=seed))
-    plane = recipe.design.encoding == "plane"
-    return CalibratedSamples(earlier=tuple(scans)) if plane else Calibrated(side_information=scans[0]), best[2]
+    return CalibratedSamples(earlier=tuple(scans)) if kind.square else Calibrated(side_information=scans[0]), best[2]
 
 
 def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array]:
@@ -121,8 +121,7 @@ def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array
     model = slice_model.model(np.flatnonzero(measured).tolist())
     posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(model, rng)
     unknown = expected_energies([posterior], slice_model.candidates, rng, DRAWS) / _energy(posterior.mean)
-    plane = isinstance(slice_model.candidates, PlaneReadouts)
-    return posterior.mean, unknown if plane else np.where(measured, 0.0, unknown)
+    return posterior.mean, unknown if slice_model.candidates.kind.square else np.where(measured, 0.0, unknown)
 
 
 def _measured_again(

@@ -242,7 +242,7 @@ def _chosen_rows(trace: DesignTrace, candidates: Readouts) -> Rows:
     return rows
 
 
-def _place(candidates: LineReadouts | PlaneReadouts, number: int) -> dict[str, object]:
+def _place(candidates: Readouts, number: int) -> dict[str, object]:
     """Where in k-space a line or a sample lies, as columns of a table."""
     return dict(zip(("ky", "kz"), candidates.frequencies[number].tolist(), strict=False))
 

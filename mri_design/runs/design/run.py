@@ -15,6 +15,7 @@ from mri_design.design.engine import DesignState
 from mri_design.design.stopping import NamedRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
+from mri_design.design.trials import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation import predictions
 from mri_design.evaluation.manifest import InputFile
@@ -23,7 +24,7 @@ from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, 
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.shots import closed_form_samples, shot_candidates, shot_slice
+from mri_design.experiment.shots import candidates_of, slice_of
 from mri_design.experiment.sources import GivenMaps, SliceChoice, slices_text
 from mri_design.experiment.stored_designs import Checkpoint
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
@@ -32,7 +33,6 @@ from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.nonuniform import require_finufft
-from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts, readouts_named
 from mri_design.runs import scan_facts
 from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
 from mri_design.runs.resident import keeper_of
@@ -102,8 +102,8 @@ class DesignRequest:
             raise UsageError(f"how many spokes or arms? Give their number with {counts}")
         if self.acceleration is not None:
             require_numbers(least=1.0, acceleration=self.acceleration)
-            kind = KINDS[self.recipe.design.encoding]
-            extent.require_one_amount(self.lines, self.acceleration, "shot" if kind.shots else kind.unit)
+            counted = KINDS[self.recipe.design.encoding].counted
+            extent.require_one_amount(self.lines, self.acceleration, counted)
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
@@ -404,17 +404,10 @@ class ReplayedScan:
         self._frames = other_frames(request.source, recipe, request.maps, number, request.around, work.seed)
         self._files = request.read_companions(work.seed)
         self.companions = companions_over(self._files, data, number, whole.n_slices)
-        for each in self.data if recipe.design.encoding != "plane" else ():
+        for each in self.data if not KINDS[recipe.design.encoding].square else ():
             require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
-        rows = data.grid_shape[0]
-        self.readouts: Readouts
-        if request.of_shots:
-            count = request.count(rows)
-            assert count is not None
-            self.readouts = shot_candidates(recipe, request.strategy, data.grid_shape, count, data.n_coils)
-        else:
-            self.readouts = readouts_named(recipe.design.encoding, data.grid_shape)
-        self.lines = request.count(rows if request.of_shots else self.readouts.size)
+        self.lines = request.count(KINDS[recipe.design.encoding].whole(data.grid_shape))
+        self.readouts = candidates_of(recipe, request.strategy, data.grid_shape, self.lines, data.n_coils)
         measured = self.readouts.measured_flags(data.samplings[0].samples)
         extent.require_lines(measured, self.lines, recipe, self.readouts)
         design.require_room(self.readouts, data.n_coils, self.lines, recipe, slices=len(self.data))
@@ -422,7 +415,7 @@ class ReplayedScan:
     def calibrate(self) -> None:
         """Find noise and coil maps, and with them the lines that the design begins with."""
         data, recipe, readouts, progress = self.data[0], self.recipe, self.readouts, self._work.progress
-        strategy, grows = self._request.strategy, recipe.design.encoding == "lines" and estimates_own_maps(data)
+        strategy, grows = self._request.strategy, readouts.kind.centre_first and estimates_own_maps(data)
         centre_lines = partial(extent.centre_for_maps, strategy) if grows else extent.calibration_for
         self._calibrating = centre_lines(recipe, self.lines)
 
@@ -433,17 +426,19 @@ class ReplayedScan:
         scan_facts.warn_of_noise(scan, progress)
         self.recipe = recipe = extent.with_calibration(recipe, scan.calibration_lines)
         self.scans = [scan, *map(prepared, self.data[1:])]
-        if self._request.of_shots:
-            self.slices = [self._along_shots(scan)]
-        else:
-            self.slices = [each.slice_model(0, recipe) for each in self.scans]
+        on_grid = recipe.replacing("design", encoding="lines") if self._request.of_shots else recipe
+        source, seed = self._request.source, self._work.seed
+        self.slices = [
+            slice_of(each.slice_model(0, on_grid), readouts, source, partial(each.reference, 0), recipe, seed)
+            for each in self.scans
+        ]
         measurable = np.logical_and.reduce([each.measured for each in self.slices])
         # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
-        centre = scan.calibration_lines if recipe.design.encoding == "lines" else 0
+        centre = scan.calibration_lines if readouts.kind.centre_first else 0
         coils = self.slices[0].n_coils
         self.first = extent.start_lines(measurable, strategy, self.lines, recipe, centre, coils, readouts)
         self.most = self.lines or recipe.constraints.rules(readouts).most_lines(measurable, self.first)
-        if isinstance(readouts, PlaneReadouts) and scan.calibration_lines:
+        if readouts.kind.square and scan.calibration_lines:
             side = recipe.constraints.calibration or 0
             progress.say(
                 f"{side} x {side} samples at the centre are measured first, for the coil maps, of {self.most} "
@@ -451,15 +446,6 @@ class ReplayedScan:
             )
         growing = f"the lines as they are measured, beginning with {len(self.first)} at the centre" if grows else ""
         scan_facts.tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)
-
-    def _along_shots(self, scan: PreparedScan) -> SliceModel:
-        """The slice as shots measure it: in closed form where that is known, else from the image behind the scan."""
-        request, seed, readouts = self._request, self._work.seed, self.readouts
-        assert isinstance(readouts, ShotReadouts)
-        on_grid = scan.slice_model(0, request.recipe.replacing("design", encoding="lines"))
-        known = closed_form_samples(request.source, readouts, on_grid.n_coils, request.recipe, seed)
-        truth = predictions.truth_or_none(on_grid, scan.reference(0)) if known is None else None
-        return shot_slice(on_grid, readouts, np.random.default_rng([seed, 1, 1]), truth=truth, known=known)
 
     def leave_out_air(self) -> list[int]:
         """Numbers of the slices, but for that of the image, whose start shows noise only: they have no say."""
@@ -560,7 +546,7 @@ class ReplayedScan:
             state.trace,
             predictions.Replay(inference, self._work.seed, design.refinement(self.recipe)),
             signals=state.signals,
-            truths=[predictions.truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
+            truths=[truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
             callback=partial(self._work.progress.show, "checking predictions"),
         )
 

@@ -20,6 +20,7 @@ from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared
 from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, neighbour_modulus
+from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
@@ -89,7 +90,7 @@ def what_is_used(data: AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> 
             return read_mask(mask, every)
         return every if mask is None else mask_of_measured(mask, every, unit="readout")
     sampling = data.samplings[0]
-    in_plane = recipe.design.encoding == "plane"
+    in_plane = KINDS[recipe.design.encoding].square
     if mask is not None:
         samples, plane = sampling.samples, in_plane or data.volume
         if isinstance(mask, Path):

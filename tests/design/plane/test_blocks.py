@@ -10,7 +10,6 @@ from mri_design.design import (
     CalibratedSamples,
     ExpectedError,
     NoUsableScoreError,
-    PlaneConstraints,
     ReferenceSlice,
     Strategy,
     TrainingResidual,
@@ -22,7 +21,7 @@ from mri_design.design import (
     thinned,
 )
 from mri_design.design.greedy import REACH
-from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 

@@ -7,17 +7,9 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, SliceModel, load_phantom
-from mri_design.design import (
-    CalibratedSamples,
-    EarlierScan,
-    OracleResidual,
-    PlaneConstraints,
-    Strategy,
-    feature_weights,
-    sample_features,
-)
+from mri_design.design import CalibratedSamples, EarlierScan, OracleResidual, Strategy, feature_weights, sample_features
 from mri_design.design.calibrated_plane import EARLIER_MEAN, SAMPLE_FEATURES
-from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
 from tests.refusals import refused
 
 SIZE, START, TARGET = 32, 40, 240

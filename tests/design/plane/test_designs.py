@@ -28,7 +28,6 @@ from mri_design.design import (
     Forecast,
     LowPass,
     OracleHole,
-    PlaneConstraints,
     PoissonDisc,
     RandomSamples,
     Strategy,
@@ -40,7 +39,7 @@ from mri_design.design import (
 from mri_design.design.energies import energies
 from mri_design.experiment import available_memory, needed_memory, require_room
 from mri_design.experiment import design as memory
-from mri_design.readouts import PlaneReadouts
+from mri_design.readouts import PlaneConstraints, PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 

@@ -17,7 +17,7 @@ from mri_design import (
 )
 from mri_design.design import FixedAngles, InformationGain, gains_and_energies
 from mri_design.model import PhasePrior
-from mri_design.readouts import LineReadouts, ShotReadouts
+from mri_design.readouts import AngleConstraints, LineReadouts, ShotReadouts
 from tests.refusals import refused
 
 N = 16

@@ -17,7 +17,6 @@ from mri_design.design import (
     ExchangeRules,
     OrderTraining,
     Outcome,
-    PlaneConstraints,
     ReferenceSlice,
     Refinement,
     TrainedDesign,
@@ -36,7 +35,7 @@ from mri_design.design import (
 )
 from mri_design.experiment import load_trained, save_trained
 from mri_design.operators import Array
-from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
 from tests.design.plane.conftest import plane_slice
 from tests.design_steps import design_step, replayed
 from tests.refusals import refused
