@@ -18,7 +18,6 @@ from .error_bars import ErrorEvidence as ErrorEvidence
 from .error_bars import Estimates as Estimates
 from .error_bars import HeldBackEnergy as HeldBackEnergy
 from .error_bars import ImagesAlike as ImagesAlike
-from .error_bars import PredictedError as PredictedError
 from .error_bars import SquaredErrorModel as SquaredErrorModel
 from .error_bars import StdFactor as StdFactor
 from .error_bars import energy_missing as energy_missing
@@ -51,7 +50,6 @@ from .non_local import local_posterior as local_posterior
 from .non_local import loops_of_stages as loops_of_stages
 from .non_local import map_stages as map_stages
 from .non_local import mean_stages as mean_stages
-from .non_local import why_left_out as why_left_out
 from .registration import RigidMotion as RigidMotion
 from .registration import alikeness as alikeness
 from .registration import register as register

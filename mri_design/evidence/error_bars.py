@@ -454,26 +454,7 @@ def shipped_squared_error_model() -> SquaredErrorModel:
 How = Literal["learnt", "held back"]
 
 
-@dataclass(frozen=True)
-class PredictedError:
-    """The squared error of an image as it is predicted.
-
-    Parameters
-    ----------
-    squared : float
-        Summed over pixels, in the units of the evidence.
-    how : {"learnt", "held back"}
-        By the regression, or by readouts held back alone, where it has seen nothing like the scan.
-    spread : float
-        Standard deviation of its logarithm; NaN where none is known.
-    """
-
-    squared: float
-    how: How
-    spread: float = float("nan")
-
-
-def predicted_error(known: ErrorEvidence, *, learnt: bool = True) -> PredictedError | None:
+def predicted_error(known: ErrorEvidence, *, learnt: bool = True) -> tuple[float, How, float] | None:
     """Predict the squared error of an image.
 
     Parameters
@@ -485,18 +466,23 @@ def predicted_error(known: ErrorEvidence, *, learnt: bool = True) -> PredictedEr
 
     Returns
     -------
-    PredictedError or None
-        None where nothing could be held back, or too little to go by alone.
+    squared : float
+        Summed over pixels, in the units of the evidence.
+    how : {"learnt", "held back"}
+        By the regression, or by readouts held back alone, where it has seen nothing like the scan.
+    spread : float
+        Standard deviation of its logarithm; NaN where none is known. None instead of all three where nothing could be
+        held back, or too little to go by alone.
     """
     seen, model = known.innovations, shipped_squared_error_model()
     if seen is None:
         return None
     if learnt and not model.unlike(known):
-        return PredictedError(model.squared_error(known), "learnt", model.spread[kind_of(known)])
+        return model.squared_error(known), "learnt", model.spread[kind_of(known)]
     if seen.count < FEWEST:
         return None
     squared = known.local_variance * seen.found / seen.expected * float(np.exp(-FALLS * known.gain))
-    return PredictedError(squared, "held back")
+    return squared, "held back", float("nan")
 
 
 BOUNDS = (1 / 3, 30.0)
@@ -522,7 +508,7 @@ class StdFactor:
     unit : str
         What was held back, in the singular (`Readouts.unit`).
     how : {"learnt", "held back"}
-        See `PredictedError`.
+        See `predicted_error`.
     spread : float
         Standard deviation of the logarithm of the squared error that is predicted; NaN where it is not known.
     evidence : ErrorEvidence, optional
@@ -561,13 +547,14 @@ class StdFactor:
         return float(np.expm1(self.spread / 2))
 
 
-def std_factor(predicted: PredictedError | None, known: ErrorEvidence, unit: str) -> StdFactor | None:
+def std_factor(predicted: tuple[float, How, float] | None, known: ErrorEvidence, unit: str) -> StdFactor | None:
     """The factor that makes variances sum to the predicted squared error, within `BOUNDS`; None without one."""
     if predicted is None:
         return None
-    factor = float(np.sqrt(np.clip(predicted.squared / known.variance, *BOUNDS)))
+    squared, how, spread = predicted
+    factor = float(np.sqrt(np.clip(squared / known.variance, *BOUNDS)))
     count = 0 if known.innovations is None else known.innovations.count
-    return StdFactor(factor, count, unit=unit, how=predicted.how, spread=predicted.spread, evidence=known)
+    return StdFactor(factor, count, unit=unit, how=how, spread=spread, evidence=known)
 
 
 def shaped_std(std: Array, image: Array, others: Sequence[Array]) -> NDArray[np.float32]:

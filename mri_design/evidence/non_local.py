@@ -41,7 +41,7 @@ class LastStage:
     start : WarmStart, optional
         From the stage before it.
     left_out : str
-        Why non-local blocks are left out, in a sentence; empty where they are not.
+        Why non-local blocks are left out; empty where they are not.
     local : GaussianPosterior, optional
         The first stage's: without non-local blocks, the others as they are beside them.
     matvecs : int
@@ -89,8 +89,7 @@ def mean_stages(
     """
     without = replace(slice_model, alike=None)
     if isinstance(engine.variances, ExactByColumns):
-        refused = left_out_because("exact variances by columns do not cover it")
-        return LastStage(without.model(lines, signal), warm_start, refused)
+        return LastStage(without.model(lines, signal), warm_start, "exact variances by columns do not cover it")
     slice_model = _at_first_look(slice_model)
     usual = prior_blocks(slice_model.prior)
     start, local, matvecs = warm_start, None, 0
@@ -108,8 +107,8 @@ def mean_stages(
         try:
             slice_model = non_locally_refined(slice_model, posterior.mean)
         except InputError as error:
-            start, refused = WarmStart.from_posterior(posterior), _left_out_after(error)
-            return LastStage(without.model(lines, signal), start, refused, local, matvecs)
+            start = WarmStart.from_posterior(posterior)
+            return LastStage(without.model(lines, signal), start, _refused(error), local, matvecs)
         model = slice_model.model(lines, signal)
         start = carried(posterior, model)
     return LastStage(model, start, local=local, matvecs=matvecs)
@@ -160,7 +159,7 @@ def map_stages(
         try:
             slice_model = non_locally_refined(slice_model, image)
         except InputError as error:
-            return without.model(lines, signal), image, _left_out_after(error)
+            return without.model(lines, signal), image, _refused(error)
     return slice_model.model(lines, signal), image, ""
 
 
@@ -191,22 +190,9 @@ def _reweighted(slice_model: SliceModel, usual: Sequence[PriorBlock], image: Arr
     return replace(slice_model, prior=prior)
 
 
-_LEFT_OUT = "The non-local block of the prior is left out: "
-
-
-def left_out_because(reason: str) -> str:
-    """Sentence that a run says where it does without the non-local block."""
-    return _LEFT_OUT + reason
-
-
-def _left_out_after(error: InputError) -> str:
-    """Sentence for a non-local block that was refused, without the cure: that has just been done."""
-    return left_out_because(f"{error.field}: got {error.got}; wanted {error.wanted}")
-
-
-def why_left_out(sentence: str) -> str:
-    """The reason in what `left_out_because` has said."""
-    return sentence.removeprefix(_LEFT_OUT)
+def _refused(error: InputError) -> str:
+    """Why a non-local block was refused, without the cure: that has just been done."""
+    return f"{error.field}: got {error.got}; wanted {error.wanted}"
 
 
 def carried(

@@ -87,7 +87,7 @@ class Image:
     convergence : Convergence
         Of the method.
     left_out : str
-        Why a non-local block of the prior was left out, in a sentence; empty where none was.
+        Why a non-local block of the prior was left out; empty where none was.
     std_factor : StdFactor, optional
         What the posterior's standard deviations were multiplied by to be as large as the error that is predicted; None
         where they are as the posterior has them.
@@ -171,7 +171,7 @@ class Image:
         """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
         texts: dict[str, str] = {}
         if self.left_out:
-            texts["non-local left out"] = non_local.why_left_out(self.left_out)
+            texts["non-local left out"] = self.left_out
         if self.phase_choice is not None:
             texts["model of the image"] = str(self.phase_choice)
         if self.companions is not None:

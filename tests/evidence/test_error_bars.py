@@ -11,7 +11,6 @@ from mri_design.evidence import (
     HeldBack,
     HeldBackEnergy,
     ImagesAlike,
-    PredictedError,
     energy_missing,
     error_ratios,
     found_ratios,
@@ -184,7 +183,7 @@ KNOWN = ErrorEvidence(
 
 def test_the_factor_is_bounded() -> None:
     for squared, bound in ((1e-6, BOUNDS[0]), (1e9, BOUNDS[1])):
-        scale = std_factor(PredictedError(squared, "learnt", 0.2), KNOWN, "line")
+        scale = std_factor((squared, "learnt", 0.2), KNOWN, "line")
         assert scale.factor == pytest.approx(np.sqrt(bound))
         assert scale.of_error == pytest.approx(0.11, abs=0.01)
     assert std_factor(None, KNOWN, "line") is None
@@ -192,19 +191,16 @@ def test_the_factor_is_bounded() -> None:
 
 def test_a_scan_unlike_those_that_were_learnt_from_is_scaled_by_what_it_holds_back() -> None:
     usual, model = predicted_error(KNOWN), shipped_squared_error_model()
-    assert usual.how == "learnt" and usual.spread > 0 and not model.unlike(KNOWN)
+    assert usual[1] == "learnt" and usual[2] > 0 and not model.unlike(KNOWN)
     for name, far in (
         ("log coils", replace(KNOWN, coils=4000)),
         ("log noise", replace(KNOWN, noise=1e9)),
         ("log share measured", replace(KNOWN, share=1e-6)),
     ):
-        found = predicted_error(far)
-        assert name in model.unlike(far) and found.how == "held back"
-        assert found.squared == pytest.approx(12.0 * 4.0 / 2.0)
-    foreign = predicted_error(KNOWN, learnt=False)
-    assert foreign.how == "held back"
-    with_companion = predicted_error(replace(KNOWN, gain=0.5), learnt=False)
-    assert with_companion.squared == pytest.approx(24.0 * np.exp(-0.3))
+        squared, how, _ = predicted_error(far)
+        assert name in model.unlike(far) and how == "held back" and squared == pytest.approx(12.0 * 4.0 / 2.0)
+    squared, how, _ = predicted_error(replace(KNOWN, gain=0.5), learnt=False)  # with a companion
+    assert how == "held back" and squared == pytest.approx(24.0 * np.exp(-0.3))
     assert predicted_error(replace(KNOWN, innovations=None)) is None
     one = HeldBackEnergy(1, found=4.0, expected=2.0, surprise=1.5, by_ring=2.0)
     assert predicted_error(replace(KNOWN, innovations=one), learnt=False) is None
@@ -225,8 +221,7 @@ def test_images_alike_pull_a_straight_line_and_others_leave_it() -> None:
 def test_more_than_expected_on_what_was_held_back_means_a_larger_error() -> None:
     def predicted(found: float) -> float:
         seen = HeldBackEnergy(6, found=found, expected=2.0, surprise=1 + found / 4, by_ring=found / 2)
-        asked = predicted_error(replace(KNOWN, innovations=seen))
-        return asked.squared
+        return predicted_error(replace(KNOWN, innovations=seen))[0]
 
     assert predicted(1.0) < predicted(4.0) < predicted(16.0)
 

@@ -372,3 +372,18 @@ def store_parts(array, index, count, real, imaginary):
     """Write what `load_parts` reads."""
     store(array, index, real)
     store(array, index + count, imaginary)
+
+
+@compiled
+def load_four(array, at, count):
+    """Four registers of ``array[at:]``, one after another."""
+    return load(array, at), load(array, at + count), load(array, at + 2 * count), load(array, at + 3 * count)
+
+
+@compiled
+def store_four(array, at, count, first, second, third, fourth):
+    """Write what `load_four` reads."""
+    store(array, at, first)
+    store(array, at + count, second)
+    store(array, at + 2 * count, third)
+    store(array, at + 3 * count, fourth)

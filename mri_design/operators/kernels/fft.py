@@ -14,7 +14,6 @@ of neighbouring ky.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -40,14 +39,8 @@ LARGEST_FACTOR = 13
 """Prime factors above this are left to the libraries: a step of radix r takes r^2 products here."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Radices from the first step to the last, where each output ends up, and the constants of all steps."""
-
-    radices: Array
-    order: Array
-    twiddles: Array
-    roots: Array
+Steps = tuple[Array, Array, Array]
+"""Radices from the first step to the last, and the constants of all steps: twiddles and roots of unity."""
 
 
 @lru_cache(maxsize=64)
@@ -62,8 +55,11 @@ def radices(n: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def plan(n: int, dtype: str) -> Plan:
-    """Steps and constants for n = 2 or more without large prime factors; ``dtype`` is a real one's character."""
+def plan(n: int, dtype: str) -> tuple[Steps, Array]:
+    """Steps for n = 2 or more without large prime factors, and where each output of them ends up.
+
+    ``dtype`` is a real one's character.
+    """
     factors, order, twiddles, roots = radices(n), np.zeros(1, dtype=np.intp), [], []
     length = n
     for radix in factors:
@@ -73,12 +69,8 @@ def plan(n: int, dtype: str) -> Plan:
         roots.append(np.exp(-2j * np.pi * np.arange(radix) / radix))
     for radix in reversed(factors):
         order = np.concatenate([p + radix * order for p in range(radix)])
-    return Plan(
-        np.array(factors, dtype=np.intp),
-        order,
-        np.concatenate(twiddles).view(float).astype(dtype),
-        np.concatenate(roots).view(float).astype(dtype),
-    )
+    turns, units = (np.concatenate(each).view(float).astype(dtype) for each in (twiddles, roots))
+    return (np.array(factors, dtype=np.intp), turns, units), order
 
 
 @compiled
@@ -216,11 +208,11 @@ def _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, ro
 
 
 @compiled
-def there_and_back(work, base, spare, mask, n_lines, radices, twiddles, roots, count):
+def there_and_back(work, base, spare, mask, n_lines, steps, count):
     """Transform, mask and inverse of one strip of rows (real lanes, imaginary lanes); the last step meets the mask."""
-    row = 2 * count
-    last = radices.size - 1
-    at, root = forth(work, base, spare, n_lines, radices[:last], twiddles, roots, count)
+    radices, twiddles, roots = steps
+    row, last = 2 * count, radices.size - 1
+    at, root = forth(work, base, spare, n_lines, (radices[:last], twiddles, roots), count)
     radix = radices[last]
     if radix == 4:
         _masked_four(work, base, mask, n_lines, count)
@@ -232,15 +224,16 @@ def there_and_back(work, base, spare, mask, n_lines, radices, twiddles, roots, c
             for y in range(base + line * row, base + line * row + row, count):
                 store(work, y, load(work, y) * mask[line])
         _any_back(work, base, spare, n_lines, 1, radix, twiddles, at, roots, root, count)
-    back(work, base, spare, n_lines, radices[:last], twiddles[:at], roots[:root], count)
+    back(work, base, spare, n_lines, (radices[:last], twiddles[:at], roots[:root]), count)
 
 
 @compiled
-def forth(work, base, spare, n_lines, radices, twiddles, roots, count):
+def forth(work, base, spare, n_lines, steps, count):
     """Transform of one strip of rows, left in the order of the plan; not scaled.
 
     With the first radices of a plan only, its first steps. Gives how many twiddles and roots these take.
     """
+    radices, twiddles, roots = steps
     length, at, root = n_lines, 0, 0
     for radix in radices:
         length //= radix
@@ -254,8 +247,9 @@ def forth(work, base, spare, n_lines, radices, twiddles, roots, count):
 
 
 @compiled
-def back(work, base, spare, n_lines, radices, twiddles, roots, count):
+def back(work, base, spare, n_lines, steps, count):
     """Inverse of `forth` on one strip of rows, but for the scale, with the twiddles and roots of these radices."""
+    radices, twiddles, roots = steps
     length, at, root = n_lines, twiddles.size, roots.size
     for radix in radices:
         length //= radix
@@ -317,19 +311,17 @@ def filter_lines(u: Array, mask: Array, maps: Array | None) -> Array:
     """
     n_lines, n_columns = u.shape[-2:]
     real = u.real.dtype
-    steps, count = plan(n_lines, real.char), COUNT[real.itemsize]
+    (steps, order), count = plan(n_lines, real.char), COUNT[real.itemsize]
     u = np.require(u, requirements=["C", "W"])
     out = np.empty(u.shape, dtype=u.dtype)
     _filter(
         u.reshape(-1).view(real),
-        (mask[steps.order] / n_lines).astype(real),
+        (mask[order] / n_lines).astype(real),
         np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
         0 if maps is None else maps.shape[1],
         n_lines,
         n_columns,
-        steps.radices,
-        steps.twiddles,
-        steps.roots,
+        steps,
         np.empty((3 * PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
         count,
         out.reshape(-1).view(real),
@@ -338,7 +330,7 @@ def filter_lines(u: Array, mask: Array, maps: Array | None) -> Array:
 
 
 @compiled
-def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, work, count, out):
+def _filter(u, mask, maps, coils, n_lines, n_columns, steps, work, count, out):
     """Images, panel by panel: ``work`` holds a panel's strips, as many of the image, of the coil sum, spare rows."""
     row, size = 2 * count, 2 * n_lines * n_columns
     strip = n_lines * row
@@ -369,7 +361,7 @@ def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, 
                     sre, sim = load_parts(maps, map_at, count)
                     store_parts(work, at, count, re * sre - im * sim, re * sim + im * sre)
                     map_at += row
-                there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
+                there_and_back(work, k * strip, spare, mask, n_lines, steps, count)
                 map_at -= strip
                 for at in range(k * strip, (k + 1) * strip, row):
                     re, im = load_parts(work, at, count)
@@ -381,7 +373,7 @@ def _filter(u, mask, maps, coils, n_lines, n_columns, radices, twiddles, roots, 
                     map_at += row
         if coils == 0:
             for k in range(width):
-                there_and_back(work, k * strip, spare, mask, n_lines, radices, twiddles, roots, count)
+                there_and_back(work, k * strip, spare, mask, n_lines, steps, count)
         result = sum_at if coils > 0 else 0
         for y in range(n_lines):
             for k in range(width):
@@ -410,21 +402,19 @@ def images_to_lines(u: Array, lines: Array, maps: Array | None) -> Array:
     count, n_lines, n_columns = u.shape
     real = u.real.dtype
     coils = 1 if maps is None else maps.shape[1]
-    steps, lanes = plan(n_lines, real.char), COUNT[real.itemsize]
+    (steps, order), lanes = plan(n_lines, real.char), COUNT[real.itemsize]
     places = np.full(n_lines, -1)
     places[lines] = np.arange(len(lines))
     out = np.empty((count, coils, len(lines), n_columns), dtype=u.dtype)
     _to_lines(
         np.require(u, requirements=["C", "W"]).reshape(-1).view(real),
-        places[(steps.order + n_lines // 2) % n_lines],
+        places[(order + n_lines // 2) % n_lines],
         np.empty(0, dtype=real) if maps is None else maps.reshape(-1),
         coils,
         n_lines,
         n_columns,
         len(lines),
-        steps.radices,
-        steps.twiddles,
-        steps.roots,
+        steps,
         np.empty((2 * n_lines + LARGEST_FACTOR) * 2 * lanes, dtype=real),
         lanes,
         out.reshape(-1).view(real),
@@ -433,7 +423,7 @@ def images_to_lines(u: Array, lines: Array, maps: Array | None) -> Array:
 
 
 @compiled
-def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, radices, twiddles, roots, work, count, out):
+def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, steps, work, count, out):
     """Strip by strip; ``work`` holds a coil's, the image's and spare rows. ``places`` is -1 where no line is chosen."""
     row, half = 2 * count, n_lines // 2
     strip, size = n_lines * row, 2 * n_lines * n_columns
@@ -454,7 +444,7 @@ def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, radices, twidd
                     sre, sim = load_parts(maps, map_at, count)
                     re, im = re * sre - im * sim, re * sim + im * sre
                 store_parts(work, line * row, count, re, im)
-            forth(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
+            forth(work, 0, 2 * strip, n_lines, steps, count)
             at = 2 * ((image * coils + coil) * chosen * n_columns + column)
             for line in range(n_lines):
                 if places[line] >= 0:
@@ -480,8 +470,8 @@ def lines_to_images(values: Array, mask: Array, maps: Array | None) -> Array:
     """
     count, coils, n_lines, n_columns = values.shape
     real = values.real.dtype
-    steps, lanes = plan(n_lines, real.char), COUNT[real.itemsize]
-    source = (steps.order + n_lines // 2) % n_lines
+    (steps, order), lanes = plan(n_lines, real.char), COUNT[real.itemsize]
+    source = (order + n_lines // 2) % n_lines
     out = np.empty((count, n_lines, n_columns), dtype=values.dtype)
     _to_images(
         values.reshape(-1).view(real),
@@ -490,9 +480,7 @@ def lines_to_images(values: Array, mask: Array, maps: Array | None) -> Array:
         coils,
         n_lines,
         n_columns,
-        steps.radices,
-        steps.twiddles,
-        steps.roots,
+        steps,
         np.empty((2 * n_lines + LARGEST_FACTOR) * 2 * lanes, dtype=real),
         lanes,
         out.reshape(-1).view(real),
@@ -501,7 +489,7 @@ def lines_to_images(values: Array, mask: Array, maps: Array | None) -> Array:
 
 
 @compiled
-def _to_images(values, source, maps, coils, n_lines, n_columns, radices, twiddles, roots, work, count, out):
+def _to_images(values, source, maps, coils, n_lines, n_columns, steps, work, count, out):
     """Strip by strip; ``work`` holds one strip, its coil sum, spare rows. ``source`` is -1 where nothing counts."""
     row, half = 2 * count, n_lines // 2
     strip, size = n_lines * row, 2 * n_lines * n_columns
@@ -517,7 +505,7 @@ def _to_images(values, source, maps, coils, n_lines, n_columns, radices, twiddle
                 if source[line] >= 0:
                     re, im = load_pairs(values, at + 2 * source[line] * n_columns)
                 store_parts(work, line * row, count, re, im)
-            back(work, 0, 2 * strip, n_lines, radices, twiddles, roots, count)
+            back(work, 0, 2 * strip, n_lines, steps, count)
             for line in range(n_lines):
                 y = line + half if line + half < n_lines else line + half - n_lines
                 re, im = load_parts(work, line * row, count)
@@ -601,8 +589,8 @@ def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
 @lru_cache(maxsize=8)
 def _places(n_lines: int, n_columns: int, real: str) -> NDArray[np.intp]:
     """Where the numbers that are read one after another lie in the response."""
-    lines = plan(n_lines, real).order.reshape(-1, 1, COUNT[np.dtype(real).itemsize])
-    return np.asarray(lines * n_columns + plan(n_columns, real).order[:, np.newaxis])
+    lines = plan(n_lines, real)[1].reshape(-1, 1, COUNT[np.dtype(real).itemsize])
+    return np.asarray(lines * n_columns + plan(n_columns, real)[1][:, np.newaxis])
 
 
 def filter_images(images: Array, response: Array, grid: tuple[int, int] | None = None) -> Array:
@@ -632,7 +620,7 @@ def _filtered(
 ) -> Array:
     n_lines, n_columns = images.shape[-2:] if grid is None else grid
     real = images.real.dtype
-    down, across, count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
+    (down, _), (across, _), count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
     waves = (n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count
     images = np.require(images, requirements=["C"])
     out = np.empty(images.shape, dtype=images.dtype)
@@ -645,8 +633,8 @@ def _filtered(
         images.shape[-1],
         n_lines,
         n_columns,
-        (down.radices, down.twiddles, down.roots),
-        (across.radices, across.twiddles, across.roots),
+        down,
+        across,
         np.empty((PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
         np.empty(waves, dtype=real),
         np.empty(waves if opposite.size else 0, dtype=real),
@@ -685,7 +673,7 @@ def _filter_by_spectrum(
                     store_parts(work, k * strip + y * row, count, re, im)
             for k in range(width):
                 work[k * strip + rows * row : (k + 1) * strip] = zero
-                forth(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
+                forth(work, k * strip, spare, n_lines, down, count)
                 for group in range(groups):
                     here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
                     transpose(work, here, row, waves, there, row)
@@ -693,18 +681,18 @@ def _filter_by_spectrum(
         for group in range(groups):
             base = group * along
             waves[base + columns * row : base + along] = zero
-            forth(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
+            forth(waves, base, spare_waves, n_columns, across, count)
             if opposite.size > 0:
                 continue
             for x in range(n_columns):
                 w, at = load(own, (group * n_columns + x) * count), base + x * row
                 store(waves, at, load(waves, at) * w)
                 store(waves, at + count, load(waves, at + count) * w)
-            back(waves, base, spare_waves, n_columns, across[0], across[1], across[2], count)
+            back(waves, base, spare_waves, n_columns, across, count)
         if opposite.size > 0:
             _mix(waves, weights, opposite, count, mixed)
             for group in range(groups):
-                back(mixed, group * along, spare_waves, n_columns, across[0], across[1], across[2], count)
+                back(mixed, group * along, spare_waves, n_columns, across, count)
         for panel in range(0, strips, PANEL):
             width = min(PANEL, strips - panel)
             for k in range(width):
@@ -712,7 +700,7 @@ def _filter_by_spectrum(
                     here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
                     transpose(filtered, there, row, work, here, row)
                     transpose(filtered, there + count, row, work, here + count, row)
-                back(work, k * strip, spare, n_lines, down[0], down[1], down[2], count)
+                back(work, k * strip, spare, n_lines, down, count)
             for y in range(rows):
                 for k in range(width):
                     at = 2 * (y * columns + (panel + k) * count)

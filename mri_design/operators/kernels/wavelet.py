@@ -22,9 +22,11 @@ from mri_design.operators.kernels.compiling import (
     compiled,
     fill,
     load,
+    load_four,
     load_pairs,
     load_twos,
     store,
+    store_four,
     store_pairs,
     store_twos,
     weights_of,
@@ -110,31 +112,15 @@ def row_together(work, row, half_stride, target, spare, half, parts, low, high, 
 
 
 @compiled
-def level_apart(
-    source,
-    at,
-    stride,
-    work,
-    bands,
-    half_stride,
-    ring,
-    spare,
-    half_rows,
-    half,
-    parts,
-    low,
-    high,
-    count,
-    weights,
-    width,
-    coarsest,
-):
-    """An image of ``2 half_rows`` rows at ``source[at:]`` into bands, whose places ``bands`` gives.
+def level_apart(source, at, work, level, ring, parts, low, high, count, weights, width, last):
+    """An image at ``source[at:]``, ``level`` of `_Plan`, into bands, the first word of which is for ky.
 
-    They are low-low, low-high, high-low and high-high, the first word for ky. ``ring`` has room for as many rows as
-    filters have taps, ``spare`` for a row and its periodic margins. ``weights``, where there are any, have rows of
-    ``width``; they multiply the bands, but low-low on the ``coarsest`` level only.
+    ``ring`` has room for as many rows as filters have taps, the beginning of ``work`` for a row and its periodic
+    margins. ``weights``, where there are any, have rows of ``width``; they multiply the bands, but low-low on the
+    ``last`` level only.
     """
+    half_rows, half, _, stride, half_stride = level[:5]
+    bands = level[5:]
     taps, rows = low.size, 2 * half_rows
     weighted = weights.size > 0
     shift, slots = taps // 2 - 1, taps + taps % 2
@@ -143,26 +129,21 @@ def level_apart(
         while following < 2 * k + taps - shift:
             row = at + (following % rows) * stride
             slot = ring + (following % slots) * 2 * half_stride
-            _row_apart(source, row, work, slot, half_stride, spare, half, parts, low, high, count)
+            _row_apart(source, row, work, slot, half_stride, 0, half, parts, low, high, count)
             following += 1
         for x in range(0, 2 * half_stride, 4 * count):
             slot = (2 * k - shift) % slots
-            row = ring + slot * 2 * half_stride + x
-            c0, c1 = load(work, row), load(work, row + count)
-            c2, c3 = load(work, row + 2 * count), load(work, row + 3 * count)
+            c0, c1, c2, c3 = load_four(work, ring + slot * 2 * half_stride + x, count)
             a, b = fill(low[0]), fill(high[0])
             l0, l1, l2, l3, h0, h1, h2, h3 = c0 * a, c1 * a, c2 * a, c3 * a, c0 * b, c1 * b, c2 * b, c3 * b
             for t in range(1, taps):
                 slot = slot + 1 if slot + 1 < slots else 0
-                row = ring + slot * 2 * half_stride + x
-                c0, c1 = load(work, row), load(work, row + count)
-                c2, c3 = load(work, row + 2 * count), load(work, row + 3 * count)
+                c0, c1, c2, c3 = load_four(work, ring + slot * 2 * half_stride + x, count)
                 a, b = fill(low[t]), fill(high[t])
                 l0, l1, l2, l3 = l0 + a * c0, l1 + a * c1, l2 + a * c2, l3 + a * c3
                 h0, h1, h2, h3 = h0 + b * c0, h1 + b * c1, h2 + b * c2, h3 + b * c3
             side = 1 if x >= half_stride else 0
             along = x - side * half_stride
-            at_low, at_high = bands[side] + k * half_stride + along, bands[2 + side] + k * half_stride + along
             if weighted:
                 # A shift for // parts: divisions would take as long as the filters.
                 w, step = side * half + (along >> parts - 1), 2 * count >> parts - 1
@@ -170,19 +151,13 @@ def level_apart(
                 w0, w1 = weights_of(weights, row, parts, count)
                 w2, w3 = weights_of(weights, row + step, parts, count)
                 h0, h1, h2, h3 = h0 * w0, h1 * w1, h2 * w2, h3 * w3
-                if side == 1 or coarsest:
+                if side == 1 or last:
                     row = k * width + w
                     w0, w1 = weights_of(weights, row, parts, count)
                     w2, w3 = weights_of(weights, row + step, parts, count)
                     l0, l1, l2, l3 = l0 * w0, l1 * w1, l2 * w2, l3 * w3
-            store(work, at_low, l0)
-            store(work, at_low + count, l1)
-            store(work, at_low + 2 * count, l2)
-            store(work, at_low + 3 * count, l3)
-            store(work, at_high, h0)
-            store(work, at_high + count, h1)
-            store(work, at_high + 2 * count, h2)
-            store(work, at_high + 3 * count, h3)
+            store_four(work, bands[side] + k * half_stride + along, count, l0, l1, l2, l3)
+            store_four(work, bands[2 + side] + k * half_stride + along, count, h0, h1, h2, h3)
 
 
 @compiled
@@ -324,9 +299,9 @@ def _run(
 
 
 @compiled
-def _apart(u, image, weights, n_rows, n_columns, padded_width, parts, low, high, levels, ring, work, count):
+def _apart(u, image, weights, n_rows, n_columns, padded, parts, low, high, levels, ring, work, count):
     """One image into bands, weighted where there are weights."""
-    width, (half_rows, half, at, stride) = parts * n_columns, levels[0, :4]
+    width, (half_rows, _, at, stride) = parts * n_columns, levels[0, :4]
     fits = n_rows == 2 * half_rows and stride == width
     if not fits:
         for y in range(n_rows):
@@ -335,27 +310,9 @@ def _apart(u, image, weights, n_rows, n_columns, padded_width, parts, low, high,
             work[at + y * stride + width : at + (y + 1) * stride] = 0
         work[at + n_rows * stride : at + 2 * half_rows * stride] = 0
     for level in range(len(levels)):
-        half_rows, half, at, stride, half_stride = levels[level, :5]
-        source, begin = (u, image) if level == 0 and fits else (work, at)
-        level_apart(
-            source,
-            begin,
-            stride,
-            work,
-            levels[level, 5:],
-            half_stride,
-            ring,
-            0,
-            half_rows,
-            half,
-            parts,
-            low,
-            high,
-            count,
-            weights,
-            padded_width,
-            level == len(levels) - 1,
-        )
+        last = level == len(levels) - 1
+        source, at = (u, image) if level == 0 and fits else (work, levels[level, 2])
+        level_apart(source, at, work, levels[level], ring, parts, low, high, count, weights, padded, last)
 
 
 @compiled

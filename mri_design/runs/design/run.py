@@ -579,7 +579,7 @@ def concluded(request: DesignRequest, designed: Designed, work: Work) -> DesignR
     if result is None:
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
-        work.progress.say(result.left_out)
+        work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     if result.companions is not None:
         work.progress.say(f"other images: {result.companions}")
     known = KnownScan.of(designed.data, designed.scan, calibrated, signal)

@@ -468,7 +468,7 @@ class OpenScan:
         progress, numbering, first = self._work.progress, self._numbering, facts[self.numbers[0]]
         used = dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
-            progress.say(first.image["left_out"])
+            progress.say(f"The non-local block of the prior is left out: {first.image['left_out']}")
         for number in self.numbers:
             if OTHER_IMAGES in facts[number].rows[0]:
                 used.setdefault(str(facts[number].rows[0][OTHER_IMAGES]), []).append(number)
