@@ -5,26 +5,20 @@ They are computed as the verbs compute them, written on demand, and show themsel
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
-from abc import ABC, abstractmethod
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
-from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, UsageError, argument_behind, described, number_array, require_counts
+from mri_design.errors import InputError, UsageError, described, number_array, require_counts
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
@@ -34,8 +28,8 @@ from mri_design.evaluation.tables import percent
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Image, Method
+from mri_design.interactive.shown import Shown, Told, named_file, naming_arguments
 from mri_design.kinds import count_text
-from mri_design.notices import say_once
 from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
@@ -46,130 +40,13 @@ from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
-from mri_design.runs.store import Ending, Record, Report, Run
+from mri_design.runs.store import Ending, Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
-from mri_design.runs.work import Keep, Progress, Work
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Watch = Callable[[str, int, int], None]
-"""Takes what is being done, how much of it is done, and of how many."""
-
-_WIDE = 100
-"""Letters of a line that shows itself in a console."""
 _COLUMNS = 6
 """Slices in a row."""
 _BARCODE = 24
 """Pixels that a mask of lines is high, or wide."""
-
-
-def named_file(path: str | os.PathLike[str]) -> str:
-    """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
-    return os.path.expanduser(os.fspath(path))
-
-
-def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose errors name the argument that they are about, whatever it is called where they arise."""
-
-    @wraps(function)
-    def called(*values: P.args, **named: P.kwargs) -> T:
-        try:
-            return function(*values, **named)
-        except InputError as error:
-            given = inspect.signature(function).bind(*values, **named).arguments
-            field = argument_behind(error, given)
-            error.__init__(field or error.field, error.got, error.wanted, error.cure)  # type: ignore[misc]
-            raise
-
-    return called
-
-
-@dataclass
-class Told:
-    """How a computation is made; what it warns of are notices on stderr.
-
-    Parameters
-    ----------
-    seed, jobs : int
-        See `Run`.
-    watch : callable, optional
-        See `Progress`.
-    seconds : float
-        Time that it took.
-    record : Record, optional
-        Inputs and settings, for a manifest.
-    """
-
-    seed: int = 0
-    jobs: int = 1
-    watch: Watch | None = None
-    seconds: float = 0.0
-    record: Record | None = None
-
-    @property
-    def recorded(self) -> Record:
-        """Inputs and settings; a UsageError for what was read from a folder, without its scan."""
-        if self.record is None:
-            raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
-        return self.record
-
-    @property
-    def work(self) -> Work:
-        """Seed, processes and progress, for a computation."""
-        progress = Progress(warn=say_once) if self.watch is None else Progress(self.watch, warn=say_once)
-        return Work(seed=self.seed, jobs=self.jobs, progress=progress)
-
-    def computed(self, record: Record, compute: Callable[[Keep], T]) -> T:
-        """What a computation returns that keeps nothing on a disk."""
-        began = time.perf_counter()
-        result = compute(Keep())
-        self.record, self.seconds = record, time.perf_counter() - began
-        return result
-
-    @contextmanager
-    def computing(self, *, reported: bool = False) -> Iterator[Run]:
-        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts.
-
-        With ``reported`` it computes what only a report shows, too.
-        """
-        began = time.perf_counter()
-        with TemporaryDirectory() as folder, RunFolder(Path(folder) / "run", reported=reported) as kept:
-            progress = Progress(warn=say_once) if self.watch is None else Progress(self.watch, warn=say_once)
-            yield Run(folder=kept, seed=self.seed, jobs=self.jobs, progress=progress)
-        self.seconds = time.perf_counter() - began
-
-
-class Shown(ABC):
-    """What an object says of itself: a title and facts in a console, in a notebook pictures beside them."""
-
-    @property
-    @abstractmethod
-    def facts(self) -> dict[str, str]:
-        """Main facts in words, by what they are about."""
-
-    @property
-    @abstractmethod
-    def _title(self) -> str:
-        """The object in a line."""
-
-    @property
-    @abstractmethod
-    def _pictures(self) -> Sequence[tuple[str, bytes]]:
-        """What they show, and PNG."""
-
-    def __repr__(self) -> str:
-        lines = [self._title, *(f"  {name}: {text}" for name, text in self.facts.items() if text)]
-        return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
-
-    def _repr_html_(self) -> str:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
-        page = Environment(
-            loader=PackageLoader("mri_design.interactive", "."), autoescape=True, undefined=StrictUndefined
-        )
-        figures = [(says, b64encode(png).decode()) for says, png in self._pictures]
-        facts = {name: text for name, text in self.facts.items() if text}
-        return page.get_template("shown.html.j2").render(title=self._title, figures=figures, facts=facts)
 
 
 class Saved(Shown):

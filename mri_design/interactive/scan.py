@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
-from typing import get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design import experiment, interactive, runs
 from mri_design.calibration.maps import MapMethod
-from mri_design.design.strategy import Strategy
 from mri_design.errors import (
     InputError,
     UsageError,
@@ -37,40 +37,26 @@ from mri_design.experiment.inputs import (
     with_recipe_noise,
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
-from mri_design.experiment.reconstruction import Method
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
-from mri_design.experiment.volume import Slices
-from mri_design.interactive.results import (
-    ScanDesign,
-    ScanImage,
-    ScanVolume,
-    Shown,
-    StrategyComparison,
-    Told,
-    Watch,
-    image_png,
-    named_file,
-    naming_arguments,
-)
+from mri_design.interactive.shown import Shown, Told, Watch, named_file, naming_arguments
 from mri_design.kinds import KINDS
-from mri_design.model.generalized_linear import SiteBlock
-from mri_design.model.sparsity import SparsityBlock
 from mri_design.operators.conventions import Chosen
-from mri_design.runs.compare import ComparisonRequest, compare_strategies
-from mri_design.runs.design.run import DesignRequest, design_scan
-from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.recon.run import ReconRequest, reconstruct_scan
-from mri_design.runs.recon.slices import what_is_used
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.kspace_centre import CENTRE, with_its_centre
 
+if TYPE_CHECKING:  # what designs and images take, and loading does without
+    from mri_design.design.strategy import Strategy
+    from mri_design.experiment.reconstruction import Method
+    from mri_design.model.generalized_linear import SiteBlock
+    from mri_design.model.sparsity import SparsityBlock
+
 File = str | os.PathLike[str]
 Source = File | KSpaceData | TrajectoryData | ImageStack | ArrayLike
-Blocks = Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]
+Blocks: TypeAlias = "Sequence[SparsityBlock | SiteBlock | Mapping[str, object]]"
 RecipeLike = Recipe | str | Path | Mapping[str, object]
 
 
@@ -225,7 +211,7 @@ class LoadedScan(Shown):
         Of several slices it is that of the first.
         """
         data = self.data
-        return what_is_used(data if data.n_slices == 1 else data.select_slice(0), None, self.recipe)
+        return runs.what_is_used(data if data.n_slices == 1 else data.select_slice(0), None, self.recipe)
 
     @cached_property
     def prepared(self) -> PreparedScan | PreparedSamples:
@@ -252,7 +238,7 @@ class LoadedScan(Shown):
         blocks: Blocks | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
-    ) -> ScanDesign:
+    ) -> interactive.ScanDesign:
         """Decide which lines to measure, in order, and reconstruct the image from them: ``mri-design design``.
 
         The scan must hold data in every line that may be chosen: it is replayed as the scanner.
@@ -308,7 +294,7 @@ class LoadedScan(Shown):
             settings = settings.replacing("design", strategy=name)
         chosen = self._choice(slices)
         numbers = chosen.indices(self.data.n_slices)
-        request = DesignRequest(
+        request = runs.DesignRequest(
             self.source,
             settings,
             lines,
@@ -321,8 +307,8 @@ class LoadedScan(Shown):
         )
         told = self._told(seed, jobs, watch)
         work = told.work
-        result = told.computed(request.record(work), partial(design_scan, request, work))
-        return ScanDesign(result, told, self.reconstruct)
+        result = told.computed(request.record(work), partial(runs.design_scan, request, work))
+        return interactive.ScanDesign(result, told, self.reconstruct)
 
     @naming_arguments
     def reconstruct(
@@ -340,7 +326,7 @@ class LoadedScan(Shown):
         blocks: Blocks | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
-    ) -> ScanImage:
+    ) -> interactive.ScanImage:
         """Reconstruct an image with error bars: ``mri-design recon``.
 
         Parameters
@@ -374,12 +360,12 @@ class LoadedScan(Shown):
             As the verb: for an unknown method, and lines that hold no data.
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
-        measured_against: Path | GivenReference | None = None
+        measured_against: Path | runs.GivenReference | None = None
         if isinstance(reference, str | os.PathLike):
             measured_against = Path(named_file(reference))
         elif reference is not None:
-            measured_against = GivenReference.of_array(reference)
-        request = ReconRequest(
+            measured_against = runs.GivenReference.of_array(reference)
+        request = runs.ReconRequest(
             self.source,
             settings,
             lines,
@@ -391,9 +377,9 @@ class LoadedScan(Shown):
         )
         told = self._told(seed, jobs, watch)
         work = told.work
-        compute = partial(reconstruct_scan, Slices.of(self.data), request, work)
+        compute = partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request, work)
         result = told.computed(request.record(work), compute)
-        return (ScanVolume if result.several else ScanImage).of(result, told)
+        return (interactive.ScanVolume if result.several else interactive.ScanImage).of(result, told)
 
     @naming_arguments
     def compare(
@@ -410,7 +396,7 @@ class LoadedScan(Shown):
         recipe: RecipeLike | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
-    ) -> StrategyComparison:
+    ) -> interactive.StrategyComparison:
         """Compare strategies on the scan, which has to be fully sampled: ``mri-design compare``.
 
         Parameters
@@ -452,7 +438,7 @@ class LoadedScan(Shown):
             require_grid_data(self.data, self.source),
             _files(companions),
         )
-        request = ComparisonRequest(
+        request = runs.ComparisonRequest(
             sources=[source],
             recipe=settings,
             strategies=[name_of_strategy(one, encoding) for one in named],
@@ -461,7 +447,7 @@ class LoadedScan(Shown):
             methods=list(methods),
         )
         with told.computing(reported=True) as run:
-            return StrategyComparison(compare_strategies(request, run), told)
+            return interactive.StrategyComparison(runs.compare_strategies(request, run), told)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)
@@ -505,7 +491,7 @@ class LoadedScan(Shown):
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         shown = self.reconstruct(method="zero-filled")
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
-        return [(says, image_png(shown.array, shown.run.frame.layout))]
+        return [(says, interactive.image_png(shown.array, shown.run.frame.layout))]
 
 
 def _files(companions: Sequence[File]) -> tuple[str, ...]:

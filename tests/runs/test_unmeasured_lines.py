@@ -11,7 +11,7 @@ import pytest
 from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
 from mri_design.evaluation import Replay, slice_means
 from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_inference, design_seed
-from mri_design.interactive.results import Told
+from mri_design.interactive.shown import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.run import DesignRequest, design_scan

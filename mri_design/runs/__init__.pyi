@@ -1,0 +1,14 @@
+"""One folder per verb of the command line: what it computes, and the report that shows it."""
+
+from .compare import ComparisonRequest as ComparisonRequest
+from .compare import compare_strategies as compare_strategies
+from .design.run import DesignRequest as DesignRequest
+from .design.run import design_scan as design_scan
+from .given_reference import GivenReference as GivenReference
+from .recon.run import ReconRequest as ReconRequest
+from .recon.run import reconstruct_scan as reconstruct_scan
+from .recon.slices import what_is_used as what_is_used
+from .store import Run as Run
+from .work import Keep as Keep
+from .work import Progress as Progress
+from .work import Work as Work
