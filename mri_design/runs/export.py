@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.evaluation.tables import csv_text
-from mri_design.kinds import kind_counted
 from mri_design.runs.stored_run import (
     MadeFiles,
     StoredRun,
@@ -234,27 +233,27 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
 def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     """Mask and coil maps as BART's pairs, those that there are."""
     stem, pairs = out.with_suffix(""), dict[Path, NDArray[np.generic]]()
-    on_grid = kind_counted(run.counted).on_grid
-    if on_grid or run.maps is None:
+    if run.kind.on_grid or run.maps is None:
         run.trains()  # refuses damaged folders, and those without lines or samples
-        plane = run.counted == "samples"
-        pairs[stem] = run.mask[np.newaxis] if plane else np.broadcast_to(run.mask, (run.columns or 1, len(run.mask)))
+        pairs[stem] = (
+            run.mask[np.newaxis] if run.plane else np.broadcast_to(run.mask, (run.columns or 1, len(run.mask)))
+        )
     if run.maps is not None:
         beside = stem.with_name(f"{stem.name}_maps")
-        if run.counted == "samples":
+        if run.plane:
             pairs[beside] = planes_to_bart(run.maps)
         elif run.numbers:
             pairs[beside] = stacked_slices([maps_to_bart(one) for one in run.maps])
         else:
             pairs[beside] = maps_to_bart(run.maps)
     files = {path: content for name, values in pairs.items() for path, content in pair_files(name, values).items()}
-    return _made("cfl", files, run, pairs=pairs, stem=stem, on_grid=on_grid)
+    return _made("cfl", files, run, pairs=pairs, stem=stem)
 
 
 def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     """A table: place in the order, what is measured, shot and echo."""
     middle = [side // 2 for side in run.mask.shape]
-    unit, rows = run.counted.removesuffix("s"), list[Mapping[str, object]]()
+    unit, rows = run.kind.unit, list[Mapping[str, object]]()
     for shot, train in enumerate(run.trains()):
         for echo, number in enumerate(train, 1):
             at = np.unravel_index(number, run.mask.shape)
@@ -265,7 +264,7 @@ def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
 
 def _npy(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     numbers = np.array([number for train in run.trains() for number in train], dtype=np.int64)
-    if run.counted == "samples":
+    if run.plane:
         numbers = np.stack(np.unravel_index(numbers, run.mask.shape), axis=1)
     files, beside = {out: npy_bytes(numbers)}, name_beside(out, "_maps")
     if run.maps is not None:
@@ -276,7 +275,7 @@ def _npy(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
 def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
     from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
 
-    plane, trains = run.counted == "samples", run.trains()
+    plane, trains = run.plane, run.trains()
     if plane and extents is not None:
         raise UsageError("--fov: an MRD file of the samples of a plane has no sizes; leave it out")
     shape = (len(run.mask), len(run.mask) if plane else run.columns or len(run.mask))
@@ -293,7 +292,7 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
     if asked is None:
         raise UsageError("a sequence needs a scanner and settings")
     scan = scan_parameters(run)
-    plane = run.counted == "samples" and run.designed
+    plane = run.plane and run.designed
     if extents is None and not plane and run.geometry is not None and run.image is not None:
         along_y, along_x = 1e-3 * np.multiply(run.geometry.pixel, run.image.shape[-2:])
         extents = float(along_y), float(along_x)
@@ -301,8 +300,8 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
         raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view along ky and kx in metres, as --fov 0.24")
     if plane:
         scan.pop("slice_thickness", None)  # the slab holds all slices
-    plans = {"samples": _plan_of_plane if plane else _plan_of_lines, "shots": _plan_of_shots}
-    order, settings, lengths = plans.get(run.counted, _plan_of_lines)(asked, extents, run, scan)
+    plan = _plan_of_shots if run.kind.shots else _plan_of_plane if plane else _plan_of_lines
+    order, settings, lengths = plan(asked, extents, run, scan)
     made = pulseq_file(order, settings, asked.scanner)
     facts = {
         "out": out,

@@ -17,7 +17,7 @@ from mri_design.experiment.description import describe_scan, measured_how
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import counted, listed, mask_axes, words
+from mri_design.runs.stored_run import kind_of_run, listed, mask_axes, words
 from mri_design.scan.data import ImageStack, ScanSummary
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
@@ -96,7 +96,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
     if (folder / MANIFEST).is_file() and not unfinished and (own is not None or not runs):
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
-        what = counted(folder, manifest.get("settings", {}))
+        what = kind_of_run(folder, manifest.get("settings", {})).counted
         rows = _rows("finished", folder.resolve().name, manifest, inputs, what, listed(manifest["lines"], _MOST_LINES))
         uses = words("info").uses(folder, what, {path.name for path in folder.iterdir()})
         return rows | _holds(folder, uses.splitlines())

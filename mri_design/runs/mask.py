@@ -165,7 +165,7 @@ def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
         name=out.name,
         mask=drawn.mask,
         chosen=drawn.order,
-        counted=kind.counted,
+        kind=kind,
         grid=drawn.readouts.grid,
         acquired=trains,
         shots=shots,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,8 +33,6 @@ from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 if TYPE_CHECKING:
     from mri_design.runs.scan_facts import KnownSlice, NamedImage
 
-SAMPLES, SHOTS = "samples.csv", "shots.csv"
-"""Files by which folders are known of designs over samples of a plane, and over spokes or arms of spirals."""
 _ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
 ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
     name: name for name in ("std", "noise", "g_factor", "draws", "reference")
@@ -52,13 +50,12 @@ def mask_axes(folder: Path) -> int | None:
     return None
 
 
-def counted(folder: Path, settings: Mapping[str, object]) -> str:
-    """The word for what a run measured, of designs and of reconstructions alike; settings are of its manifest."""
-    if mask_axes(folder) == 2 or (folder / SAMPLES).is_file():
-        return "samples"
-    if (folder / SHOTS).is_file():
-        return "shots"
-    return "readouts" if "readouts" in settings else "lines"
+def kind_of_run(folder: Path, settings: Mapping[str, object]) -> Kind:
+    """What a run measured, of designs and of reconstructions alike; settings are of its manifest."""
+    axes = mask_axes(folder)
+    plane = (kind for kind in KINDS.values() if kind.axes > 1 and kind.axes == axes)
+    listed = (kind for kind in KINDS.values() if (folder / f"{kind.counted}.csv").is_file())
+    return next(chain(plane, listed), kind_counted("readouts" if "readouts" in settings else "lines"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +72,8 @@ class StoredRun:
         True where measured.
     chosen : tuple of int
         The same in the order of choice; none of readouts, and by number where nothing was chosen.
-    counted : str
-        Name of what the mask is over: "lines", "samples", "shots" or "readouts".
+    kind : Kind
+        What the mask is over.
     image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), of frames (frame, slice, ky, kx)
         The reconstruction; None where there is none.
     std : float32 array, shape as ``image``, or None
@@ -124,7 +121,7 @@ class StoredRun:
     name: str
     mask: NDArray[np.bool_]
     chosen: tuple[int, ...]
-    counted: str
+    kind: Kind
     folder: Path | None = None
     image: NDArray[np.complex64] | None = None
     std: NDArray[np.float32] | None = None
@@ -162,7 +159,7 @@ class StoredRun:
             name="the image",
             mask=mask,
             chosen=tuple(lines),
-            counted=KINDS[known.slice_model.candidates.name].counted,
+            kind=known.slice_model.candidates.kind,
             std=made.std,
             noise=None if noise is None else noise.std,
             g_factor=None if noise is None else noise.g_factor,
@@ -176,9 +173,14 @@ class StoredRun:
         )
 
     @property
-    def kind(self) -> Kind:
-        """What is known of its readouts by their name."""
-        return KINDS[self.settings["shown"]["readouts"]]
+    def counted(self) -> str:
+        """Name of what the mask is over: "lines", "samples", "shots" or "readouts"."""
+        return self.kind.counted
+
+    @property
+    def plane(self) -> bool:
+        """Whether it is over the samples of a plane."""
+        return self.kind.axes > 1
 
     @property
     def scan(self) -> str:
@@ -216,8 +218,8 @@ class StoredRun:
     @property
     def designed(self) -> bool:
         """Whether a plane's samples were chosen, so that their order is one of measurement."""
-        written = self.folder is not None and (self.folder / SAMPLES).is_file()
-        return self.counted != "samples" or self.acquired is not None or written
+        listed = self.folder is not None and (self.folder / f"{self.counted}.csv").is_file()
+        return not self.plane or self.acquired is not None or listed
 
     def without_lines(self) -> UsageError:
         """Says what can be had of a run that measured no whole lines."""
@@ -237,13 +239,13 @@ class StoredRun:
         InputError
             Where the files are damaged or contradict each other.
         """
-        if not kind_counted(self.counted).on_grid:
+        if not self.kind.on_grid:
             raise self.without_lines()
         if self.acquired is not None:
             return self.acquired
-        if self.counted == "samples" and self.mask.ndim != 2:
+        if self.mask.ndim != self.kind.axes:
             raise InputError(f"{self.name}/mask.npy", f"bool {self.mask.shape}", "bool (ky, kz), as of a plane")
-        unit = self.counted.removesuffix("s")
+        unit = self.kind.unit
         field, wanted = f"{self.name}/manifest.json: lines", f"{unit}s and trains of a run"
         trains: tuple[tuple[int, ...], ...] = tuple((number,) for number in self.chosen)
         if self.folder is not None and (path := self.folder / _ACQUISITION).is_file():
@@ -254,7 +256,7 @@ class StoredRun:
             except (OSError, ValueError, KeyError) as error:
                 raise InputError(field, str(error), wanted) from error
             trains = tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
-        if kind_counted(self.counted).axes == 1:
+        if self.kind.axes == 1:
             try:
                 LineOrder(trains, len(self.mask))
             except InputError as error:
@@ -267,7 +269,7 @@ class StoredRun:
 
     def line_order(self) -> LineOrder:
         """Lines in the order of measurement, for a sequence; raises as `trains`."""
-        if kind_counted(self.counted).axes != 1:
+        if self.kind.axes != 1:
             raise self.without_lines()
         return LineOrder(self.trains(), len(self.mask))
 
@@ -336,7 +338,8 @@ def read_run(folder: Path) -> StoredRun:
     if not all(type(line) is int for line in lines) or not (lines or "readouts" in settings):
         raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
     mask = _array(folder / "mask.npy", "b", 1, 2)
-    what = counted(folder, settings)
+    shown = settings.get("shown")
+    kind = KINDS.get(str(shown.get("readouts")) if isinstance(shown, dict) else "") or kind_of_run(folder, settings)
     of_frames = settings.get("frames", {"axis": "", "numbers": []})
     if not isinstance(of_frames, dict) or of_frames.get("axis") not in ("", *COUNTERS):
         raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
@@ -345,7 +348,7 @@ def read_run(folder: Path) -> StoredRun:
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
     arrays = _arrays(folder, len(counts))
     if (image := arrays["recon"]) is not None:
-        sides = mask.shape if kind_counted(what).on_grid else ()
+        sides = mask.shape if kind.on_grid else ()
         pixels = image.shape[len(counts) :]
         _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
         for name, values in arrays.items():
@@ -361,7 +364,7 @@ def read_run(folder: Path) -> StoredRun:
         folder=folder,
         mask=mask,
         chosen=tuple(lines),
-        counted=what,
+        kind=kind,
         **{ARRAYS[name]: values for name, values in arrays.items()},
         geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
         source=None if source is None else SourceImage.from_settings(field, source),

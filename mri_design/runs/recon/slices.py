@@ -20,7 +20,7 @@ from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared
 from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, neighbour_modulus
-from mri_design.kinds import KINDS
+from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
@@ -110,7 +110,8 @@ def recipe_for(mask: NDArray[np.bool_], data: AnySlice, recipe: Recipe) -> Recip
     """
     if isinstance(data, TrajectoryData):
         return recipe
-    recipe = recipe.replacing("design", encoding="plane" if mask.ndim == 2 else "lines")
+    encoding = next(name for name in gridded_kinds() if KINDS[name].axes == mask.ndim)
+    recipe = recipe.replacing("design", encoding=encoding)
     check_other_than_lines(recipe)
     return recipe
 
