@@ -127,8 +127,9 @@ def generator_rows(folder: Path) -> Rows:
     middle = image[..., image.shape[-1] // 4 : 3 * image.shape[-1] // 4]
     wanted = np.fft.fftshift(np.fft.fft(np.fft.ifftshift(middle, axes=-1), axis=-1, norm="ortho"), axes=-1)
     off = _unlike(scan.kspace[0], wanted.astype(np.complex64))
+    measured = scan.provenance.noise.measured
     outcome = (
-        f"read, noise from {scan.header['noise_readouts'].split(';')[0]}" if "noise_readouts" in scan.header else "read"
+        "read" if measured is None else f"read, noise from {measured.readouts}, {measured.samples} samples a channel"
     )
     right = off <= 10 * CLOSE and scan.geometry is not None and not scan.geometry[0].placed
     compared = "k-space, oversampling removed from what h5py reads"

@@ -34,7 +34,6 @@ from .estimation.penalised import PenalisedProblem as PenalisedProblem
 from .evaluation.metrics import measure as measure
 from .experiment.calibration import PreparedScan as PreparedScan
 from .experiment.calibration import prepare as prepare
-from .experiment.calibration import prepare_samples as prepare_samples
 from .experiment.design import DesignOptions as DesignOptions
 from .experiment.design import ImageErrors as ImageErrors
 from .experiment.design import run_design as run_design

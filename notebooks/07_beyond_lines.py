@@ -116,7 +116,7 @@ results = {}
 for title, shots in sets.items():
     made = md.load_phantom_shots("brain", shots, shape=MATRIX, rng=np.random.default_rng(0))
     data = md.TrajectoryData(made.kspace, made.trajectory, (MATRIX, MATRIX), noise_variance=made.noise_variance)
-    along = md.prepare_samples(data, recipe).slice_model(0, recipe)
+    along = md.prepare(data, recipe).slice_model(0, recipe)
     found = md.reconstruct(along, None, "mean", recipe, np.random.default_rng(0))
     results[title] = along, found, made.reference[0]
     score = md.measure(found.image, made.reference[0]).relative_l2

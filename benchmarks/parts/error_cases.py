@@ -14,7 +14,7 @@ from parts.exams import complete_image, designed_lines, random_lines, with_phase
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
 from trajectories.sets import spiral_sets
 
-from mri_design.experiment.calibration import prepare, prepare_samples
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.model.companion import Companion
@@ -265,7 +265,7 @@ def _along_shots(
         noise_variance=noise**2,
         coil_maps=None if maps is None else np.asarray(maps, dtype=np.complex64)[None],
     )
-    prepared = prepare_samples(made, recipe)
+    prepared = prepare(made, recipe)
     one = prepared.slice_model(0, recipe)
     number, split, encoding = key
     reference = np.asarray(image[0] / prepared.unit)

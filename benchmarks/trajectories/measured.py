@@ -14,7 +14,7 @@ from trajectories.sets import RECIPE
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.calibration import prepare, prepare_samples
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines
 from mri_design.experiment.inputs import load_input
@@ -54,15 +54,16 @@ def toy_spirals() -> TrajectoryData:
 
 def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Row]:
     """One row for each m, kind of maps and method; the gridded image is that of the method "zero-filled"."""
-    whole = prepare_samples(data, RECIPE)
+    whole = prepare(data, RECIPE)
     references = {method: _made(whole.data, method)[0] for method in METHODS}
     rows: list[Row] = []
     for m in every:
-        chosen = data.select_readouts(np.arange(data.n_readouts) % m == 0)
+        every_mth = np.arange(data.n_readouts) % m == 0
+        chosen = data.select_readouts(every_mth)
         known = replace(chosen, **{name: getattr(whole.data, name) for name in ("noise_variance", "coil_maps")})
         cases = [(ALL, method, known) for method in METHODS]
         with suppress(InputError):  # too few arms around DC
-            cases.append((OWN, "mean", prepare_samples(data, RECIPE, used=chosen).data))
+            cases.append((OWN, "mean", prepare(data, RECIPE, measured=every_mth).data))
         for maps, method, used in cases:
             began = time.process_time()
             image, converged = _made(used, method)
@@ -84,7 +85,7 @@ def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Ro
 
 
 def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
-    slice_model = prepare_samples(data, RECIPE).slice_model(0, RECIPE)
+    slice_model = prepare(data, RECIPE).slice_model(0, RECIPE)
     made = reconstruct(slice_model, None, method, RECIPE, np.random.default_rng(2))
     return made.image, made.convergence.converged
 

@@ -19,12 +19,10 @@ from .maps import maps_on_grid as maps_on_grid
 from .maps import method_for as method_for
 from .maps import places_in as places_in
 from .maps import share_explained as share_explained
-from .maps import words_of_check as words_of_check
 from .nlinv import BLOCK as BLOCK
 from .nlinv import joint_estimate as joint_estimate
 from .noise import NoiseEstimate as NoiseEstimate
 from .noise import correlated_by_signal as correlated_by_signal
-from .noise import each_coil_alone as each_coil_alone
 from .noise import estimate_noise as estimate_noise
 from .noise import largest_correlation as largest_correlation
 from .noise import least_noise as least_noise

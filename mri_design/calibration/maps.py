@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isnan
 from typing import Literal, get_args
 
 import numpy as np
@@ -74,29 +73,10 @@ class CoilMapEstimate:
         """How many lines the maps rest on: ESPIRiT's gapless ones, or all measured ones of the block."""
         return min(self.centre, USUAL_LINES) if self.method == "espirit" else self.lines
 
-    @property
-    def text(self) -> str:
-        """What the maps rest on and how well they predict what was held back."""
-        measured = f"{self.lines} measured lines of the central {BLOCK}"
-        if self.samples:
-            measured = f"{self.samples} measured samples of the central {BLOCK} x {BLOCK}"
-        rests = f"estimated together with the image (NLINV) from the {measured}"
-        if self.method == "espirit":
-            rests = f"estimated by ESPIRiT from {min(self.centre, USUAL_LINES)} gapless centre lines"
-        return f"{rests}; {words_of_check(self.prediction_error, len(self.maps))}"
-
 
 def is_bad(prediction_error: float, n_coils: int) -> bool:
     """Whether coils held back speak against maps; see `CoilMapEstimate.predicts_badly`."""
     return n_coils >= _COILS_THAT_PREDICT and prediction_error > BAD_PREDICTION
-
-
-def words_of_check(prediction_error: float, n_coils: int) -> str:
-    """How well coils were predicted that had been held back, as the end of a sentence."""
-    if isnan(prediction_error):
-        return "none were held back as a check"
-    check = f"coils held back as a check are predicted with an error of {prediction_error:.0%} beyond noise"
-    return f"{check}, which is bad" if is_bad(prediction_error, n_coils) else check
 
 
 def method_for(centre: int, lines: int, method: MapMethod) -> Literal["espirit", "nlinv"]:

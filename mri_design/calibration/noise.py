@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,12 +103,10 @@ class Source:
         return float(self.variances.mean())
 
     @property
-    def text(self) -> str:
-        """The standard deviation in words, of several coils their median and range."""
-        deviations = np.sqrt(self.variances)
-        low, high = (f"{deviation:.3g}" for deviation in (deviations.min(), deviations.max()))
-        between = "" if low == high else f" ({low} to {high})"
-        return f"{self.name} {np.median(deviations):.3g}{between}"
+    def deviations(self) -> tuple[float, float, float]:
+        """Least, median and largest standard deviation of the coils."""
+        found = np.sqrt(self.variances)
+        return float(found.min()), float(np.median(found)), float(found.max())
 
 
 @dataclass(frozen=True)
@@ -124,19 +122,20 @@ class NoiseEstimate:
     others : tuple of Source
         Other places, which do not count.
     reason : str
-        Why the variances may be wrong, in words; empty where nothing says so.
-    correlations : str
-        What of the correlations between coils counts and why, in words; empty for one coil.
-    alone : bool
-        Whether each coil's variance counts alone because correlations are those of signal.
+        Why the variances may be too large, `OBJECT_BESIDE` or `SIGNAL_OUTSIDE`; empty where nothing says so.
+    correlations : float, optional
+        The share of the correlations between coils that counts; None for one coil, and where coils count as equally
+        noisy and independent.
+    alone : float
+        Correlation of two coils that is more than receivers make, so that none counts; 0 where they count.
     """
 
     covariance: NDArray[np.complex128]
     source: Source
     others: tuple[Source, ...] = ()
     reason: str = ""
-    correlations: str = ""
-    alone: bool = False
+    correlations: float | None = None
+    alone: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -148,43 +147,27 @@ class NoiseEstimate:
         source, *others = (Source(one.name, one.variances * factor) for one in (self.source, *self.others))
         return replace(self, covariance=self.covariance * factor, source=source, others=tuple(others))
 
-    def against(self, variance: float) -> tuple[str, str]:
-        """All places beside a variance that is given, as `text`; and why they contradict it, or nothing.
+    @property
+    def places(self) -> tuple[Source, ...]:
+        """All places, the one that counts first."""
+        return (self.source, *self.others)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Least and largest standard deviation by all places."""
+        found = [math.sqrt(one.mean) for one in self.places]
+        return min(found), max(found)
+
+    def against(self, variance: float) -> Literal["", "too large", "too small"]:
+        """How all places contradict a variance that is given, if they do.
 
         Signal makes places too loud, a receiver's filter and a window on k-space make them too quiet: only what all of
         them contradict is doubted, and too little noise is not where signal is suspected in all.
         """
-        every = (self.source, *self.others)
-        shown = np.sqrt([one.mean for one in every])
-        given, doubt = float(np.sqrt(variance)), ""
-        if given > _CONTRADICTION * shown.max():
-            doubt = f"no place in the scan shows more than {shown.max():.3g}"
-        elif given < shown.min() / _CONTRADICTION and self.others and not self.reason:
-            doubt = f"every place in the scan that shows noise has at least {shown.min():.3g}"
-        return _counting(Source("given", np.array([variance])), every), doubt
-
-    @property
-    def doubt(self) -> str:
-        """Why the variances may be too large, and how far the places are apart; empty where nothing says so."""
-        if not self.reason:
-            return ""
-        found = [np.sqrt(one.mean) for one in (self.source, *self.others)]
-        return f"{self.reason}: it may be too large (by other places {min(found):.3g} to {max(found):.3g})"
-
-    @property
-    def origin(self) -> str:
-        """Where the noise is from, in words, as it follows on "estimated from the data"."""
-        return f"by {self.source.name}" + (f", {self.correlations}" if self.alone else "")
-
-    @property
-    def text(self) -> str:
-        """Standard deviations by all places, and what of the correlations counts."""
-        told = _counting(self.source, self.others)
-        return f"{told}; {self.correlations}" if self.correlations else told
-
-
-def _counting(source: Source, others: Sequence[Source]) -> str:
-    return "; ".join([f"sd per real component: {source.text}, which counts", *(one.text for one in others)])
+        (least, most), given = self.span, math.sqrt(variance)
+        if given > _CONTRADICTION * most:
+            return "too large"
+        return "too small" if given < least / _CONTRADICTION and self.others and not self.reason else ""
 
 
 def median_variance(samples: NDArray[Any]) -> Variances:
@@ -527,23 +510,22 @@ def estimate_noise(
             cure="Give noise_variance, or data that were not masked, filtered or simulated without noise.",
         )
     source = Source(source.name, np.where(source.variances > 0, source.variances, np.median(found)))
-    correlations, said, alone = np.eye(kspace.shape[1], dtype=np.complex128), "", False
+    correlations, share, alone = np.eye(kspace.shape[1], dtype=np.complex128), None, 0.0
     estimate = NoiseEstimate(correlations, source, others, reason).scaled(regions.peak**2)
     live, variances = regions.live, np.full(kspace.shape[1], np.median(estimate.source.variances))
     variances[live] = estimate.source.variances
     if correlated and len(live) > 1 and regions.has_profiles:
-        counting, said, alone = _correlations_that_count(regions, air)
-        correlations[np.ix_(live, live)] = counting
-    elif len(live) > 1:
-        said = "coils count as equally noisy and independent"
+        correlations[np.ix_(live, live)], share, alone = _correlations_that_count(regions, air)
     deviations = np.sqrt(variances)
-    return replace(estimate, covariance=correlations * np.outer(deviations, deviations), correlations=said, alone=alone)
+    return replace(
+        estimate, covariance=correlations * np.outer(deviations, deviations), correlations=share, alone=alone
+    )
 
 
 def _correlations_that_count(
     regions: _Regions, air: NDArray[np.complex64] | None
-) -> tuple[NDArray[np.complex128], str, bool]:
-    """Correlations of the coils, what of those found counts in words, and whether none does because of signal."""
+) -> tuple[NDArray[np.complex128], float | None, float]:
+    """Correlations of the coils, the share of those found that counts, and the largest where none counts."""
     refuse_copies(regions.kspace, regions.live)
     n_coils = len(regions.live)
     beside, other = regions.samples_beside(), _by_coil(regions.corner_samples) if air is None else air
@@ -556,14 +538,13 @@ def _correlations_that_count(
         )
     apart = ~np.eye(n_coils, dtype=bool)
     first, second = sorted(map(_correlations, (beside, other)), key=lambda one: float(np.linalg.norm(one[apart])))
-    doubt = correlated_by_signal(first)
-    if doubt:
-        return np.eye(n_coils, dtype=np.complex128), each_coil_alone(doubt), True
+    if largest := correlated_by_signal(first):
+        return np.eye(n_coils, dtype=np.complex128), None, largest
     size = float(np.vdot(first[apart], first[apart]).real)
     share = float(np.clip(np.vdot(first[apart], second[apart]).real / size, 0, 1)) if size > 0 else 0.0
     shrunk = share * first
     np.fill_diagonal(shrunk, 1)
-    return shrunk, f"correlations of coils count by {share:.2f}", False
+    return shrunk, share, 0.0
 
 
 def _correlations(samples: NDArray[np.complex128] | NDArray[np.complex64]) -> NDArray[np.complex128]:
@@ -625,8 +606,8 @@ def largest_correlation(covariance: NDArray[np.complex128]) -> float:
     return float(correlations[~np.eye(len(deviations), dtype=bool)].max(initial=0.0))
 
 
-def correlated_by_signal(covariance: NDArray[np.complex128]) -> str:
-    """Why a covariance that was estimated from a scan is not that of noise alone, in words; empty where it may be.
+def correlated_by_signal(covariance: NDArray[np.complex128]) -> float:
+    """The largest correlation of a covariance that is not that of noise alone; 0 where it may be.
 
     Receivers correlate the noise of two coils by a half at most, as a rule; two coils that see the same object
     correlate up to one.
@@ -637,14 +618,7 @@ def correlated_by_signal(covariance: NDArray[np.complex128]) -> str:
         Hermitian, with a positive diagonal.
     """
     largest = largest_correlation(covariance)
-    if largest <= _BY_SIGNAL:
-        return ""
-    return f"two coils correlate by {largest:.3f}, which is more than {_BY_SIGNAL:g}, as signal does"
-
-
-def each_coil_alone(doubt: str) -> str:
-    """The end of a sentence on where noise is from: that correlations do not count, and why."""
-    return f"each coil's variance alone because {doubt}"
+    return largest if largest > _BY_SIGNAL else 0.0
 
 
 def median_noise(found: Sequence[NoiseEstimate]) -> NoiseEstimate:
@@ -654,7 +628,7 @@ def median_noise(found: Sequence[NoiseEstimate]) -> NoiseEstimate:
     all are, the quietest counts, because signal is what makes an estimate too large.
     """
     ranked = sorted(found, key=lambda one: one.variance)
-    trusted = [one for one in ranked if not (one.doubt or one.alone)]
+    trusted = [one for one in ranked if not (one.reason or one.alone)]
     return trusted[(len(trusted) - 1) // 2] if trusted else ranked[0]
 
 
@@ -679,8 +653,8 @@ def outer_covariance(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) 
     return np.asarray(covariance * scale[:, None] * scale)
 
 
-def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[float, str]:
-    """Least variance per real component that can be reckoned with, and why it cannot be less, in words.
+def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[float, Literal["rounding", "iterations"]]:
+    """Least variance per real component that can be reckoned with, and by what it is limited.
 
     Samples in single precision are known no better than the rounding of the largest one. Lines of one coil are solved
     nearly directly, whatever the noise. The iterations for several coils or a trajectory grow with the ratio of signal
@@ -698,11 +672,10 @@ def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[flo
     """
     rounding = (ROUNDING * float(np.abs(kspace).max())) ** 2
     if direct:
-        return rounding, "samples in single precision carry no less beside the largest of them"
+        return rounding, "rounding"
     energies = [float(np.sum(np.abs(one) ** 2, dtype=np.float64)) for one in kspace]
     limited = max(energies) / pixels / MOST_SIGNAL_TO_NOISE**2
-    why = "several coils, or samples along a trajectory, are not solved to less, nor coil maps known well enough"
-    return max(rounding, limited), why
+    return max(rounding, limited), "iterations"
 
 
 def rim_noise(

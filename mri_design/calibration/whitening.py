@@ -102,12 +102,6 @@ class Compression:
     matrix: NDArray[np.complex128]
     lost: float
 
-    def __str__(self) -> str:
-        virtual, coils = self.matrix.shape
-        return (
-            f"{coils} coils combined into {virtual}, which lose {self.lost:.2%} of the energy of the centre of k-space"
-        )
-
     def directions(self, directions: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """`coil_directions` of all coils as directions of virtual coils, the first one as it is seen there."""
         orthonormal, triangle = np.linalg.qr(self.matrix @ directions[:, : len(self.matrix)])

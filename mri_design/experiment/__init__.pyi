@@ -1,14 +1,10 @@
 """The composition root: recipes, inputs and names become models, engines and strategies."""
 
-from .calibration import DEAD_COILS as DEAD_COILS
-from .calibration import NOISE_WITNESSES as NOISE_WITNESSES
-from .calibration import PreparedSamples as PreparedSamples
 from .calibration import PreparedScan as PreparedScan
 from .calibration import causes_of_bad_maps as causes_of_bad_maps
 from .calibration import estimates_own_maps as estimates_own_maps
 from .calibration import only_measured as only_measured
 from .calibration import prepare as prepare
-from .calibration import prepare_samples as prepare_samples
 from .companion_images import CompanionImages as CompanionImages
 from .companion_images import RegionMask as RegionMask
 from .companion_images import companion_file as companion_file
@@ -21,9 +17,6 @@ from .coverage import Coverage as Coverage
 from .coverage import radius as radius
 from .coverage import scores as scores
 from .coverage import share_within as share_within
-from .description import describe_samples as describe_samples
-from .description import describe_scan as describe_scan
-from .description import measured_how as measured_how
 from .design import MOST_SLICES as MOST_SLICES
 from .design import DesignOptions as DesignOptions
 from .design import ImageErrors as ImageErrors

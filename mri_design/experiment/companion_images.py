@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.maps import places_in
 from mri_design.errors import InputError, UsageError, number_array, option
-from mri_design.experiment.calibration import prepare, prepare_samples
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.inputs import load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
@@ -484,7 +484,7 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
     """Modulus of the posterior mean of all that one slice has measured, without non-local blocks."""
     rng = np.random.default_rng([seed, 5])
     if isinstance(scan, TrajectoryData):
-        prepared = prepare_samples(scan, recipe)
+        prepared = prepare(scan, recipe)
         made = reconstruct(prepared.slice_model(0, recipe), None, "mean", recipe, rng)
         return np.abs(made.image).astype(np.float32)
     ready = prepare(scan, recipe, ordinary=True)

@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
-from mri_design.experiment.calibration import LEAST_EXPLAINED, AnyScan, prepare
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.recipe import Recipe, recipe_or_default
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
-from mri_design.scan.calibration import measure_noise, with_volume_noise
+from mri_design.scan.calibration import AnyScan, measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
 from mri_design.scan.io.formats import mask_of_measured, read, read_noise, summary, with_maps
 from mri_design.scan.io.layouts import looks_signed
-from mri_design.scan.io.noise import AVERAGES, DWELL_TIME, NoiseReadouts, noise_of_samples, noise_scale
+from mri_design.scan.io.noise import NoiseReadouts, noise_of_samples, noise_scale
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.io.source import Content
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
+from mri_design.scan.provenance import LEAST_EXPLAINED, MapsOrigin, NoiseOrigin, NoiseSamples
 from mri_design.scan.sampling import require_dynamic_range
 
 if TYPE_CHECKING:  # models, and the simulated scanner below, are imported where they are made: info needs neither
@@ -182,7 +183,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
         got = f"coil maps that explain {explained:.0%} of the energy of the central samples"
         wanted = f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all"
         raise InputError("coil_maps" if isinstance(maps, np.ndarray) else maps.name, got, wanted, cure)
-    return replace(known, header={**known.header, "coil_maps_explain": f"{explained:.1%} of the central samples"})
+    return known.known(maps=replace(known.provenance.maps, explained=explained))
 
 
 def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
@@ -213,16 +214,16 @@ def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe)
     if maps is None or not isinstance(data, KSpaceData):
         cure = f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out."
         raise InputError(name, "no coil maps for this scan", "several coils, and both scans on a grid", cure)
-    ratio, words = (1.0, 1.0), "by their grids alone, as a field of view is not known"
+    ratio, placed = (1.0, 1.0), False
     if data.geometry is not None and scanned.geometry is not None:
         here, there = (
             np.multiply(d.geometry[0].pixel, d.grid_shape) for d in (data, scanned) if d.geometry is not None
         )
-        ratio, words = (float(here[0] / there[0]), float(here[1] / there[1])), "by the fields of view"
-    placed = np.stack([maps_on_grid(stack, data.grid_shape, ratio) for stack in maps])
-    note = f"those of {name}, there {prepared.maps_source}, laid over this scan {words}"
-    every = np.broadcast_to(placed, data.kspace.shape) if one else placed
-    return replace(data, coil_maps=np.ascontiguousarray(every), header={**data.header, "coil_maps_file": note})
+        ratio, placed = (float(here[0] / there[0]), float(here[1] / there[1])), True
+    laid = np.stack([maps_on_grid(stack, data.grid_shape, ratio) for stack in maps])
+    every = np.broadcast_to(laid, data.kspace.shape) if one else laid
+    origin = MapsOrigin(source="given", file=name, of=prepared.provenance.maps, placed=placed)
+    return replace(data, coil_maps=np.ascontiguousarray(every)).known(maps=origin)
 
 
 def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any]) -> AnyScan:
@@ -247,14 +248,11 @@ def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any
         found = _noise_of_file(path, data.n_coils, path.stat().st_mtime_ns if path.exists() else 0)
     else:
         named, found = "an array", noise_of_samples("noise_samples", np.asarray(samples), data.n_coils)
-    dwell, averages = float(data.header.get(DWELL_TIME, 0)), int(data.header.get(AVERAGES, 1))
-    scale, reason = noise_scale(np.array([found.dwell]), np.array([dwell]), found.bandwidth)
-    reason = reason if found.dwell else "taken at the bandwidth of the scan"
-    reason += f", {averages} averages" * (averages > 1)
-    told = f"from noise samples ({named}: {found.samples} a coil; {reason})"
-    covariance = found.covariance * scale / averages
-    header = {**data.header, "noise_covariance": told}
-    return replace(data, noise_variance=None, noise_covariance=covariance, header=header)
+    dwells, averages = (found.dwell, data.provenance.dwell), data.provenance.averages
+    covariance = found.covariance * noise_scale(np.array(dwells[0]), np.array(dwells[1]), found.bandwidth) / averages
+    told = NoiseSamples(file=named, samples=found.samples, dwells=dwells, bandwidth=found.bandwidth, averages=averages)
+    origin = NoiseOrigin(source="samples", measured=told)
+    return replace(data, noise_variance=None, noise_covariance=covariance).known(noise=origin)
 
 
 @lru_cache(maxsize=4)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,13 @@ from mri_design.experiment.sources import GivenMaps, slices_text
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.scan.calibration import NOISE_FROM, calibration_energies, measure_noise
+from mri_design.scan.calibration import calibration_energies, measure_noise
 from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.scan.io.formats import opened
 from mri_design.scan.io.safe import errors_named
 from mri_design.scan.io.source import ReadOptions, SliceReader
+from mri_design.scan.provenance import NoiseOrigin
 from mri_design.scan.sampling import require_dynamic_range
 from mri_design.whole_numbers import whole_number
 
@@ -176,7 +177,8 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
                     )
                 opened_frames[frame] = slices
             data = opened_frames[frame].read(number)
-            return replace(data, header={name: text for name, text in data.header.items() if name != axis})
+            series = data.provenance.series
+            return data.known(series={name: taken for name, taken in series.items() if name != axis})
 
         yield Slices(frames, read, first.series)
 
@@ -226,26 +228,21 @@ class Shared:
     ----------
     covariance : complex array, shape (coil, coil), or None
         Noise of the coils as read, E[n n^H] / 2, estimated from the slices; None where file or recipe give it.
-    noise_from, doubt, witnesses : str
-        Where it is from, why it may be wrong, and what every place that holds noise says of it, in words.
+    noise : NoiseOrigin
+        Where it is from, why it may be wrong, and what every place that holds noise says of it.
     directions : complex array, shape (coil, coil), or None
         `coil_directions` of the white coils of all slices; None where no maps are estimated.
     """
 
     covariance: NDArray[np.complex128] | None = None
-    noise_from: str = ""
-    doubt: str = ""
-    witnesses: str = ""
+    noise: NoiseOrigin = field(default_factory=NoiseOrigin)
     directions: NDArray[np.complex128] | None = None
 
     def known_by(self, data: AnySlice) -> AnySlice:
         """A slice with the noise of the volume."""
         if self.covariance is None:
             return data
-        header = {**data.header, NOISE_FROM: self.noise_from}
-        return calibration.with_witnesses(
-            replace(data, noise_covariance=self.covariance, header=header), self.doubt, self.witnesses
-        )
+        return replace(data, noise_covariance=self.covariance).known(noise=self.noise)
 
 
 NOTHING_SHARED = Shared()
@@ -311,8 +308,10 @@ class Survey:
         if not self._noise:
             return Shared(directions=self._directions(None))
         noise = median_noise(self._noise)
-        said = f"the median of {len(self._noise)} {self._what} {noise.origin}{calibration.though(noise.doubt)}"
-        return Shared(noise.covariance, said, noise.doubt, noise.text, self._directions(noise.covariance))
+        doubt: Literal["", "signal"] = "signal" if noise.reason else ""
+        slices = len(self._noise), self._what
+        origin = NoiseOrigin(source="slices", estimate=noise, slices=slices, doubt=doubt)
+        return Shared(noise.covariance, origin, self._directions(noise.covariance))
 
     def _directions(self, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128] | None:
         if self._energies is None:

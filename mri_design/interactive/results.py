@@ -39,7 +39,7 @@ from mri_design.runs.image_sections import layout_of
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.store import Ending, Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 
@@ -163,7 +163,7 @@ class ScanImage(Saved):
         return cls(run, shown, Told(run.seed))
 
     @property
-    def known(self) -> KnownScan | KnownSamples:
+    def known(self) -> KnownSlice:
         """The slice, and what is known about it; a UsageError for an image that was read, without its scan."""
         return self._computed.known
 

@@ -25,7 +25,7 @@ from mri_design.errors import (
     require_counts,
     require_instance,
 )
-from mri_design.experiment.calibration import PreparedSamples, PreparedScan, only_measured, prepare, prepare_samples
+from mri_design.experiment.calibration import PreparedScan, only_measured, prepare
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
     data_of_array,
@@ -42,11 +42,12 @@ from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.interactive.shown import Shown, Told, Watch, named_file, naming_arguments
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
+from mri_design.runs.provenance import centre_words
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
-from mri_design.scan.kspace_centre import CENTRE, with_its_centre
+from mri_design.scan.kspace_centre import with_its_centre
 
 if TYPE_CHECKING:  # what designs and images take, and loading does without
     from mri_design.design.strategy import Strategy
@@ -214,10 +215,8 @@ class LoadedScan(Shown):
         return runs.what_is_used(data if data.n_slices == 1 else data.select_slice(0), None, self.recipe)
 
     @cached_property
-    def prepared(self) -> PreparedScan | PreparedSamples:
+    def prepared(self) -> PreparedScan:
         """All slices with noise and coil maps known, as models take them."""
-        if isinstance(self.data, TrajectoryData):
-            return prepare_samples(self.data, self.recipe)
         return prepare(self.data, self.recipe, ordinary=True)
 
     @naming_arguments
@@ -480,7 +479,7 @@ class LoadedScan(Shown):
             "coil maps": "" if data.n_coils == 1 else known,
             "pixels": "" if place is None else " x ".join(f"{side:.3g}" for side in place.pixel) + " mm",
             "true image": "known" if data.reference is not None else "",
-            "centre of k-space": data.header.get(CENTRE, ""),
+            "centre of k-space": centre_words(data),
         }
 
     @property

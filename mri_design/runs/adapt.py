@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,13 @@ from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
+from mri_design.runs.provenance import told
 from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import Ending, Record, Run, require_resume
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.kspace_centre import Centre, find_centre, given_centre, strongest_of_lines
+from mri_design.scan.kspace_centre import find_centre, given_centre, strongest_of_lines
+from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import gapless_run
 from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded
 from mri_design.scan.streaming.scanner import (
@@ -274,9 +276,10 @@ class _Live:
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
         calibrated = prepare(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
+            noise = told("noise", calibrated.provenance.noise)
             run.progress.warn(
-                f"{NAME}: its noise is {calibrated.noise_source}, of {len(self._first)} start lines alone, whose image "
-                "is coarse and rings: it is often too large; better images need noise readouts, or --noise-sd"
+                f"{NAME}: its noise is {noise}, of {len(self._first)} start lines alone, whose image is coarse and "
+                "rings: it is often too large; better images need noise readouts, or --noise-sd"
             )
         self._scan: PreparedScan = calibrated
         model = calibrated.slice_model(0, self._recipe)
@@ -456,7 +459,8 @@ class _Live:
         self._fill()
         data = self._arrivals.data(NAME)
         slice_model = replace(self._slice, measured=data.measured)
-        known = replace(self._scan.data, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
+        before = cast(KSpaceData, self._scan.data)
+        known = replace(before, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
         scan = replace(self._scan, data=known).knowing(slice_model.coil_map_estimate(state.trace.lines))
         warn_of_noise(scan, run.progress)
         warn_of_maps(scan, run.progress)

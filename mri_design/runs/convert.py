@@ -17,6 +17,7 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, with_recipe_
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
 from mri_design.kinds import KINDS
+from mri_design.runs.provenance import centre_words, left_out_text, words
 from mri_design.runs.stored_run import (
     NO_SIZES,
     MadeFiles,
@@ -25,14 +26,12 @@ from mri_design.runs.stored_run import (
     sentences,
     sized,
     unknown,
-    words,
 )
-from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData, left_out_text
+from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
-from mri_design.scan.kspace_centre import CENTRE
-from mri_design.scan.sampling import readouts_of_positions, refused_samples, volume_note
+from mri_design.scan.sampling import readouts_of_positions, refused_samples
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
 from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
 from mri_design.scan.writing.mrd import mrd_scan_bytes
@@ -264,8 +263,8 @@ def convert_file(
     if out.suffix in _WITH_HEADER and header.exists() and header not in made.files:  # it is about something else
         raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
     refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
-    centre = data.header.get(CENTRE, "") and f"its centre of k-space is {data.header[CENTRE]}"
-    warnings = [left_out_text(data.header, asked=recipe.input.counters), centre, refused and f"samples {refused}"]
+    centre = (text := centre_words(data)) and f"its centre of k-space is {text}"
+    warnings = [left_out_text(data, recipe.input.counters), centre, refused and f"samples {refused}"]
     return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
 
 
@@ -277,7 +276,7 @@ def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KS
         return data
     if data.n_slices > 1:
         raise UsageError(f"{source} holds {data.n_slices} slices, and a plane (ky, kz) is one: choose it with --slices")
-    return replace(data, header={**data.header, "volume": volume_note(1, data.grid_shape)})
+    return replace(data, volume=True)
 
 
 def _listed(endings: Collection[str]) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.evaluation.tables import csv_text
+from mri_design.runs.provenance import words
 from mri_design.runs.stored_run import (
     MadeFiles,
     StoredRun,
@@ -21,7 +22,6 @@ from mri_design.runs.stored_run import (
     read_run,
     sentences,
     sized,
-    words,
 )
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes

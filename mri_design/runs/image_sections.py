@@ -29,8 +29,9 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, Readouts, ShotReadouts
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, KnownSlice, NamedImage, pixel_of
-from mri_design.scan.data import Orientation, part_of_scan
+from mri_design.runs.provenance import part_of_scan, told
+from mri_design.runs.scan_facts import KnownSlice, NamedImage, pixel_of
+from mri_design.scan.data import Orientation, TrajectoryData
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories import compensated_spread
 
@@ -62,7 +63,7 @@ def layout_of(candidates: Readouts, orientation: Orientation) -> plots.Layout:
 def frame_of(known: KnownSlice) -> plots.Frame:
     """How images of a slice lie on the page, and how large their pixels are."""
     layout: plots.Layout = "no-lines"
-    if isinstance(known, KnownScan):
+    if known.data.on_grid:
         layout = layout_of(known.slice_model.candidates, known.data.orientation)
     return plots.Frame(layout, pixel_of(known.data))
 
@@ -97,7 +98,7 @@ def image_sections(
     """
     reference, frame, noisy = known.shown_reference, frame_of(known), known.reference_noise is not None
     given = "" if known.given is None else known.given.caption
-    if isinstance(known, KnownSamples):
+    if isinstance(known.data, TrajectoryData):
         data, pixels = known.data, None if several else known.data.grid_shape[0] * known.data.grid_shape[1]
         weighted = data.density is not None
         about = sentence("about_samples", len(data.trajectory), data.n_readouts, pixels, weighted, given)
@@ -183,7 +184,7 @@ def coil_map_sections(folder: RunFolder, known: KnownSlice) -> list[Section]:
     if maps is None:
         return []
     panels = [plots.ImagePanel(one, f"coil {number}") for number, one in enumerate(maps[0], 1)]
-    source = known.scan.maps_source
+    source = told("maps", known.scan.provenance.maps)
     drawn = saved_figure(folder, "coil-maps", lambda: plots.image_grid(panels, frame, _COIL_COLUMNS), source=source)
     return [Section("Coil maps", [drawn])]
 
@@ -202,11 +203,11 @@ def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[
     lines : sequence of int
         What all of them were made from; along a trajectory it is all that the slice holds.
     """
-    if isinstance(known, KnownScan):
+    if known.data.on_grid:
         counted = KINDS[known.slice_model.candidates.name].counted
         measured = {counted: len(lines), "acceleration": known.acceleration(lines)}
     else:
-        assert isinstance(known, KnownSamples)
+        assert isinstance(known.data, TrajectoryData)
         measured = {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)}
     rows: Rows = []
     for named in images:
@@ -214,7 +215,7 @@ def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[
         row: dict[str, object] = {"method": named.name, **measured, **named.error.columns}
         row |= {name: getattr(errors, name, None) for name in ("relative_l2", "psnr", "ssim")}
         row |= {"converged": ended.converged, "matvecs": ended.matvecs}
-        if isinstance(known, KnownScan) and known.reference_noise is not None:
+        if known.data.on_grid and known.reference_noise is not None:
             noise, of_all = known.reference_noise, known.holds_reference(lines)
             row["ranks"] = ranked(errors.relative_l2, noise, of_all) if errors else "no: it is the reference"
         rows.append(row)
@@ -397,7 +398,7 @@ def image_screen(
     words : mapping of str to str, optional
         Names in the verdict, and what they mean.
     """
-    readouts, frame, part = known.slice_model.candidates, frame_of(known), part_of_scan(known.data.header)
+    readouts, frame, part = known.slice_model.candidates, frame_of(known), part_of_scan(known.data)
     facts = facts_of(readouts, frame.pixel, known.data.n_coils, acceleration, part)
     return FirstScreen(verdict, first_row(readouts, mask, made, frame), facts, words or {}, reading_of(frame.layout))
 

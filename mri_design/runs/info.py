@@ -3,31 +3,173 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.brief import duration_text
+from mri_design.calibration.centre import dense_centre
+from mri_design.calibration.noise import largest_correlation
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.run_folder import MANIFEST, RunProgress, RunStatus, read_manifest, run_statuses
-from mri_design.experiment.description import describe_scan, measured_how
+from mri_design.experiment.calibration import expected_calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import GivenMaps
-from mri_design.runs.stored_run import kind_of_run, listed, mask_axes, words
-from mri_design.scan.data import ImageStack, ScanSummary
+from mri_design.runs.provenance import across, centre_words, left_out, simulated_from, told, words
+from mri_design.runs.stored_run import kind_of_run, listed, mask_axes
+from mri_design.scan.calibration import gapless_square, noise_is_beside
+from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
+from mri_design.scan.geometry import SourceImage
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
-from mri_design.scan.sampling import gapless_run, index_runs, line_pattern
+from mri_design.scan.kspace_centre import find_centre
+from mri_design.scan.sampling import gapless_run, index_runs, line_pattern, refused_samples
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
 _SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
+
+
+def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[str, str]:
+    """Size, sampling, centre, noise, coils and provenance; what cannot be told says why instead.
+
+    Parameters
+    ----------
+    scan : ScanSummary or TrajectoryData
+        As read: `ScanSummary.of` makes a summary of a whole scan on a grid.
+    recipe : Recipe
+        Whose noise and calibration settings would be in force.
+
+    Returns
+    -------
+    dict of str to str
+        Label to text, in the order in which people ask.
+    """
+    part = scan.part if isinstance(scan, ScanSummary) else scan
+    refused = scan.refused if isinstance(scan, ScanSummary) else refused_samples(scan.kspace)
+    rows = _rows("scan", scan) | (_place(scan) if isinstance(scan, ScanSummary) else _trajectory(scan))
+    if refused:
+        rows["samples"] = refused
+    else:
+        rows |= _sampling(scan) | _centre(scan) if isinstance(scan, ScanSummary) else _density(scan)
+        rows |= {} if part is None else _calibration(scan, part, recipe)
+    rows |= measured_how(None if part is None else part.source)
+    known = scan.provenance
+    facts = {
+        **{name: told("unread", taken) for name, taken in known.series.items()},
+        "simulated": simulated_from(scan),
+        "volume": "" if not scan.volume else told("volume", scan.n_slices, scan.grid_shape),
+        "noise_readouts": "" if known.noise.measured is None else told("noise_samples", known.noise.measured),
+        "sample_time_us": f"{known.dwell:g}" if known.dwell else "",
+        "averages": str(known.averages) if known.averages > 1 else "",
+        "centre_of_k-space": centre_words(scan),
+        "lines_of_noise": left_out(scan).get("lines_of_noise", ""),
+    }
+    return {**rows, **scan.header, **{name: text for name, text in facts.items() if text}}
+
+
+def measured_how(source: SourceImage | None) -> dict[str, str]:
+    """Protocol, times, flip angle and date, where the header of raw data or of a DICOM image says them."""
+    said = {} if source is None else source.identifiers
+    numbers = {name: float(said.get(name, 0)) for name in ("EchoTime", "RepetitionTime", "FlipAngle")}
+    return _rows("measured_how", said, numbers)
+
+
+def _place(scan: ScanSummary) -> dict[str, str]:
+    """Field of view, resolution and orientation of the first slice, where the file says them."""
+    ways = [] if scan.geometry is None else list(dict.fromkeys(place.orientation for place in scan.geometry))
+    return _rows("place", scan.grid_shape, None if scan.geometry is None else scan.geometry[0], ways)
+
+
+def _sampling(scan: ScanSummary) -> dict[str, str]:
+    empty = [not sampling.lines.any() for sampling in scan.samplings]
+    held = [sampling for sampling in scan.samplings if sampling.lines.any()]
+    first = next((sampling for sampling in held if not sampling.full), held[0])
+    lines, samples = first.lines, first.samples
+    at = np.flatnonzero(lines)
+    facts = {
+        "lines": (int(lines.sum()), len(lines)),
+        "samples": (int(samples.sum()), samples.size),
+        "shares": (float(lines.mean()), float(first.columns.mean()), float(samples[lines].mean())),
+        "ends": (int(at[0]), int(at[-1])),
+        "outside": index_runs(~lines),
+        "different": any((sampling.samples != held[0].samples).any() for sampling in held),
+        "empty": index_runs(empty) if any(empty) else "",
+    }
+    return _rows("sampling", scan, first, **facts)
+
+
+def _centre(scan: ScanSummary) -> dict[str, str]:
+    """Tell the place of DC on the grid, by what it is known, and how many lines around it have no gap."""
+    found, row = scan.provenance.centre, scan.grid_shape[0] // 2
+    known = "given" if found is not None and found.known_by == "given" else "assumed"
+    if known == "assumed" and scan.part is not None:
+        known = find_centre(scan.part.kspace[0], scan.samplings[scan.index].samples).known_by
+    lines = np.logical_and.reduce([sampling.lines for sampling in scan.samplings if sampling.lines.any()])
+    run = gapless_run(lines, row) if lines[row] else None
+    square = gapless_square(scan.samplings) if scan.n_coils > 1 else 0
+    return _rows("centre", known, scan.grid_shape, across(scan), run, square)
+
+
+def _calibration(
+    scan: ScanSummary | TrajectoryData, part: KSpaceData | TrajectoryData, recipe: Recipe
+) -> dict[str, str]:
+    """Noise and coil maps as `prepare` would have them, told by one slice."""
+    along = isinstance(part, TrajectoryData)
+    try:
+        ready = expected_calibration(part, recipe, scan.grid_shape[0], getattr(scan, "samplings", ()))
+    except InputError as error:
+        return {"calibration": f"not possible: {error}"}
+    known, origin = ready.data, ready.provenance
+    white = known.noise_variance == 1 and (part.noise_covariance is not None if along else scan.n_coils > 1)
+    beside = isinstance(part, KSpaceData) and noise_is_beside(part, scan.n_slices)
+    unmixed = None if along or not white or ready.mixing is None else np.linalg.inv(ready.mixing)
+    facts = {
+        "deviation": ready.unit * float(np.sqrt(known.noise_variance or 0.0)),
+        "peak": ready.unit * float(np.abs(known.kspace).max()),
+        "white": white,
+        "slice": scan.index if isinstance(scan, ScanSummary) and scan.n_slices > 1 else None,
+        "beside": beside and recipe.noise.variance is None,
+        "coils": None if unmixed is None else _noise_of_coils(unmixed),
+        "places": "" if along or origin.noise.estimate is None else told("noise_places", origin.noise),
+        "dead": told("coils", replace(origin, combined=None)),
+    }
+    return _rows("calibration", told("noise", origin.noise), told("maps", origin.maps), **facts)
+
+
+def _noise_of_coils(unmixing: NDArray[Any]) -> tuple[float, float, float, float]:
+    """Least, median and largest deviation of the coils as they were read, and the largest correlation of two.
+
+    By the matrix that makes them of independent noise of variance 1.
+    """
+    covariance = unmixing @ unmixing.conj().T
+    found = np.sqrt(np.diag(covariance).real)
+    return float(found.min()), float(np.median(found)), float(found.max()), largest_correlation(covariance)
+
+
+SAME_PLACE = 1e-3
+"""Cycles per field of view: samples on the same point of a grid this fine were measured at the same place."""
+
+
+def _trajectory(data: TrajectoryData) -> dict[str, str]:
+    return _rows("trajectory", data.n_readouts, len(data.trajectory), np.abs(data.trajectory).max(axis=0).tolist())
+
+
+def _density(data: TrajectoryData) -> dict[str, str]:
+    side, pixels = dense_centre(data.trajectory, min(data.grid_shape)), math.prod(data.grid_shape)
+    _, times = np.unique(np.round(data.trajectory / SAME_PLACE).astype(np.int64), axis=0, return_counts=True)
+    shared = int(np.count_nonzero(times > 1)), int(times[times > 1].sum())
+    return _rows("density", len(data.trajectory), pixels, shared, data.density is not None, side)
 
 
 def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
@@ -49,6 +191,7 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     pixels = np.abs(held.images) if complex_ else held.images
     facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
     further = {name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE}
+    further |= {name: told("unread", taken) for name, taken in held.provenance.series.items()}
     how = measured_how(held.source)
     rows = _rows("images", held, **facts, complex=complex_, how=how, way=_way, settings=recipe.simulation)
     return rows | further
@@ -56,8 +199,8 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
 
 def _rows(kind: str, *facts: object, **named: object) -> dict[str, str]:
     """Label and text of every line that a macro of info.txt.j2 makes of some facts."""
-    lines = getattr(words("info"), kind)(*facts, **named).strip("\n").split("\n")
-    return {label: said for label, _, said in (line.partition(": ") for line in lines)}
+    lines = str(getattr(words("info"), kind)(*facts, **named)).splitlines()
+    return {label: said for label, _, said in (line.strip().partition(": ") for line in lines) if said}
 
 
 def _way(direction: tuple[float, float, float]) -> str:
@@ -343,8 +486,4 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
         if maps is not None:
             raise UsageError("--maps belongs to a scan, not to images, sequences and what runs left")
         return describe_images(held, recipe) if held is not None else no_scan or {}
-    if isinstance(held, ScanSummary):
-        return describe_scan(held, recipe)
-    from mri_design.experiment.description import describe_samples  # here: it takes long to import
-
-    return describe_samples(held, recipe)
+    return describe_scan(held, recipe)

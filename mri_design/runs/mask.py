@@ -15,7 +15,8 @@ from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.runs.export import SequenceRequest, export_run
-from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of, words
+from mri_design.runs.provenance import words
+from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import largest_side_lobe, to_bart
 from mri_design.scan.writing.images import pair_files

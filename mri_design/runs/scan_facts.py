@@ -15,15 +15,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError, found_error, measure, reference_noise
-from mri_design.experiment.calibration import (
-    DEAD_COILS,
-    NOISE_WITNESSES,
-    PreparedSamples,
-    PreparedScan,
-    causes_of_bad_maps,
-    estimates_own_maps,
-    prepare,
-)
+from mri_design.experiment.calibration import PreparedScan, causes_of_bad_maps, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for, mostly_calibration
 from mri_design.experiment.inputs import load_input
@@ -36,19 +28,14 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs.given_reference import FittedReference
+from mri_design.runs.provenance import centre_words, left_out, left_out_text, part_of_scan, simulated_from, told
 from mri_design.runs.work import Progress, Work
-from mri_design.scan.calibration import COMPRESSED
-from mri_design.scan.data import KSpaceData, Orientation, Scan, TrajectoryData, left_out, left_out_text, part_of_scan
-from mri_design.scan.kspace_centre import CENTRE
-from mri_design.scan.sampling import require_whole_lines
+from mri_design.scan.data import KSpaceData, Orientation, Scan
+from mri_design.scan.provenance import MapsOrigin, Provenance
+from mri_design.scan.sampling import Sampling, require_whole_lines
 from mri_design.status import Convergence, Status
 
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
-FOLDED = (
-    "its field of view looks too small: the image is bright up to its edges, and what lies beyond them folds in. "
-    "Compare the trajectory's unit and the matrix with the field of view of the scan"
-)
-
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
 _OF_ALL = "it is made from all that the full scan has"
@@ -60,26 +47,12 @@ OF_MODULUS = 0.93
 a third of the lines of six scans of the package (shepp-logan, brain, t2w, t1w, lf-gre, lf-fse) it was .86 to .97."""
 USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
-_CALIBRATION = (
-    COMPRESSED,
-    DEAD_COILS,
-    NOISE_WITNESSES,
-    "noise_readouts",
-    "calibration_lines",
-    "calibration_scan",
-    "coil_maps_file",
-    "coil_maps_explain",
-)
-
-
-def simulated_from(data: Scan) -> str:
-    """The source of simulated k-space ("from images"); empty where it was not simulated."""
-    return str(data.header.get("simulated", "")).split(",")[0]
+_CALIBRATION = ("calibration_lines", "calibration_scan")
 
 
 def pixel_of(scan: Scan) -> tuple[float, float] | None:
     """Size of a pixel along (ky, kx) of a scan's first slice in millimetres; None where nobody says."""
-    return scan.geometry[0].pixel if isinstance(scan, KSpaceData) and scan.geometry is not None else None
+    return None if scan.geometry is None else scan.geometry[0].pixel
 
 
 def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
@@ -104,7 +77,7 @@ def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 
     Whoever asks how far the run is (`mri-design info DIR`) is told the slice and the series, too.
     """
-    progress.about(part_of_scan(scan.header))
+    progress.about(part_of_scan(scan))
     warn_of_left_out(scan, recipe, progress)
     if simulated_from(scan):
         progress.say(f"simulated k-space {simulated_from(scan)}")
@@ -112,45 +85,34 @@ def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 
 def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
     """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
-    text = left_out_text(scan.header, asked=recipe.input.counters)
-    if text:
+    if text := left_out_text(scan, recipe.input.counters):
         progress.warn(f"{scan.name}: {text}")
-    if CENTRE in scan.header:
-        progress.warn(f"{scan.name}: its centre of k-space is {scan.header[CENTRE]}")
+    if text := centre_words(scan):
+        progress.warn(f"{scan.name}: its centre of k-space is {text}")
 
 
-def warn_of_noise(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
+def warn_of_noise(scan: PreparedScan, progress: Progress) -> None:
     """Say in one line what is to be said against the noise of a scan, and in another which coils measured nothing.
 
     The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
     given that the scan contradicts, for which there is a cure; or it was raised to what the samples can carry.
     """
-    if scan.dead_coils:
-        progress.warn(f"{scan.data.name}: {scan.dead_coils}; images are made of the others")
-    if scan.noise_raised:
-        progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}")
-        return
-    if scan.noise_doubt or "not used: " in scan.noise_source:  # noise readouts of other coils, or too few
-        cure = (
-            "compare its unit: it is one standard deviation per real component of a sample, as the file has them"
-            if scan.noise_source.startswith("given")
-            else f"better images need the noise in the file, as {option('noise-sd')}, or as variance under [noise] in "
-            "a recipe"
+    known, noise = scan.provenance, scan.provenance.noise
+    if known.dead_coils:
+        progress.warn(
+            f"{scan.data.name}: {told('coils', replace(known, combined=None))}; images are made of the others"
         )
-        progress.warn(f"{scan.data.name}: its noise is {scan.noise_source}; {cure}")
+    if noise.limit or noise.wants_better:
+        cure = "" if noise.limit else f"; {told('noise_cure', noise.source == 'given')}"
+        progress.warn(f"{scan.data.name}: its noise is {told('noise', noise)}{cure}")
 
 
-def warn_of_maps(scan: PreparedScan | PreparedSamples, progress: Progress) -> None:
+def warn_of_maps(scan: PreparedScan, progress: Progress) -> None:
     """Say in one line what is to be said against coil maps."""
-    if not scan.maps_doubt:
-        return
-    cure = "compare the order of the coils, and rows and columns, with the scan's"
-    if not scan.maps_source.startswith("given"):
-        cure = (
-            f"{', or '.join(causes_of_bad_maps(scan.data))}; if not, better images need more centre lines, the maps as "
-            f"{option('maps', 'FILE')}, or those of another scan with the same coils as {option('maps-from', 'SCAN')}"
-        )
-    progress.warn(f"{scan.data.name}: its coil maps are {scan.maps_doubt}; {cure}")
+    maps = scan.provenance.maps
+    if maps.bad:
+        cure = told("maps_cure", maps.source == "given", causes_of_bad_maps(scan.data))
+        progress.warn(f"{scan.data.name}: its coil maps are {told('maps', maps)}; {cure}")
 
 
 def tell_calibration(
@@ -207,22 +169,24 @@ def facts_of_all(
     left = {file: image.left_out for file, image in listed if image.left_out}
     noise = {file: image.noise_source for file, image in listed if image.noise_source}
     maps = {
-        image.name: "estimated for each mask from its own lines" if image.name in own else image.maps_source
+        image.name: told("maps", MapsOrigin(source="each mask")) if image.name in own else image.maps_source
         for _, image in listed
         if image.slice_model.n_coils > 1
     }
     settings = {"left_out_of_scans": left, "noise_sources": noise, "coil_maps_sources": maps}
     summary = {_LEFT_OUT: _by_name(left), "noise": _alike(noise), "coil maps": _alike(maps)}
-    return {key: told for key, told in settings.items() if told}, {row: text for row, text in summary.items() if text}
+    return {key: facts for key, facts in settings.items() if facts}, {
+        row: text for row, text in summary.items() if text
+    }
 
 
-def _by_name(told: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {text}" for name, text in told.items())
+def _by_name(facts: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in facts.items())
 
 
-def _alike(told: Mapping[str, str]) -> str:
-    """What is told of several scans: once where it is the same of all."""
-    return next(iter(told.values())) if len({*told.values()}) == 1 else _by_name(told)
+def _alike(facts: Mapping[str, str]) -> str:
+    """A fact of several scans: once where it is the same of all."""
+    return next(iter(facts.values())) if len({*facts.values()}) == 1 else _by_name(facts)
 
 
 @briefly
@@ -248,6 +212,7 @@ class NamedImage:
     error: RelativeError = field(default_factory=RelativeError)
 
 
+@briefly
 @dataclass(frozen=True, kw_only=True)
 class KnownSlice:
     """One slice, on a grid or along a trajectory, and what a run knew about it before it began.
@@ -256,7 +221,7 @@ class KnownSlice:
     ----------
     data : KSpaceData or TrajectoryData
         The slice as read; of a trajectory the readouts that are used.
-    scan : PreparedScan or PreparedSamples
+    scan : PreparedScan
         Calibrated.
     slice_model : SliceModel
         As models take it.
@@ -268,15 +233,45 @@ class KnownSlice:
         Error that the reference's own noise makes, see `reference_noise`; None for a true image, and for a given one.
     given : FittedReference, optional
         What somebody gave to measure errors against, in the place of ``reference``.
+    folded : bool
+        Whether the field of view looks too small for the image.
     """
 
-    data: KSpaceData | TrajectoryData
-    scan: PreparedScan | PreparedSamples
+    data: Scan
+    scan: PreparedScan
     slice_model: SliceModel
     signal: float
     reference: Array | None
     reference_noise: float | None = None
     given: FittedReference | None = None
+    folded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        data: Scan,
+        scan: PreparedScan,
+        slice_model: SliceModel,
+        signal: float,
+        given: FittedReference | None = None,
+        *,
+        folded: bool = False,
+    ) -> KnownSlice:
+        """The slice with the reference that was given, or that the scan brings, if it brings one."""
+        reference, unit = scan.reference(0) if given is None else None, scan.image_unit(0)
+        noise = None
+        if reference is not None and isinstance(scan.data, KSpaceData):
+            noise = reference_noise(scan.data, reference * unit, unit)
+        return cls(
+            data=data if data.on_grid else scan.data,
+            scan=scan,
+            slice_model=slice_model,
+            signal=signal,
+            reference=reference,
+            reference_noise=noise,
+            given=given,
+            folded=folded,
+        )
 
     @property
     def image_unit(self) -> float | Array:
@@ -302,8 +297,7 @@ class KnownSlice:
         own = "the scan's own image from all its lines"
         if self.data.n_coils == 1:
             return own
-        estimated = isinstance(self.scan, PreparedScan) and self.scan.maps_from is not None
-        return f"{own}, its coils combined by the {USUAL_MAPS if estimated else 'maps given'}"
+        return f"{own}, its coils combined by the {'maps given' if self.scan.maps_from is None else USUAL_MAPS}"
 
     def holds_reference(self, lines: Sequence[int]) -> bool:
         """Whether these are all lines that the reference was made from, where it is the scan's own image."""
@@ -327,6 +321,7 @@ class KnownSlice:
     def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
         """An image in the input's units with its errors where there is a truth; of a given one no phase is compared."""
         reference, predicted = self.shown_reference, made.predicted_error
+        name = GRIDDED if name == ZERO_FILLED and not self.data.on_grid else name
         if reference is None:
             return NamedImage(name, made, error=RelativeError(predicted))
         if not reference.any():
@@ -335,126 +330,73 @@ class KnownSlice:
         if self.given is not None:
             predicted = None if predicted is None else OF_MODULUS * predicted
             return NamedImage(name, made, errors, RelativeError(predicted, errors.relative_l2, against=self.given.name))
-        return self._compared(NamedImage(name, made, errors, RelativeError(predicted)), reference, lines)
-
-    def _compared(self, named: NamedImage, reference: Array, lines: Sequence[int]) -> NamedImage:
-        """An image with the error that was found against the scan's own reference, or why none was."""
-        assert named.errors is not None
-        return replace(named, error=replace(named.error, found=named.errors.relative_l2_complex))
-
-    def _facts(self) -> Iterable[tuple[str, str, object]]:
-        """Name in a manifest, row of a report's table (empty where it is missing there), and what they say."""
-        header, calibrated = self.data.header, self.scan.data.header
-        unit = float(np.sqrt(np.mean(np.square(self.image_unit, dtype=np.float64))))  # of pixels, as noise adds up
-        coils = "; ".join(calibrated[entry] for entry in (DEAD_COILS, COMPRESSED) if entry in calibrated)
-        yield "noise_source", "noise", self.scan.noise_source
-        yield "", "noise by place", calibrated.get(NOISE_WITNESSES)
-        yield "", "coils", coils
-        yield "coil_maps_source", "coil maps", self.scan.maps_source
-        level = float(np.sqrt(self.slice_model.noise_variance)) * unit
-        yield "noise_sd_per_real_component", "noise sd per real component", level
-        yield "signal_level", "signal level", float(self.signal) * unit
-        yield "reference_source", "reference", self.reference_source
-        yield "part_of_scan", "part of the scan", part_of_scan(header)
-        yield "left_out_of_scan", "", left_out(header)
-        yield "", _LEFT_OUT, left_out_text(left_out(header))
-        yield "centre_of_kspace", "centre of k-space", header.get(CENTRE)
-
-    def settings(self) -> dict[str, object]:
-        """Noise, coil maps, signal, what is missing or left out, place and source of the slice, for a manifest."""
-        return {name: told for name, _, told in self._facts() if name and told not in (None, "", {})}
-
-    def summary(self) -> dict[str, object]:
-        """The main of `settings` for a report's table."""
-        return {row: told for _, row, told in self._facts() if row and told not in (None, "", {})}
-
-
-@briefly
-@dataclass(frozen=True, kw_only=True)
-class KnownScan(KnownSlice):
-    """A slice on a grid."""
-
-    data: KSpaceData
-    scan: PreparedScan
-
-    @classmethod
-    def of(
-        cls,
-        data: KSpaceData,
-        scan: PreparedScan,
-        slice_model: SliceModel,
-        signal: float,
-        given: FittedReference | None = None,
-    ) -> KnownScan:
-        """The slice with the reference that was given, or that the scan brings, if it brings one."""
-        reference = scan.reference(0) if given is None else None
-        unit = scan.image_unit(0)
-        noise = None if reference is None else reference_noise(scan.data, reference * unit, unit)
-        return cls(
-            data=data,
-            scan=scan,
-            slice_model=slice_model,
-            signal=signal,
-            reference=reference,
-            reference_noise=noise,
-            given=given,
-        )
-
-    def _compared(self, named: NamedImage, reference: Array, lines: Sequence[int]) -> NamedImage:
-        candidates = self.slice_model.candidates
+        error, candidates = RelativeError(predicted), self.slice_model.candidates
+        if not self.data.on_grid:
+            return NamedImage(name, made, errors, replace(error, found=errors.relative_l2_complex))
         if self.holds_reference(lines):  # least squares of all lines are the reference, and have no errors
-            errors = None if named.name in _ITSELF else named.errors
-            return replace(named, errors=errors, error=replace(named.error, unknown=_OF_ALL))
+            return NamedImage(name, made, None if name in _ITSELF else errors, replace(error, unknown=_OF_ALL))
         if self.reference_noise is not None and not candidates.kind.on_grid:
-            return replace(named, error=replace(named.error, unknown=f"its {candidates.unit}s {_OF_NOISY}"))
-        found = self.found_error(named.reconstruction.image, lines)
-        return replace(named, error=replace(named.error, found=found, unknown=_DARK if found is None else ""))
+            return NamedImage(name, made, errors, replace(error, unknown=f"its {candidates.unit}s {_OF_NOISY}"))
+        found = self.found_error(made.image, lines)
+        return NamedImage(name, made, errors, replace(error, found=found, unknown=_DARK if found is None else ""))
 
     def found_error(self, image: Array, lines: Sequence[int]) -> float | None:
         """`evaluation.metrics.found_error` of an image of some lines, in the input's units."""
         reference, used = self.shown_reference, np.zeros(self.slice_model.candidates.size, dtype=bool)
         used[list(lines)] = True
-        assert reference is not None
+        assert reference is not None and isinstance(self.scan.data, KSpaceData)
         shape = self.slice_model.candidates.shape
         return found_error(image, self.scan.data, reference, self.image_unit, used.reshape(shape))
 
     def acceleration(self, lines: Sequence[int]) -> float:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
-        sampling = self.data.samplings[0]
-        candidates = self.slice_model.candidates
-        if sampling.whole_lines or not candidates.kind.with_holes:
+        candidates, samples = self.slice_model.candidates, self.data.samples_in_lines
+        if samples is None or not candidates.kind.with_holes:
             measured, whole = candidates.part_of_grid(len(lines))
             return whole / measured
-        return sampling.samples.size / int(sampling.samples[list(lines)].sum())
+        return samples.size / int(samples[list(lines)].sum())
 
     def _facts(self) -> Iterable[tuple[str, str, object]]:
-        sampling, place, source = self.data.samplings[0], self.data.geometry, self.data.source
-        yield from super()._facts()
-        yield from ((name, "", told) for name, told in self.scan.data.header.items() if name in _CALIBRATION)
-        yield "reference_noise", "", self.reference_noise
-        yield "missing_samples", "", None if sampling.whole_lines else sampling.missing_samples
-        yield "geometry", "", None if place is None else place[0].as_settings()
-        yield "source_image", "", None if source is None else source.as_settings()
+        """Name in a manifest, row of a report's table (empty where it is missing there), and what they say."""
+        data, known = self.data, self.scan.provenance
+        noise, unread = known.noise, left_out(data)
+        unit = float(np.sqrt(np.mean(np.square(self.image_unit, dtype=np.float64))))  # of pixels, as noise adds up
+        if not data.on_grid:
+            yield "", "samples", data.kspace.shape[-1]
+            yield "readouts", "", self.slice_model.candidates.size
+            yield "matrix", "", list(data.readouts.grid)
+        places = told("noise_places", noise) if noise.estimate is not None else ""
+        yield "noise_source", "noise", told("noise", noise)
+        yield "noise_witnesses" if data.on_grid else "", "noise by place", places
+        yield "", "coils", told("coils", known)
+        yield "coil_maps_source", "coil maps", told("maps", known.maps)
+        level = float(np.sqrt(self.slice_model.noise_variance)) * unit
+        yield "noise_sd_per_real_component", "noise sd per real component", level
+        yield "signal_level", "signal level", float(self.signal) * unit
+        yield "reference_source", "reference", self.reference_source
+        yield "part_of_scan", "part of the scan", part_of_scan(data)
+        yield "left_out_of_scan", "", unread
+        yield "", _LEFT_OUT, ". ".join(f"{name.replace('_', ' ')}: {text}" for name, text in unread.items())
+        yield "centre_of_kspace", "centre of k-space", centre_words(data)
+        yield "field_of_view_doubt", "field of view", told("folded") if self.folded else None
+        if data.on_grid:
+            yield "coils_without_samples", "", list(known.dead_coils)
+            yield "coil_compression", "", told("coils", Provenance(combined=known.combined))
+            yield "noise_readouts", "", told("noise_samples", noise.measured) if noise.measured is not None else ""
+            yield from ((name, "", text) for name, text in data.header.items() if name in _CALIBRATION)
+            sampling = data.samples_in_lines
+            yield "reference_noise", "", self.reference_noise
+            yield "missing_samples", "", None if sampling is None else Sampling(sampling).missing_samples
+            yield "geometry", "", None if data.geometry is None else data.geometry[0].as_settings()
+            yield "source_image", "", None if data.source is None else data.source.as_settings()
 
+    def settings(self) -> dict[str, object]:
+        """Noise, coil maps, signal, what is missing or left out, place and source of the slice, for a manifest."""
+        return {name: fact for name, _, fact in self._facts() if name and fact not in (None, "", {}, [])}
 
-@briefly
-@dataclass(frozen=True, kw_only=True)
-class KnownSamples(KnownSlice):
-    """A slice along a trajectory; ``folded`` says whether the field of view looks too small for the image."""
-
-    data: TrajectoryData
-    scan: PreparedSamples
-    folded: bool
-
-    def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
-        return super()._named(GRIDDED if name == ZERO_FILLED else name, made, lines)
-
-    def _facts(self) -> Iterable[tuple[str, str, object]]:
-        yield "", "samples", len(self.data.trajectory)
-        yield "readouts", "", self.data.n_readouts
-        yield "matrix", "", list(self.data.grid_shape)
-        yield from super()._facts()
-        yield "field_of_view_doubt", "field of view", FOLDED if self.folded else None
+    def summary(self) -> dict[str, object]:
+        """The main of `settings` for a report's table."""
+        return {row: fact for _, row, fact in self._facts() if row and fact not in (None, "", {}, [])}
 
 
 ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
@@ -517,7 +459,7 @@ def load_images(
             slice_model = replace(scan.slice_model(0, on_grid), companions=beside)
             name = f"{data.name}[{index}]"
             unit = scan.image_unit(0)
-            noise = reference_noise(scan.data, reference * unit, unit)
+            noise = reference_noise(cast(KSpaceData, scan.data), reference * unit, unit)
             images.append(
                 ReferenceSlice(
                     name,
@@ -528,9 +470,9 @@ def load_images(
                     noise=noise,
                     unit=unit,
                     source=source.path,
-                    left_out=left_out_text(data.header),
-                    noise_source=scan.noise_source,
-                    maps_source=scan.maps_source,
+                    left_out=left_out_text(data),
+                    noise_source=told("noise", scan.provenance.noise),
+                    maps_source=told("maps", scan.provenance.maps),
                     pixel=pixel_of(scan.data),
                     own_maps=OwnMaps(recipe.coils.maps, scan.data.noise_variance or 0.0) if grows else None,
                     mixing=scan.mixing if grows else None,

@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from importlib import resources
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +20,8 @@ from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
 from mri_design.experiment.coverage import Coverage
 from mri_design.kinds import KINDS, Kind, kind_counted
-from mri_design.scan.data import TrajectoryData, part_of_scan
+from mri_design.runs.provenance import part_of_scan, words
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import opened_npy, read_npy
@@ -166,7 +165,7 @@ class StoredRun:
             maps=None if maps is None else np.asarray(maps[0], np.complex64),
             geometry=None if places is None else places[0],
             source=getattr(data, "source", None),
-            part_of_scan=part_of_scan(data.header),
+            part_of_scan=part_of_scan(data),
             settings={**shown_settings(known, named), **named.error.settings},
             **of_image,
             **more,
@@ -432,15 +431,6 @@ def _array(path: Path, kind: str, *axes: int, mapped: bool = False) -> NDArray[A
     if array.dtype.kind != kind or array.ndim not in axes or not (mapped or np.isfinite(array).all()):
         raise InputError(field=field, got=f"{array.dtype} {array.shape}", wanted=wanted)
     return array
-
-
-@cache
-def words(name: str) -> Any:
-    """The macros of a template of this package, which say in words what verbs about files found and made."""
-    from jinja2 import StrictUndefined, Template  # here: scans are described without
-
-    text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
-    return Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).module
 
 
 def listed(numbers: Sequence[int], most: int = 12) -> str:

@@ -1,8 +1,5 @@
 """Scans: their data and which samples were measured; files, calibration, simulation and streams."""
 
-from .calibration import COMPRESSED as COMPRESSED
-from .calibration import LOST as LOST
-from .calibration import NOISE_FROM as NOISE_FROM
 from .calibration import calibrates_itself as calibrates_itself
 from .calibration import calibration_energies as calibration_energies
 from .calibration import calibration_lines as calibration_lines
@@ -23,24 +20,23 @@ from .data import Orientation as Orientation
 from .data import Scan as Scan
 from .data import ScanSummary as ScanSummary
 from .data import TrajectoryData as TrajectoryData
-from .data import left_out as left_out
-from .data import left_out_text as left_out_text
 from .data import middle_slice as middle_slice
-from .data import part_of_scan as part_of_scan
 from .data import slice_number as slice_number
 from .data import summarised as summarised
-from .data import without_part as without_part
 from .geometry import SliceGeometry as SliceGeometry
 from .geometry import SourceImage as SourceImage
 from .geometry import around as around
 from .geometry import stacked as stacked
-from .kspace_centre import CENTRE as CENTRE
-from .kspace_centre import GIVEN_CENTRE as GIVEN_CENTRE
-from .kspace_centre import Centre as Centre
 from .kspace_centre import find_centre as find_centre
 from .kspace_centre import given_centre as given_centre
 from .kspace_centre import strongest_of_lines as strongest_of_lines
 from .kspace_centre import with_its_centre as with_its_centre
+from .provenance import Centre as Centre
+from .provenance import MapsOrigin as MapsOrigin
+from .provenance import NoiseOrigin as NoiseOrigin
+from .provenance import NoiseSamples as NoiseSamples
+from .provenance import Provenance as Provenance
+from .provenance import Taken as Taken
 from .sampling import Sampling as Sampling
 from .sampling import gapless_run as gapless_run
 from .sampling import index_runs as index_runs
@@ -52,7 +48,6 @@ from .sampling import readouts_of_positions as readouts_of_positions
 from .sampling import refused_samples as refused_samples
 from .sampling import require_dynamic_range as require_dynamic_range
 from .sampling import require_whole_lines as require_whole_lines
-from .sampling import volume_note as volume_note
 from .sampling import working_coils as working_coils
 from .trajectories import GradientLimits as GradientLimits
 from .trajectories import SideLobe as SideLobe

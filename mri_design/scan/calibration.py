@@ -16,7 +16,6 @@ from mri_design.calibration.maps import share_explained
 from mri_design.calibration.noise import (
     NoiseEstimate,
     correlated_by_signal,
-    each_coil_alone,
     estimate_noise,
     outer_covariance,
 )
@@ -24,6 +23,7 @@ from mri_design.calibration.whitening import Compression, inverse_root, mix_coil
 from mri_design.errors import InputError, covariance_matrix, option, require_instance
 from mri_design.operators.conventions import to_image
 from mri_design.scan.data import WITHOUT_COVARIANCE, KSpaceData, Scan, TrajectoryData
+from mri_design.scan.provenance import NoiseOrigin
 from mri_design.scan.sampling import Sampling
 
 MapPhase = Literal["virtual-coil", "image"]
@@ -35,12 +35,6 @@ _ENDS = 16
 _KEPT = 64
 """Estimates of noise that are remembered, those of the slices of a volume among them."""
 MEASURED: dict[bytes, NoiseEstimate] = {}
-NOISE_FROM = "noise estimated from"
-"""Entry of a header: the positions or slices that a covariance of noise was estimated from."""
-COMPRESSED = "coil_compression"
-"""Entry of the header of prepared data: how many coils became how many, and what was lost."""
-LOST = "coil_compression_lost"
-"""Entry beside it: `Compression.lost` as a number."""
 
 
 def measure_noise(data: KSpaceData) -> NoiseEstimate:
@@ -107,7 +101,7 @@ def noise_is_beside(data: KSpaceData, positions: int) -> bool:
     Parameters
     ----------
     data : KSpaceData
-        A volume ("volume" stands in its header), or planes of it. They have holes, and their noise is not known.
+        A volume, or planes of it. They have holes, and their noise is not known.
     positions : int
         Of the whole volume: 32 or more.
     """
@@ -132,25 +126,24 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     Returns
     -------
     KSpaceData
-        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and `NOISE_FROM` in its header; of each
-        coil alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
+        With ``noise_covariance``, E[n n^H] / 2, in units of ``kspace`` squared, and its `NoiseOrigin`; of each coil
+        alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
         data that were masked.
     """
     if not noise_is_beside(data, data.n_slices):
         return data
     width, samples = data.n_slices // _ENDS, np.stack([sampling.samples for sampling in data.samplings])
-    ends = {f"0-{width - 1}": slice(0, width), f"{data.n_slices - width}-{data.n_slices - 1}": slice(-width, None)}
-    found = {name: outer_covariance(data.kspace[part], samples[part]) for name, part in ends.items()}
-    quieter = min(found, key=lambda name: float(np.trace(found[name]).real))
-    covariance = found[quieter]
+    ends = [slice(0, width), slice(data.n_slices - width, data.n_slices)]
+    found = [outer_covariance(data.kspace[part], samples[part]) for part in ends]
+    quieter = min((0, 1), key=lambda number: float(np.trace(found[number]).real))
+    covariance, part = found[quieter], ends[quieter]
     power = np.linalg.eigvalsh(covariance)
     if not power[0] > 1e-12 * power[-1]:  # zeros, or a coil that repeats another one
         return data
-    said = f"positions {quieter} of the readout, the quieter end of {data.n_slices}"
-    doubt = correlated_by_signal(covariance)
-    if doubt:
-        covariance, said = np.diag(np.diag(covariance)), f"{said}, {each_coil_alone(doubt)}"
-    return replace(data, noise_covariance=covariance, header={**data.header, NOISE_FROM: said})
+    alone = correlated_by_signal(covariance)
+    covariance = np.diag(np.diag(covariance)) if alone else covariance
+    origin = NoiseOrigin(source="ends", positions=(part.start, part.stop - 1, data.n_slices), alone=alone)
+    return replace(data, noise_covariance=covariance).known(noise=origin)
 
 
 def prewhiten(data: AnyScan, covariance: NDArray[np.complex128] | None = None) -> AnyScan:
@@ -213,8 +206,8 @@ def mixed_coils(data: AnyScan, matrix: NDArray[np.complex128]) -> AnyScan:
 
 def compressed(data: KSpaceData, combined: Compression) -> KSpaceData:
     """The scan as virtual coils see it; maps that it has stay of unit root-sum-of-squares."""
-    made = mixed_coils(data, combined.matrix)
-    return replace(made, header={**data.header, COMPRESSED: str(combined), LOST: f"{combined.lost:.6g}"})
+    virtual, coils = combined.matrix.shape
+    return mixed_coils(data, combined.matrix).known(combined=(coils, virtual, combined.lost))
 
 
 def calibration_lines(data: KSpaceData) -> int:
@@ -455,4 +448,4 @@ def gridded_centre(data: TrajectoryData, most: int) -> KSpaceData:
         raise InputError("trajectory", got, f"at least {_FEWEST_LINES} for coil calibration", cure)
     ky = np.arange(data.grid_shape[0]) - data.grid_shape[0] // 2 + side // 2
     square = gridded_square(data.kspace, data.trajectory, data.grid_shape, side)
-    return KSpaceData(square, (ky >= 0) & (ky < side), name=data.name, header=data.header)
+    return KSpaceData(square, (ky >= 0) & (ky < side), name=data.name, provenance=data.provenance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -27,6 +27,7 @@ from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import checked_samples
 from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import Sampling, refused_samples, require_finite
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
@@ -37,18 +38,9 @@ if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does
 Orientation = Literal["ky-rows", "ky-columns"]
 """How the source file lays its image out: phase encode along rows' index or along columns' index."""
 
-OTHERS_UNREAD = "the others were not read"
-"""How a reader ends the entry about a number (of contrasts, repetitions, volumes) of which it took one."""
 WITHOUT_COVARIANCE = (
     "Give that of the coils of the scan, or leave it out, and the noise is estimated; or give its standard deviation."
 )
-_SLICE = "slice_taken"
-_ENTRIES = (
-    *("coils_dropped", "readouts_skipped", "readouts_of_fewer_channels", "calibration_skipped", "axes"),
-    *("coordinates_skipped", "members_not_read", "identifiers_left_out", "field_of_view_in_file", "impossible_sizes"),
-    *("centre_beyond_grid", "lines_of_noise"),
-)
-"""Other entries that readers write where they leave something out, or take it otherwise than it seems to be meant."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,10 @@ class Scan(ABC):
     reference: NDArray[np.complex64] | None = None
     header: Mapping[str, str] = field(default_factory=dict)
     noise_covariance: NDArray[np.complex128] | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    volume: bool = False
+    geometry: tuple[SliceGeometry, ...] | None = None
+    source: SourceImage | None = None
     orientation: Orientation = "ky-rows"
 
     @property
@@ -164,11 +160,6 @@ class Scan(ABC):
         )
 
     @property
-    def volume(self) -> bool:
-        """Whether slices are planes (ky, kz) of a volume, one for each position of its readout."""
-        return "volume" in self.header
-
-    @property
     def n_slices(self) -> int:
         """Number of slices."""
         return int(self.kspace.shape[0])
@@ -221,7 +212,15 @@ class Scan(ABC):
         """Take one slice, with what else is ``known`` of it."""
         taken = self._along_slices(slice(number, number + 1))
         name = f"{self.name}[{number}]" if self.n_slices > 1 else self.name
-        return replace(self, **taken, name=name, header=with_part(self.header, number, self.n_slices), **known)
+        return replace(self, **taken, name=name, provenance=self._provenance_of(number), **known)
+
+    def _provenance_of(self, number: int) -> Provenance:
+        """Provenance of the scan of which slice ``number`` was taken."""
+        return replace(self.provenance, slice=(number, self.n_slices)) if self.n_slices > 1 else self.provenance
+
+    def known(self, **facts: Any) -> Self:
+        """The same scan with other facts in its provenance."""
+        return replace(self, provenance=replace(self.provenance, **facts))
 
 
 @briefly
@@ -258,7 +257,11 @@ class KSpaceData(Scan):
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image, for display only.
     header : mapping of str to str
-        Provenance (source, licence, anatomy, caveats).
+        Texts of the file and its reader (source, licence, anatomy, caveats), which nothing is looked up in.
+    provenance : Provenance
+        Where noise, coil maps and the centre of k-space are from, and which part of its file the scan is.
+    volume : bool
+        Whether slices are planes (ky, kz) of a volume, one for each position of its readout.
     encoding : {"lines", "plane"}
         What is measured one by one: lines, or every sample of a plane (ky, kz).
 
@@ -272,8 +275,6 @@ class KSpaceData(Scan):
     _: KW_ONLY
     calibration: NDArray[np.complex64] | None = None
     repeat: NDArray[np.complex64] | None = None
-    geometry: tuple[SliceGeometry, ...] | None = None
-    source: SourceImage | None = None
     encoding: str = "lines"
     on_grid: ClassVar[bool] = True
 
@@ -402,8 +403,8 @@ class TrajectoryData(Scan):
         Coil sensitivities with unit root-sum-of-squares; None where unknown.
     reference : complex64 array, shape (slice, ky, kx), optional
         True image (simulated data only); None for scans.
-    header : mapping of str to str
-        Provenance (source, licence, anatomy, caveats).
+    header, provenance
+        As of `KSpaceData`.
     noise_covariance : complex128 array, shape (coil, coil), optional
         E[n n^H] / 2 of the coils' noise, as the scanner measured it; None where unknown.
     density : float array, shape (sample,), optional
@@ -518,8 +519,8 @@ class ImageStack:
         Magnitude or complex images; rows will become the phase-encode direction.
     name : str
         Short name for tables and figures.
-    header : mapping of str to str
-        Provenance.
+    header, provenance
+        As of `KSpaceData`.
     geometry : SliceGeometry, optional
         Size of pixels and place of the first slice, which the others follow at the distance of their thickness; None
         where the file does not say.
@@ -537,6 +538,7 @@ class ImageStack:
     header: Mapping[str, str] = field(default_factory=dict)
     geometry: SliceGeometry | None = None
     source: SourceImage | None = None
+    provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="an array (slice, row, column)", images=self.images)
@@ -566,7 +568,7 @@ class ImageStack:
             self,
             images=self.images[number : number + 1],
             name=f"{self.name}[{number}]",
-            header=with_part(self.header, number, self.n_slices),
+            provenance=replace(self.provenance, slice=(number, self.n_slices)),
             geometry=None if self.geometry is None else self.geometry.slice_after(number),
             source=None if self.source is None else self.source.of_frame(number),
         )
@@ -586,58 +588,6 @@ class ImageStack:
         if geometry is not None and chosen != list(range(chosen[0], chosen[-1] + 1)):
             geometry = replace(geometry, thickness=None, centre=None, phase=None, read=None, normal=None)
         return replace(self, images=self.images[chosen], geometry=geometry)
-
-
-def left_out(header: Mapping[str, str]) -> dict[str, str]:
-    """The entries of a header that say what the reader left out of the scan: coils, readouts, series, identifiers.
-
-    What was cut or filled by rule without a loss (the oversampling of readouts, the lines of a partial Fourier scan) is
-    not among them.
-    """
-    return {name: text for name, text in header.items() if name in _ENTRIES or str(text).endswith(OTHERS_UNREAD)}
-
-
-def with_part(header: Mapping[str, str], number: int, count: int) -> Mapping[str, str]:
-    """The header of a scan of which slice ``number`` was taken, the only one or one of ``count``."""
-    return {**header, _SLICE: f"{number} of {count}, numbered from 0"} if count > 1 else header
-
-
-def without_part(header: Mapping[str, str]) -> Mapping[str, str]:
-    """The header of the scan that a slice was taken of."""
-    return {name: text for name, text in header.items() if name != _SLICE}
-
-
-def part_of_scan(header: Mapping[str, str]) -> str:
-    """Which slice, and of several contrasts, repetitions or volumes which one, a scan is: "slice 0 of 4, ...".
-
-    Empty for a scan that is all that its file holds.
-    """
-    return "; ".join([*_slice_text(header), *(f"{name} {text}" for name, text in others_unread(header).items())])
-
-
-def others_unread(header: Mapping[str, str]) -> dict[str, str]:
-    """Which contrast, repetition or volume a scan is, where its file holds more of them: "volumes", "first of 3"."""
-    return {
-        name: text.removesuffix(f"; {OTHERS_UNREAD}") for name, text in header.items() if text.endswith(OTHERS_UNREAD)
-    }
-
-
-def _slice_text(header: Mapping[str, str]) -> list[str]:
-    return [f"slice {header[_SLICE]}"] if _SLICE in header else []
-
-
-def left_out_text(header: Mapping[str, str], asked: Collection[str] = ()) -> str:
-    """`left_out` as one line, behind which slice was taken where there are several; empty where nothing was left out.
-
-    Parameters
-    ----------
-    header : mapping of str to str
-        Of a scan or a stack of images.
-    asked : collection of str
-        Names of entries about what the user chose, which is no news: "contrast", "repetition".
-    """
-    parts = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(header).items() if name not in asked]
-    return ". ".join([*_slice_text(header), *parts])
 
 
 def _counted(number: int, what: str) -> str:
@@ -677,8 +627,8 @@ class ScanSummary:
         Whether the samples of other slices were not looked at.
     refused : str
         Why no receiver can have measured the samples (`refused_samples`); by default it is said of ``part``.
-    header : mapping of str to str
-        Provenance.
+    header, provenance, volume
+        As of `KSpaceData`.
 
     Raises
     ------
@@ -696,6 +646,8 @@ class ScanSummary:
     by_headers: bool = False
     refused: str = ""
     header: Mapping[str, str] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+    volume: bool = False
 
     def __post_init__(self) -> None:
         shapes = {sampling.samples.shape for sampling in self.samplings}
@@ -731,6 +683,8 @@ class ScanSummary:
             geometry=scan.geometry,
             refused=refused_samples(scan.kspace),
             header=scan.header,
+            provenance=scan.provenance,
+            volume=scan.volume,
         )
 
 

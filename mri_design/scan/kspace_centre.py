@@ -9,26 +9,19 @@ look at measured samples alone, so that neither missing lines nor a dense block 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.centre import measured_samples
-from mri_design.errors import InputError, option
+from mri_design.errors import InputError
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData, ScanSummary
-from mri_design.scan.sampling import Sampling, index_runs, lines_of_noise
+from mri_design.scan.provenance import SAMPLES, Centre, Place, tolerance
+from mri_design.scan.sampling import Sampling, lines_of_noise
 
-CENTRE = "centre_of_k-space"
-"""Entry of a scan's header: how it was moved, or why its centre may be another; without one there is nothing to say."""
-LINES_OF_NOISE = "lines_of_noise"
-"""Entry of a scan's header: lines that were most likely not measured."""
-GIVEN_CENTRE = "centre_in_file_given"
-"""Entry of a scan's header: where the user says that the centre is in the file."""
-SAMPLES, PART = 3, 0.03
-"""A centre that is off by no more than so many samples, or by this part of the grid, stays where it is."""
 _SMALLEST = 12
 """Shorter axes show no centre."""
 _CLEAR = ((0.1, 1.5), (0.03, 5.0))
@@ -41,78 +34,6 @@ _STANDS_OUT, _FALLS = 2.0, 0.1
 share of the variance of all logarithms that the distance from it has to explain: noise has 1 and hardly any."""
 _OUTLIER = 2.0
 """By so much, in logarithmic energy, may a line be stronger than both of its neighbours; the central one is."""
-
-Place = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Centre:
-    """Where zero frequency lies in k-space as it was read, counted from 0.
-
-    Parameters
-    ----------
-    grid : tuple of int
-        Lines and samples of k-space.
-    place : tuple of int
-        Line and sample that count as the centre.
-    known_by : {"assumed", "measured", "given"}
-        Measured where the samples show it, there or near enough; assumed to be at ``N // 2`` where they show none.
-    shown : tuple of int, optional
-        Line and sample at which the samples show it, where they contradict what is given.
-    gap : int
-        Lines from the one at which the centre was expected to the nearest one that was measured.
-    turned : bool
-        Whether the origin of the image, too, is its first pixel, as of ``numpy.fft.fft2`` alone, and is moved to the
-        middle.
-    """
-
-    grid: Place
-    place: Place
-    known_by: Literal["assumed", "measured", "given"]
-    shown: Place | None = None
-    gap: int = 0
-    turned: bool = False
-
-    @property
-    def shift(self) -> Place:
-        """By how many lines and samples k-space is moved so that its centre is at ``N // 2``."""
-        return self.grid[0] // 2 - self.place[0], self.grid[1] // 2 - self.place[1]
-
-    def entries(self, across: str) -> dict[str, str]:
-        """What a scan's header says of it, with samples called ``across``."""
-        notice = self.notice(across)
-        entries = {CENTRE: notice} if notice else {}
-        if self.known_by == "given":
-            entries[GIVEN_CENTRE] = f"line {self.place[0]}, {across} {self.place[1]}"
-        return entries
-
-    def notice(self, across: str) -> str:
-        """What a user has to know of it, with samples called ``across``; empty where nothing is moved or doubted."""
-        ky, kx = self.grid
-
-        def at(place: Place) -> str:
-            return f"line {place[0]}, {across} {place[1]}"
-
-        cure = f"if it lies elsewhere, say where in the file: {option('input.centre', 'LINE,SAMPLE')}"
-        if self.known_by == "assumed" and self.gap > _tolerance(ky):
-            return (
-                f"assumed at {at((ky // 2, kx // 2))}, but was not measured, nor was anything near it: images lack "
-                f"contrast; {cure}"
-            )
-        if self.shown is not None:
-            return f"given as {at(self.place)}, but the samples show it at {at(self.shown)}"
-        if self.shift == (0, 0):
-            return ""
-        said = f"{self.known_by} at {at(self.place)} of the file: k-space was moved by {self.shift[0]} lines and "
-        said += f"{self.shift[1]} {across}s, so that it is at {at((ky // 2, kx // 2))}"
-        if self.turned:
-            said += "; the origin of the image, its first pixel, was moved to the middle as well"
-        if self.gap and self.known_by == "measured":
-            said += (
-                f". Line {ky // 2}, the centre by its number, was not measured: if lines are numbered in the order in "
-                "which they were acquired, the image is wrong"
-            )
-        return said if self.known_by == "given" else f"{said}; {cure}"
 
 
 def find_centre(kspace: NDArray[np.complexfloating], samples: NDArray[np.bool_], given: Place | None = None) -> Centre:
@@ -145,7 +66,7 @@ def find_centre(kspace: NDArray[np.complexfloating], samples: NDArray[np.bool_],
     gap = min(steps, default=ky)
     if shown is None:
         return Centre((ky, kx), expected, "assumed", gap=gap)
-    corner = [_apart(at, 0, size) <= _tolerance(size) for at, size in zip(shown, (ky, kx), strict=True)]
+    corner = [_apart(at, 0, size) <= tolerance(size) for at, size in zip(shown, (ky, kx), strict=True)]
     place = (0 if corner[0] else shown[0], 0 if corner[1] else shown[1])
     return Centre((ky, kx), place, "measured", gap=gap, turned=all(corner) and _split(kspace))
 
@@ -165,12 +86,13 @@ def given_centre(grid: Place, place: Place) -> Centre:
 
 
 def centred(scan: KSpaceData, centre: Centre) -> KSpaceData:
-    """The scan with its centre of k-space at ``N // 2``, and in its header what is to be said of that.
+    """The scan with its centre of k-space at ``N // 2``, and in its provenance where it was.
 
     Images keep their magnitudes, pixel by pixel: what leaves the grid on one side comes in on the other.
     """
-    noted = centre.entries("partition" if scan.volume else "sample")
-    known = replace(scan, header={**scan.header, **noted, **_doubt_of_lines(scan, centre)})
+    earlier = scan.provenance.centre
+    told = centre if earlier is None or centre.noticeable else earlier
+    known = scan.known(centre=told, doubted_lines=_doubted_lines(scan, centre) or scan.provenance.doubted_lines)
     if centre.shift == (0, 0):
         return known
     turn = _turn(scan.grid_shape) if centre.turned else np.ones((1, 1), np.complex64)
@@ -184,17 +106,13 @@ def centred(scan: KSpaceData, centre: Centre) -> KSpaceData:
     return known.transformed(move, measured=np.roll(scan.measured, centre.shift[0]), reference=reference)
 
 
-def _doubt_of_lines(scan: KSpaceData, centre: Centre) -> dict[str, str]:
-    """Entry of the header about lines that were most likely not measured, numbered as they are after the move."""
+def _doubted_lines(scan: KSpaceData, centre: Centre) -> tuple[int, ...]:
+    """Lines that were most likely not measured, numbered as they are after the move."""
+    if scan.volume:
+        return ()
     held = scan.kspace[scan.n_slices // 2]
-    doubted = np.zeros(0, dtype=bool) if scan.volume else lines_of_noise(held, held.any(axis=(0, 2)))
-    if not doubted.any():
-        return {}
-    numbers = index_runs(np.roll(doubted, centre.shift[0]))
-    return {
-        LINES_OF_NOISE: f"{numbers}, between lines of signal, as if they had not been measured; if so, set them to "
-        f"zero in the file, or say with {option('mask', 'FILE')} what was measured"
-    }
+    doubted = np.roll(lines_of_noise(held, held.any(axis=(0, 2))), centre.shift[0])
+    return tuple(np.flatnonzero(doubted).tolist())
 
 
 def with_its_centre(scan: KSpaceData, given: Place | None = None) -> KSpaceData:
@@ -212,8 +130,9 @@ def summary_with_its_centre(summary: ScanSummary, given: Place | None = None) ->
     centre = find_centre(summary.part.kspace[0], summary.samplings[summary.index].samples, given)
     part = centred(summary.part, centre)
     samplings = tuple(Sampling(np.roll(one.samples, centre.shift, (0, 1))) for one in summary.samplings)
-    entries = {name: part.header[name] for name in (CENTRE, GIVEN_CENTRE, LINES_OF_NOISE) if name in part.header}
-    return replace(summary, part=part, samplings=samplings, header={**summary.header, **entries})
+    found = part.provenance
+    known = replace(summary.provenance, centre=found.centre, doubted_lines=found.doubted_lines)
+    return replace(summary, part=part, samplings=samplings, provenance=known)
 
 
 def strongest_of_lines(kspace: NDArray[np.complexfloating]) -> NDArray[np.float64]:
@@ -245,13 +164,9 @@ def _apart(at: int, other: int, size: int) -> int:
     return min((at - other) % size, (other - at) % size)
 
 
-def _tolerance(size: int) -> float:
-    return max(SAMPLES, PART * size)
-
-
 def _around(place: Place, grid: Place, reach: int | None = None) -> tuple[NDArray[np.intp], ...]:
     """Index of the lines and samples within reach of a place, by default those that are as good."""
-    sides = (min(int(_tolerance(size)) if reach is None else reach, (size - 1) // 2) for size in grid)
+    sides = (min(int(tolerance(size)) if reach is None else reach, (size - 1) // 2) for size in grid)
     return np.ix_(*(np.arange(at - d, at + d + 1) % size for at, d, size in zip(place, sides, grid, strict=True)))
 
 
@@ -281,7 +196,7 @@ def _shown(energy: NDArray[np.float64], samples: NDArray[np.bool_], expected: Pl
     steps = np.flatnonzero(np.roll(samples.any(axis=1), -line))
     before, after = ky - int(steps.max(initial=0)), int(steps[steps > 0].min(initial=ky))
     unsure = (before + after) // 2 - 1  # the peak lies anywhere between the neighbours of its line
-    off = _apart(line, expected[0], ky) > _tolerance(ky) + unsure, _apart(sample, expected[1], kx) > _tolerance(kx)
+    off = _apart(line, expected[0], ky) > tolerance(ky) + unsure, _apart(sample, expected[1], kx) > tolerance(kx)
     if not any(off):
         return expected
     better, strong, nearby_strong = both.max() - both[near].max(), smooth[line, sample], smooth[near].max()

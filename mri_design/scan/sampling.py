@@ -425,12 +425,6 @@ def readouts_of_positions(planes: NDArray[np.complex64]) -> NDArray[np.complex64
     return np.fft.fftshift(np.fft.fft(spread, axis=0, norm="ortho"), axes=0).astype(np.complex64)
 
 
-def volume_note(count: int, plane: tuple[int, ...]) -> str:
-    """Note for the header of a volume: so many planes of a shape (ky, kz), as of `readout_positions`."""
-    positions = "1 readout position," if count == 1 else f"{count} readout positions, each"
-    return f"{positions} a plane (ky, kz) of {plane}"
-
-
 def is_pair(dtype: np.dtype[Any]) -> bool:
     """Whether numbers are structures of one real and one imaginary field, as HDF5 has complex numbers."""
     names = dtype.names

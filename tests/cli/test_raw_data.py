@@ -70,7 +70,7 @@ def test_noise_samples_are_the_noise_of_the_run(run: Call, raw: Path, noise: Pat
     data = read(raw, duplicates="first")
     assert isinstance(data, md.KSpaceData)
     found = prepare(with_noise_samples(data, noise))
-    assert found.data.noise_variance == 1 and "noise.npy" in found.noise_source
+    assert found.data.noise_variance == 1 and found.provenance.noise.measured.file == "noise.npy"
     other = run(*words[:4], "--noise-samples", noise, "--noise-sd", "0.1", "--out", tmp_path / "both")
     assert other.exit_code != 0 and not (tmp_path / "both").exists()
 

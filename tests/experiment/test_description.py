@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData
-from mri_design.experiment import calibration, describe_samples, describe_scan, load_input, measured_how
+from mri_design.experiment import calibration, load_input
+from mri_design.runs.info import describe_scan, measured_how
 from mri_design.scan import Sampling, ScanSummary, SliceGeometry, SourceImage
 from tests.numbers_in_text import numbers_in
 
@@ -96,8 +97,8 @@ def test_samples_along_a_trajectory(coils: int) -> None:
     points = np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
     samples = np.random.default_rng(0).standard_normal((1, coils, len(points))).astype(np.complex64)
     data = TrajectoryData(samples, points, (32, 32), n_readouts=12, noise_variance=1.0)
-    rows = describe_samples(data, Recipe())
+    rows = describe_scan(data, Recipe())
     assert [numbers_in(rows[name])[:2] for name in ("trajectory", "grid")] == [[12, 32], [32, 32]]
-    alone = describe_samples(data.select_readouts(np.arange(12) < 1), Recipe())
+    alone = describe_scan(data.select_readouts(np.arange(12) < 1), Recipe())
     assert 12 in numbers_in(rows["samples"]) and 12 not in numbers_in(alone["samples"])
     assert ("calibration" in alone) == (coils > 1) and ("noise" in rows) != ("calibration" in rows)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, prepare_samples, reconstruct
+from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, reconstruct
 from mri_design.experiment import load_input
 from mri_design.operators import to_image
 from tests.shared_scans import shared_scan
@@ -78,8 +78,8 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance(noise: fl
         reference=data.reference,
         noise_covariance=noise * np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex),
     )
-    scan = prepare_samples(along, RECIPE)
-    assert bool(scan.noise_raised) == (noise < 1)
+    scan = prepare(along, RECIPE)
+    assert (scan.provenance.noise.raised > 1) == (noise < 1)
     assert scan.data.reference is not None and data.reference is not None
     np.testing.assert_allclose(scan.data.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 

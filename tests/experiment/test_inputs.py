@@ -6,9 +6,9 @@ import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
 from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_input, with_given_maps
-from mri_design.experiment.calibration import GIVEN_NOISE, LEAST_EXPLAINED
 from mri_design.operators import to_image
 from mri_design.scan import calibration, explained_by_maps, measure_noise
+from mri_design.scan.provenance import LEAST_EXPLAINED
 from tests.refusals import refused
 
 
@@ -126,7 +126,8 @@ def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recip
     assert known.data.noise_variance == 0.04
     np.testing.assert_array_equal(known.data.kspace, data.kspace)
     given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
-    assert given.data.noise_variance == 0.25 and given.noise_source.startswith(GIVEN_NOISE) and given.noise_doubt
+    assert given.data.noise_variance == 0.25 and given.provenance.noise.source == "given"
+    assert given.provenance.noise.doubt == "too large"
     assert prepare(replace(data, noise_variance=9.0), small).data.noise_variance == 9
 
 
@@ -137,8 +138,9 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     middle = fine.kspace[:, :, 44:84, 44:84]
     data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
     found = prepare(data, small)
-    assert found.noise_doubt and found.noise_doubt in found.noise_source
-    assert prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).noise_doubt == ""
+    assert found.provenance.noise.doubt == "signal" and found.provenance.noise.wants_better
+    given = prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).provenance.noise
+    assert (given.source, given.doubt) == ("readouts", "")
 
 
 def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with(small: Recipe) -> None:
@@ -163,8 +165,8 @@ def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recip
     few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
     sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
     scan = prepare(sparse, small)
-    assert "NLINV" in scan.maps_source and " 12 " in scan.maps_source
-    assert (scan.calibration_lines, scan.maps_doubt) == (5, "")
+    maps = scan.provenance.maps
+    assert (maps.source, maps.lines, maps.bad, scan.calibration_lines) == ("nlinv", 12, False, 5)
     assert like(prepare(sparse, small, measured=few).data.coil_maps, data.coil_maps, data) > 0.995
     with refused("measured"):
         prepare(sparse, small.replacing("coils", maps="espirit"))
@@ -175,11 +177,9 @@ def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(
     data = bare(small, 4)
     swapped = data.kspace.copy()
     swapped[:, :, 1::2] = np.roll(swapped[:, :, 1::2], 1, axis=1)
-    assert prepare(data, small).maps_doubt == ""
+    assert not prepare(data, small).provenance.maps.bad
     found = prepare(replace(data, kspace=swapped), small)
-    assert found.maps_doubt == found.maps_source
-    (cause,) = causes_of_bad_maps(found.data)  # nothing else is open
-    assert "odd lines" in cause
+    assert found.provenance.maps.bad and causes_of_bad_maps(found.data) == ("alternate lines",)
 
 
 def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
     np.save(tmp_path / "maps.npy", 2 * data.coil_maps[0])
     found = load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
-    assert float(found.header["coil_maps_explain"].partition("%")[0]) > 95
+    assert found.provenance.maps.explained > 0.95
     scan = prepare(found, recipe)
-    assert scan.calibration_lines == 0 and "maps.npy" in scan.maps_source
+    assert (scan.calibration_lines, scan.provenance.maps.file) == (0, "maps.npy")
     for name, wrong in (("order", data.coil_maps[:, [2, 0, 1, 5, 4, 3]]), ("turned", data.coil_maps.swapaxes(-1, -2))):
         np.save(tmp_path / f"{name}.npy", wrong)
         with pytest.raises(InputError):
@@ -266,8 +266,8 @@ def test_a_plane_starts_with_the_calibration_square_that_was_measured(side: int,
 def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Recipe, coils: int, least: float) -> None:
     data = load_input("phantom:t2w", simulating(small, matrix=32, coils=coils, noise=1e-3))
     ordinary, tiny = (prepare(replace(data, noise_variance=sd**2), small) for sd in (0.01, 1e-12))
-    assert not ordinary.noise_raised and ordinary.data.noise_variance == 0.01**2
-    assert tiny.noise_raised and tiny.noise_raised in tiny.noise_source
+    assert ordinary.provenance.noise.raised == 1 and ordinary.data.noise_variance == 0.01**2
+    assert tiny.provenance.noise.raised > 1 and tiny.provenance.noise.limit
     assert tiny.data.noise_variance is not None and np.sqrt(tiny.data.noise_variance) > least
 
 
@@ -293,8 +293,8 @@ def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: i
 def test_maps_of_the_scans_own_file_are_held_against_it() -> None:
     data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None
-    assert not prepare(data).maps_doubt
+    assert not prepare(data).provenance.maps.bad
     wrong = prepare(replace(data, coil_maps=data.coil_maps[:, [2, 0, 3, 1]]))
-    assert wrong.maps_doubt and wrong.maps_doubt == wrong.maps_source
+    assert wrong.provenance.maps.bad and wrong.provenance.maps.explained < LEAST_EXPLAINED
     with refused("coil_maps"):
         prepare(replace(data, coil_maps=0 * data.coil_maps))

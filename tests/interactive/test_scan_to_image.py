@@ -320,7 +320,7 @@ def test_coil_maps_come_from_a_file_or_an_array(
     for method in ("espirit", "nlinv"):
         scan = md.load(coils.kspace, coil_maps=method, recipe=RECIPE)
         image = scan.reconstruct(method="zero-filled")
-        assert method in image.known.scan.maps_source.lower()
+        assert method == image.known.scan.provenance.maps.source
 
 
 def test_coil_maps_are_those_of_another_scan(coils: md.LoadedScan, tmp_path: Path) -> None:

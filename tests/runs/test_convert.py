@@ -321,7 +321,7 @@ def test_a_plane_of_bart_goes_there_and_back(tmp_path: Path) -> None:
     assert np.linalg.norm(image - scan.reference[0]) < 0.1 * np.linalg.norm(scan.reference)
     _bart(tmp_path, "fft", "-u", "6", "image", "again")  # rows and columns are BART's axes 1 and 2
     back = read(tmp_path / "again.cfl")
-    assert isinstance(back, KSpaceData) and "plane (ky, kz)" in back.header["volume"]
+    assert isinstance(back, KSpaceData) and back.volume
     np.testing.assert_allclose(back.kspace[0, 0], to_kspace(image), atol=1e-4 * np.abs(back.kspace).max())
 
 

@@ -24,7 +24,7 @@ from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import save_acquisition, save_design, score_rows, step_explorer, step_rows
-from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from tests import short_trace
 from tests.design_steps import changed, design_step
 
@@ -156,7 +156,7 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
         to_kspace(2 * IMAGE)[None, None], np.ones(8, bool), reference=2 * IMAGE[None], noise_variance=1e-6
     )
     scan = prepare(noiseless, Recipe())
-    known = KnownScan.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
+    known = KnownSlice.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
     last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
     told = json.loads(step_explorer(account, known, last).json)

@@ -33,7 +33,7 @@ from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import first_row, image_rows, layout_of, mask_picture, save_images
-from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.scan import compensated_spread, spiral_curve
 
 DONE, STOPPED = (
@@ -93,13 +93,13 @@ def test_the_zero_filled_image_stands_beside_others_once() -> None:
     assert [named.name for named in known.judged("zero-filled", made, [16, 15])] == ["zero-filled"]
 
 
-def known_scan(noise: float, side: int = 32, *, truth: bool = True) -> KnownScan:
+def known_scan(noise: float, side: int = 32, *, truth: bool = True) -> KnownSlice:
     """A head, whose true image may be kept back."""
     made = load_phantom("t2w", shape=(side, side), noise=noise, rng=np.random.default_rng(4))
     data = replace(made, noise_variance=max(made.noise_variance or 0.0, 1e-8))
     data = data if truth else replace(data, reference=None)
     scan = prepare(data, Recipe())
-    return KnownScan.of(data, scan, scan.slice_model(0, Recipe()), 1.0)
+    return KnownSlice.of(data, scan, scan.slice_model(0, Recipe()), 1.0)
 
 
 def some_lines(count: int) -> list[int]:

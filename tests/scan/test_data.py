@@ -9,7 +9,7 @@ import pytest
 
 from mri_design import ImageStack, KSpaceData, TrajectoryData
 from mri_design.readouts import LineReadouts, PlaneReadouts
-from mri_design.scan import Sampling, ScanSummary, left_out, left_out_text, middle_slice
+from mri_design.scan import Sampling, ScanSummary, middle_slice
 from mri_design.scan.io import read
 from tests.refusals import refused, refuses
 
@@ -97,20 +97,6 @@ def test_what_cannot_be_used_is_named(data: KSpaceData, changes: dict[str, Any],
 )
 def test_image_stacks_are_held_to_the_same(images: np.ndarray) -> None:
     refuses("images", ImageStack, images)
-
-
-def test_what_readers_left_out_is_known_and_nothing_else() -> None:
-    header = {
-        "file": "raw.h5",
-        "coils_dropped": "coil 1 holds zeros only",
-        "repetition": "0, the first of 2 (0, 1); the others were not read",
-        "contrast": "T2-weighted",
-        "oversampling_removed": "readouts of 32 samples were cut",
-    }
-    assert list(left_out(header)) == ["coils_dropped", "repetition"]
-    assert left_out({"file": "raw.h5", "contrast": "T2-weighted"}) == {}
-    chosen = left_out_text(header, asked={"repetition": 0})  # a chosen series is no news
-    assert "repetition" not in chosen and left_out_text(header).startswith(chosen) and left_out_text({}) == ""
 
 
 FULL, EMPTY = Sampling(np.ones((8, 6), dtype=bool)), Sampling(np.zeros((8, 6), dtype=bool))

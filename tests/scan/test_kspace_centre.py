@@ -16,9 +16,8 @@ import pytest
 
 import mri_design as md
 from mri_design.operators import to_image, to_kspace
-from mri_design.scan import CENTRE, GIVEN_CENTRE, find_centre, with_its_centre
+from mri_design.scan import find_centre, with_its_centre
 from mri_design.scan.io import opened
-from mri_design.scan.kspace_centre import LINES_OF_NOISE
 from tests.refusals import refuses
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.reading import read_here, summary_here
@@ -75,7 +74,7 @@ def test_the_centre_stays_where_nothing_shows_another(mask: np.ndarray, fault: s
     if fault == "line":
         samples[:, np.flatnonzero(mask)[1]] += largest * np.exp(1j * np.arange(N))
     found = find_centre(samples * mask[:, np.newaxis], np.broadcast_to(mask[:, np.newaxis], (N, N)))
-    assert found.shift == (0, 0) and not found.notice("sample")
+    assert found.shift == (0, 0) and not found.noticeable
 
 
 def test_noise_alone_and_the_edge_of_what_was_measured_show_no_centre() -> None:
@@ -84,7 +83,7 @@ def test_noise_alone_and_the_edge_of_what_was_measured_show_no_centre() -> None:
     assert find_centre(noise[0] + 1j * noise[1], everything).known_by == "assumed"
     outer = np.broadcast_to(lines(slice(42, None))[:, np.newaxis], (N, N))
     found = find_centre(kspace() * outer, outer)  # strongest at its edge, line 42
-    assert (found.known_by, found.shift, found.gap) == ("assumed", (0, 0), 10) and found.notice("sample")
+    assert (found.known_by, found.shift, found.gap) == ("assumed", (0, 0), 10) and found.noticeable
 
 
 SHIFTS = {"corner": (-32, -32), "lines": (8, 3), "samples": (0, -9), "one axis unshifted": (0, -32), "both": (-20, 13)}
@@ -99,7 +98,7 @@ def test_a_centre_elsewhere_is_moved_and_noted(shift: tuple[int, int], mask: np.
     moved = with_its_centre(scan)
     np.testing.assert_array_equal(moved.kspace, true)
     np.testing.assert_array_equal(moved.measured, mask)
-    assert CENTRE in moved.header and with_its_centre(moved).header == moved.header
+    assert moved.provenance.centre.noticeable and with_its_centre(moved).provenance == moved.provenance
 
 
 @pytest.mark.parametrize(("ny", "nx"), [(64, 64), (63, 48), (96, 65)])
@@ -148,7 +147,7 @@ def test_every_format_has_the_one_rule_for_all_its_slices(tmp_path: Path, form: 
     whole, summary = read_here(path), summary_here(path)
     np.testing.assert_array_equal(whole.kspace, true)
     np.testing.assert_array_equal(summary.part.kspace[0], true[1])
-    assert summary.header[CENTRE] == whole.header[CENTRE]
+    assert summary.provenance.centre == whole.provenance.centre and whole.provenance.centre.noticeable
     with opened(path, md.ReadOptions(), isolated=False) as source, source.slice_reader() as slices:
         np.testing.assert_array_equal(slices.read(2).kspace[0], true[2])
 
@@ -162,7 +161,7 @@ def test_planes_of_a_volume_and_arrays_in_memory_are_moved_too(tmp_path: Path) -
         np.save(path, np.roll(volume, shift, (1, 2)))
         read.append(read_here(path))
     np.testing.assert_array_equal(read[1].kspace, read[0].kspace)
-    assert CENTRE in read[1].header and CENTRE not in read[0].header
+    assert [one.provenance.centre.noticeable for one in read] == [False, True]
     true = kspace()
     np.testing.assert_array_equal(md.load(np.fft.ifftshift(true, axes=(1, 2))).data.kspace[0], true)
     given = md.load(true, recipe={"input": {"centre": [30, 32]}})
@@ -177,7 +176,7 @@ def test_a_given_centre_is_taken_and_doubted_where_the_samples_show_another(tmp_
     path.with_suffix(".json").write_text(json.dumps({"centre": [10, 32]}))
     wrong = read_here(path)
     np.testing.assert_array_equal(wrong.kspace[0], np.roll(true, 5 + 22, 1))
-    assert summary_here(path).header[GIVEN_CENTRE] == wrong.header[GIVEN_CENTRE]
+    assert summary_here(path).provenance.centre == wrong.provenance.centre and wrong.provenance.centre.shown
     doubts = [find_centre(np.roll(true, 5, 1), np.ones((N, N), bool), place).shown for place in ((36, 31), (10, 32))]
     assert doubts[0] is None and doubts[1] is not None
     np.save(tmp_path / "image.npy", np.abs(image()))
@@ -230,7 +229,7 @@ def test_partial_fourier_numbered_from_its_first_line_is_placed_by_its_samples(r
     one_coil = raw(centre=None)
     for number, line in enumerate(range(0, N, 2)):  # numbered by acquisition
         one_coil.add(true[:1, line], kspace_encode_step_1=number)
-    assert CENTRE in one_coil.read().header
+    assert one_coil.read().provenance.centre.noticeable
 
 
 @pytest.mark.parametrize("coils", [1, 4])
@@ -239,9 +238,9 @@ def test_lines_that_were_not_measured_and_hold_noise_are_named(tmp_path: Path, c
     noise = np.random.default_rng(1).normal(0, 0.01, (2, *true.shape))
     stored = np.where(REGULAR[:, None], true, noise[0] + 1j * noise[1]).astype(np.complex64)
     np.save(tmp_path / "noise.npy", np.roll(stored, 6, 1))
-    header = read_here(tmp_path / "noise.npy").header
-    assert coils == 1 or all(run in header[LINES_OF_NOISE] for run in ("22-23", "40-41", "43-44"))
-    assert summary_here(tmp_path / "noise.npy").header[LINES_OF_NOISE] == header[LINES_OF_NOISE]
+    doubted = read_here(tmp_path / "noise.npy").provenance.doubted_lines
+    assert coils == 1 or {22, 23, 40, 41, 43, 44} <= {*doubted}
+    assert doubted and summary_here(tmp_path / "noise.npy").provenance.doubted_lines == doubted
     for lines_held in MASKS.values():
         np.save(tmp_path / "zeros.npy", true * lines_held[:, None])
-        assert LINES_OF_NOISE not in read_here(tmp_path / "zeros.npy").header
+        assert not read_here(tmp_path / "zeros.npy").provenance.doubted_lines

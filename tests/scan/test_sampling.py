@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, TrajectoryData, prepare, prepare_samples
+from mri_design import KSpaceData, Recipe, TrajectoryData, prepare
 from mri_design.calibration import measured_samples
-from mri_design.experiment import describe_samples, describe_scan, load_input
+from mri_design.experiment import load_input
+from mri_design.runs.info import describe_scan
 from mri_design.scan import (
     Sampling,
     ScanSummary,
@@ -158,8 +159,8 @@ def test_memory_that_was_never_written_is_refused_and_described() -> None:
     assert not {"measured lines", "fully sampled", "centre", "noise", "calibration", "coil maps"} & set(about)
     points = np.random.default_rng(0).uniform(-16, 16, (4096, 2))
     along = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), n_readouts=32)
-    refuses("kspace", prepare_samples, along, Recipe())
-    about = describe_samples(along, Recipe())
+    refuses("kspace", prepare, along, Recipe())
+    about = describe_scan(along, Recipe())
     assert "samples" in about and not {"dense", "calibration"} & set(about)
 
 

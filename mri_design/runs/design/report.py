@@ -38,7 +38,8 @@ from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReado
 from mri_design.runs import image_sections
 from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
-from mri_design.runs.scan_facts import ORACLE_NOTE, KnownScan, NamedImage, simulated_from, simulation_summary
+from mri_design.runs.provenance import simulated_from
+from mri_design.runs.scan_facts import ORACLE_NOTE, KnownSlice, NamedImage, simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
 
@@ -396,14 +397,14 @@ def _known(row: Mapping[str, object]) -> dict[str, object]:
     return {**row, **{name: value if np.isfinite(value) else None for name, value in numbers.items()}}
 
 
-def step_explorer(account: DesignAccount, known: KnownScan, last: NamedImage) -> Explorer:
+def step_explorer(account: DesignAccount, known: KnownSlice, last: NamedImage) -> Explorer:
     """The steps of a design of lines, with the images that its predictions were checked by.
 
     Parameters
     ----------
     account : DesignAccount
         The design, and its checks.
-    known : KnownScan
+    known : KnownSlice
         The slice, with the reference that errors are measured against.
     last : NamedImage
         Of all lines, in the input's units.
@@ -418,7 +419,7 @@ def step_explorer(account: DesignAccount, known: KnownScan, last: NamedImage) ->
     return Explorer("steps", {**content, "images": _images(account, known, last)}, sentence("step_explorer"))
 
 
-def _images(account: DesignAccount, known: KnownScan, last: NamedImage) -> Rows:
+def _images(account: DesignAccount, known: KnownSlice, last: NamedImage) -> Rows:
     """Pictures on one scale for all steps, each with its error as the design predicted it, and as it was found."""
     trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.data.orientation
     shown: list[tuple[int, Array, NDArray[np.floating] | None, RelativeError]] = []
@@ -523,7 +524,7 @@ def _shot_blocks(folder: RunFolder, trace: DesignTrace, shots: ShotReadouts) -> 
     return blocks
 
 
-def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownScan, shots: ShotReadouts) -> None:
+def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownSlice, shots: ShotReadouts) -> None:
     """Write trajectory.npz: the chosen shots as a scan, in the coils and units of the input.
 
     Coils that were combined into fewer stay white, in units of the noise.

@@ -36,7 +36,7 @@ from mri_design.operators.nonuniform import require_finufft
 from mri_design.runs import scan_facts
 from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.scan_facts import KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.store import Ending, Record
 from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Keep, Work
@@ -229,7 +229,7 @@ class DesignResult:
         Its request.
     status : str
         "converged", or what did not converge or was out of reach, in words.
-    known : KnownScan
+    known : KnownSlice
         The slice, and what was known about it.
     trace : DesignTrace
         Every decision.
@@ -253,7 +253,7 @@ class DesignResult:
 
     request: DesignRequest
     status: str
-    known: KnownScan
+    known: KnownSlice
     trace: DesignTrace
     ended: str
     model: str
@@ -582,7 +582,7 @@ def concluded(request: DesignRequest, designed: Designed, work: Work) -> DesignR
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     if result.companions is not None:
         work.progress.say(f"other images: {result.companions}")
-    known = KnownScan.of(designed.data, designed.scan, calibrated, signal)
+    known = KnownSlice.of(designed.data, designed.scan, calibrated, signal)
     return DesignResult(
         request=request,
         status=_status(trace, stop, result.convergence, unit),

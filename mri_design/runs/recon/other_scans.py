@@ -18,7 +18,6 @@ from mri_design.experiment.coverage import FEWEST, Coverage, scores
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.volume import Slices, opened_slices, recipe_of_frame
 from mri_design.runs.recon.slices import CalibratedSlice, MeasuredSlice, SliceWork
-from mri_design.runs.scan_facts import KnownScan
 from mri_design.runs.work import Work
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData, TrajectoryData
@@ -200,6 +199,7 @@ def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str,
     except InputError as error:
         return measured.number, name, str(error)
     made, reference = images[0].reconstruction, known.shown_reference
-    assert isinstance(known, KnownScan) and reference is not None and made.std is not None
-    beyond = error_beyond_noise(made.image, made.std, known.scan.data, reference, known.image_unit, measured.mask)
+    data = known.scan.data
+    assert isinstance(data, KSpaceData) and reference is not None and made.std is not None
+    beyond = error_beyond_noise(made.image, made.std, data, reference, known.image_unit, measured.mask)
     return measured.number, name, scores(beyond, made.std)

@@ -27,13 +27,14 @@ from mri_design.experiment.sources import slices_text
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
 from mri_design.runs.given_reference import scaled_words
+from mri_design.runs.provenance import simulated_from
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
-from mri_design.runs.scan_facts import KnownScan, simulated_from, simulation_summary
+from mri_design.runs.scan_facts import simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
 from mri_design.runs.work import Keep
-from mri_design.scan.calibration import LOST
+from mri_design.scan.data import TrajectoryData
 
 
 def reconstruct_in_folder(request: ReconRequest, run: Run) -> Ending:
@@ -91,9 +92,9 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
 def _used(folder: RunFolder, result: ReconResult) -> list[Section]:
     """The report's section about where k-space is measured; of several slices along a trajectory there is none."""
     known = result.known
-    if not folder.reported or (result.several and not isinstance(known, KnownScan)):
+    if not folder.reported or (result.several and not known.data.on_grid):
         return []
-    if isinstance(known, KnownScan):
+    if not isinstance(known.data, TrajectoryData):
         unit = known.slice_model.candidates.unit
         return [
             Section(f"{unit.capitalize()}s", [image_sections.mask_figure(folder, f"measured {unit}s", result.mask)])
@@ -174,7 +175,7 @@ def _describe(result: ReconResult, summary: dict[str, object], settings: dict[st
         settings["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
     if lost := [one.lost for one in facts if one.lost is not None]:
         summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
-        settings[LOST] = lost
+        settings["coil_compression_lost"] = lost
     if result.known.given is not None:
         scales = [one.reference_scale for one in facts if one.reference_scale is not None]
         settings["reference_scales"] = scales
@@ -299,7 +300,7 @@ def _first_screen(result: ReconResult) -> FirstScreen:
         what = sentence("slices_of", slices, len(frames.numbers), frames.axis, measured, method)
         verdict = sentence("volume_verdict", what, name, image.error, result.error, errors)
     used, acceleration = np.ones(readouts.shape, dtype=bool), None  # along a trajectory all that `known` holds
-    if isinstance(known, KnownScan):
+    if known.data.on_grid:
         used, acceleration = mask, known.acceleration(np.flatnonzero(mask).tolist())
     return image_sections.image_screen(known, verdict, used, image.reconstruction, acceleration)
 

@@ -32,6 +32,7 @@ from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import scan_facts
 from mri_design.runs.given_reference import GivenReference
+from mri_design.runs.provenance import told
 from mri_design.runs.recon.other_scans import coverage_of, other_scans
 from mri_design.runs.recon.slices import (
     OTHER_IMAGES,
@@ -48,12 +49,11 @@ from mri_design.runs.recon.slices import (
     slice_image,
     what_is_used,
 )
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.store import Record
 from mri_design.runs.stored_run import ARRAYS, StoredRun, shown_settings
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
-from mri_design.scan.data import without_part
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.status import Status
 
@@ -152,7 +152,7 @@ class ReconResult:
 
     Parameters
     ----------
-    known : KnownScan or KnownSamples
+    known : KnownSlice
         The slice, of several that which is shown, and what was known about it.
     mask : bool array, shape (ky,), (ky, kz) or (readout,)
         The lines used, the samples of a plane, or the readouts of a trajectory; of several slices in any.
@@ -174,7 +174,7 @@ class ReconResult:
         Likewise.
     """
 
-    known: KnownScan | KnownSamples
+    known: KnownSlice
     mask: NDArray[np.bool_]
     images: Sequence[NamedImage]
     numbers: Sequence[int]
@@ -188,7 +188,7 @@ class ReconResult:
     @property
     def lines(self) -> tuple[int, ...]:
         """Lines or samples that are used, of several slices in any; there are none along a trajectory."""
-        return () if isinstance(self.known, KnownSamples) else tuple(np.flatnonzero(self.mask).tolist())
+        return tuple(np.flatnonzero(self.mask).tolist()) if self.known.data.on_grid else ()
 
     @property
     def status(self) -> str:
@@ -381,7 +381,7 @@ class OpenScan:
                 raise numbering.named(number, error) from error
             if number == self.numbers[0]:
                 self.first = data
-                whole = replace(data, header=without_part(data.header)) if self.several else data
+                whole = data.known(slice=None) if self.several else data
                 scan_facts.tell_part(whole, recipe, progress)
             size = (data.n_coils, *data.grid_shape, mask.ndim)
             if shape not in (None, size):
@@ -426,9 +426,7 @@ class OpenScan:
         scan_facts.warn_of_maps(one.scan, self._work.progress)
         return one
 
-    def reconstruct(
-        self, kept: KeptSlices, one: CalibratedSlice | None
-    ) -> tuple[int, KnownScan | KnownSamples, list[NamedImage]]:
+    def reconstruct(self, kept: KeptSlices, one: CalibratedSlice | None) -> tuple[int, KnownSlice, list[NamedImage]]:
         """Reconstruct what is left, neighbours first: the number of a slice to show, what is known of it, its images.
 
         Of several slices each is kept as soon as it is finished, and one in the middle that shows signal is shown.
@@ -479,4 +477,4 @@ class OpenScan:
             words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
             progress.warn(f"{numbering.names(noise_only)} {words} noise")
         if folded := [number for number in self.numbers if facts[number].folded]:
-            progress.warn(f"{numbering.names(folded)}: {scan_facts.FOLDED}")
+            progress.warn(f"{numbering.names(folded)}: {told('folded')}")

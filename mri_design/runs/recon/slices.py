@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import looks_folded
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
-from mri_design.experiment.calibration import PreparedSamples, PreparedScan, prepare, prepare_samples
+from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
@@ -27,10 +27,9 @@ from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
-from mri_design.runs.scan_facts import KnownSamples, KnownScan, NamedImage
+from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.work import Keep
-from mri_design.scan.calibration import LOST
-from mri_design.scan.data import KSpaceData, TrajectoryData
+from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.formats import mask_of_measured, read_mask
 from mri_design.status import Status
 
@@ -173,7 +172,7 @@ class CalibratedSlice:
         Recipe and seed.
     measured : MeasuredSlice
         As read, with the noise of the run.
-    scan : PreparedScan or PreparedSamples
+    scan : PreparedScan
         Calibrated by what is used of it.
     slice_model : SliceModel
         As models take it.
@@ -185,7 +184,7 @@ class CalibratedSlice:
 
     work: SliceWork
     measured: MeasuredSlice
-    scan: PreparedScan | PreparedSamples
+    scan: PreparedScan
     slice_model: SliceModel
     lines: Sequence[int]
     signal: float
@@ -200,11 +199,7 @@ class CalibratedSlice:
             Where it cannot be calibrated, or is the only one and holds noise only.
         """
         recipe, mask, data = work.recipe, measured.mask, work.shared.known_by(measured.data)
-        scan: PreparedScan | PreparedSamples
-        if isinstance(data, TrajectoryData):
-            scan = prepare_samples(data, recipe, used=data.select_readouts(mask))
-        else:
-            scan = prepare(data, recipe, measured=mask, ordinary=True, directions=work.shared.directions)
+        scan = prepare(data, recipe, measured=mask, ordinary=True, directions=work.shared.directions)
         model = replace(scan.slice_model(0, recipe), companions=tuple(measured.companions))
         along = isinstance(data, TrajectoryData)
         lines = list(range(model.candidates.size)) if along else np.flatnonzero(mask).tolist()
@@ -217,7 +212,7 @@ class CalibratedSlice:
         every = (*self.slice_model.companions, *companions)
         return replace(self, slice_model=replace(self.slice_model, companions=every))
 
-    def images(self, stages: Stages | None = None) -> tuple[KnownScan | KnownSamples, list[NamedImage]]:
+    def images(self, stages: Stages | None = None) -> tuple[KnownSlice, list[NamedImage]]:
         """The image by the recipe's method in the units of the input, one to compare it with, and what is known of it.
 
         Raises
@@ -235,27 +230,15 @@ class CalibratedSlice:
         known = self.known(made.image)
         return known, known.judged(method, made, self.lines)
 
-    def known(self, image: Array) -> KnownScan | KnownSamples:
+    def known(self, image: Array) -> KnownSlice:
         """What a run knows about the slice, of which this is the image (ky, kx), in the input's units."""
         reference = self.measured.reference
         given = None if reference is None else reference.fitted(image)
-        if isinstance(self.scan, PreparedSamples):
-            used = self.scan.data
-            return KnownSamples(
-                data=used,
-                scan=self.scan,
-                slice_model=self.slice_model,
-                signal=self.signal,
-                reference=None if used.reference is None else used.reference[0],
-                folded=self.work.recipe.reconstruction.method in _WITHOUT_STREAKS and looks_folded(image),
-                given=given,
-            )
-        assert isinstance(self.measured.data, KSpaceData)
-        return KnownScan.of(self.measured.data, self.scan, self.slice_model, self.signal, given)
+        data, method = self.measured.data, self.work.recipe.reconstruction.method
+        folded = not data.on_grid and method in _WITHOUT_STREAKS and looks_folded(image)
+        return KnownSlice.of(data, self.scan, self.slice_model, self.signal, given, folded=folded)
 
-    def read_back(
-        self, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts
-    ) -> tuple[KnownScan | KnownSamples, list[NamedImage]]:
+    def read_back(self, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts) -> tuple[KnownSlice, list[NamedImage]]:
         """`images` of a slice that is kept, as if it had been reconstructed just now."""
         known = self.known(arrays["recon"])
         made = Image.kept(arrays, facts.image)
@@ -316,7 +299,7 @@ class SliceFacts:
         return self.status == Status.CONVERGED.value
 
 
-def facts_of(ready: CalibratedSlice, known: KnownScan | KnownSamples, images: Sequence[NamedImage]) -> SliceFacts:
+def facts_of(ready: CalibratedSlice, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
     """What is to be kept of the images of a slice beside their arrays."""
     made, pictures, numbering = (
         images[0].reconstruction,
@@ -327,17 +310,17 @@ def facts_of(ready: CalibratedSlice, known: KnownScan | KnownSamples, images: Se
     rows = [{**place, **row} for row in image_rows(known, images, ready.lines)]
     if made.companions is not None:
         rows[0][OTHER_IMAGES] = "; ".join(made.companions.used) or "none"
-    header = ready.scan.data.header
+    combined = ready.scan.provenance.combined
     return SliceFacts(
         rows=rows,
         image=made.facts,
         noise_only=not ready.slice_model.shows_signal(ready.lines),
-        folded=isinstance(known, KnownSamples) and known.folded,
+        folded=known.folded,
         account=made.account(),
         reference_scale=None if known.given is None else known.given.factor,
         others=[] if pictures is None else [(panel.title, panel.caption) for panel in pictures.panels],
         about_others="" if pictures is None else pictures.about,
-        lost=float(header[LOST]) if LOST in header else None,
+        lost=None if combined is None else float(f"{combined[2]:.6g}"),
     )
 
 

@@ -41,8 +41,6 @@ from .mrd_header import MrdEncoding as MrdEncoding
 from .mrd_header import MrdHeader as MrdHeader
 from .mrd_header import parse_mrd_header as parse_mrd_header
 from .nifti import WITHOUT_KSPACE as WITHOUT_KSPACE
-from .noise import AVERAGES as AVERAGES
-from .noise import DWELL_TIME as DWELL_TIME
 from .noise import NoiseReadouts as NoiseReadouts
 from .noise import covariance_of_data as covariance_of_data
 from .noise import noise_covariance as noise_covariance

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.registry import Shipped
-from mri_design.scan.data import ImageStack, Scan, TrajectoryData, others_unread
+from mri_design.scan.data import ImageStack, Scan, TrajectoryData
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
 from mri_design.scan.io.noise import NoiseReadouts, noise_of_samples
 from mri_design.scan.io.numpy_files import is_numpy, read_stored
@@ -39,6 +39,7 @@ from mri_design.scan.io.source import (
     Summary,
     require_counters,
 )
+from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 
@@ -268,17 +269,16 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
     InputError
         For a damaged file, other sizes than the scan's, values that are not finite, or maps without a signal.
     """
-    field, name, turned, axes = "coil_maps", "an array", False, ""
+    field, turned, axes, origin = "coil_maps", False, "", MapsOrigin(source="given", file="an array")
     if not isinstance(given, Path):
         stored = given
     elif is_bart(given):
         pair = read_pair(given, limits)
         count, stored = pair.shape[AXES.index("maps")], _maps_of_bart(pair)
-        field = name = given.name
-        name += f", the first of {count} sets" if count > 1 else ""
+        field, origin = given.name, replace(origin, file=given.name, sets=count)
         axes = ", rows and columns of the scan's file"
     else:
-        field = name = given.name
+        field, origin = given.name, replace(origin, file=given.name)
         stored = read_stored(given, limits, "coil maps as .npy, .npz, or BART's .cfl with its .hdr", _MAPS)
         turned = data.orientation == "ky-columns"
         if turned and stored.ndim >= 2:
@@ -297,9 +297,9 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
         raise InputError(field, "zeros only", "coil maps")
     held = strength[strength > 0]
     if not np.allclose(held, 1, atol=_UNIT):
-        name += f", scaled from a root-sum-of-squares of {held.min():.3g} to {held.max():.3g}"
+        origin = replace(origin, scaled=(float(held.min()), float(held.max())))
     unit = (maps / np.where(strength > 0, strength, 1)).astype(np.complex64)
-    return replace(data, coil_maps=unit, header={**data.header, "coil_maps_file": name})
+    return replace(data, coil_maps=unit).known(maps=origin)
 
 
 def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
@@ -520,8 +520,8 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
         if not isinstance(held, ImageStack):
             cure = "Reconstruct it first, and give the recon.npy of that run."
             raise InputError(path.name, "samples of k-space", "an image", cure)
-        if unread := others_unread(held.header):
-            got = "; ".join(f"{name} {text}" for name, text in unread.items())
+        if series := held.provenance.series:
+            got = "; ".join(f"{len(taken.numbers)} {name}" for name, taken in series.items())
             raise InputError(path.name, got, "one volume", "Write the one to compare with into a file of its own.")
         return held
     images = images.reshape(1, *images.shape) if images.ndim == 2 else images

@@ -87,8 +87,8 @@ class ShotSource(MrdSource):
         # Finally, the coils that work, and their noise.
         coils, coil_notes = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
-        covariance, noise_notes = self.noise_of_data(places, coils, repeats)
-        notes = {**purposes.notes, **notes, **coil_notes, **noise_notes}
+        covariance, provenance = self.noise_of_data(places, coils, repeats)
+        notes = {**purposes.notes, **notes, **coil_notes}
         if len(purposes.calibration):
             notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
         if times.max() > 1:
@@ -102,6 +102,7 @@ class ShotSource(MrdSource):
             name=acquisitions.path.stem,
             noise_covariance=covariance,
             header={**acquisitions.provenance, **notes},
+            provenance=provenance,
         )
 
     def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp], int, slice]:

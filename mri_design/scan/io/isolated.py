@@ -30,6 +30,7 @@ from mri_design.scan.io.noise import NoiseReadouts
 from mri_design.scan.io.numpy_files import NpyArray
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source
+from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance, Taken
 from mri_design.scan.sampling import Sampling
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
@@ -39,7 +40,10 @@ _PASSES = 4
 """How often all slices may be read by one child."""
 _KINDS = {
     kind.__name__: kind
-    for kind in (KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage, NoiseReadouts)
+    for kind in (
+        *(KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage, NoiseReadouts),
+        *(Provenance, NoiseOrigin, NoiseSamples, MapsOrigin, Centre, Taken),
+    )
 }
 """What the child may send; each checks itself when it is made anew."""
 _ROOM = 2 * 2**30  # address space for the interpreter and its libraries
@@ -204,7 +208,9 @@ def _packed(value: Any, arrays: list[NDArray[Any]]) -> Any:
     if is_dataclass(value):
         known = {field.name: _packed(getattr(value, field.name), arrays) for field in fields(value)}
         return {"kind": type(value).__name__, "fields": known}
-    return {"entries": dict(value)} if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return {"entries": {name: _packed(part, arrays) for name, part in value.items()}}
+    return value
 
 
 def _unpacked(told: Any, arrays: Sequence[NDArray[Any]]) -> Any:
@@ -215,7 +221,9 @@ def _unpacked(told: Any, arrays: Sequence[NDArray[Any]]) -> Any:
         return told
     if "kind" in told:
         return _KINDS[told["kind"]](**{name: _unpacked(part, arrays) for name, part in told["fields"].items()})
-    return arrays[told["array"]] if "array" in told else told["entries"]
+    if "array" in told:
+        return arrays[told["array"]]
+    return {name: _unpacked(part, arrays) for name, part in told["entries"].items()}
 
 
 def _received(stream: IO[bytes], limits: ReadLimits) -> Any:

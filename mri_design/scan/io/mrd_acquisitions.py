@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.data import OTHERS_UNREAD
 from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.noise import (
-    AVERAGES,
-    DWELL_TIME,
     SAMPLES_PER_COIL,
     NoiseReadouts,
     covariance_of_data,
@@ -28,6 +25,7 @@ from mri_design.scan.io.noise import (
 )
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, Source, counter_option
+from mri_design.scan.provenance import Provenance, Taken
 from mri_design.scan.sampling import require_finite
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
@@ -260,6 +258,8 @@ class Purposes:
         What was left out, for the header.
     series : mapping of str to tuple of int
         Numbers that there are, of each counter of which one is read.
+    taken : mapping of str to Taken
+        The number that is read of each counter that has several.
     """
 
     imaging: Places
@@ -268,6 +268,7 @@ class Purposes:
     encoding: MrdEncoding
     notes: Mapping[str, str]
     series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    taken: Mapping[str, Taken] = field(default_factory=dict)
 
 
 def sort_by_purpose(
@@ -292,7 +293,7 @@ def sort_by_purpose(
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
     # First, what each readout is for.
-    notes, wanted = dict[str, str](), dict(counters or {})
+    notes, wanted, taken = dict[str, str](), dict(counters or {}), dict[str, Taken]()
     noise, calibration, imaging = by_flags(heads)
     skipped = int((~(noise | calibration | imaging)).sum())
     if skipped:
@@ -311,8 +312,7 @@ def sort_by_purpose(
             cure = f"Change {counter_option(name)}; without it the first is read."
             raise InputError(f"{field}: {name}", got, there_are, cure)
         if numbers.size > 1:
-            which = "the first" if number == numbers[0] else "one"
-            notes[name] = f"{number}, {which} of {numbers.size} ({listed(numbers)}); {OTHERS_UNREAD}"
+            taken[name] = Taken(number, tuple(map(int, numbers)))
     # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
     channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
     usual = int(channels[counts == counts.max()].max())
@@ -327,7 +327,7 @@ def sort_by_purpose(
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
     series = {name: tuple(map(int, numbers)) for name, numbers in present.items()}
     return Purposes(
-        np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes, series
+        np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes, series, taken
     )
 
 
@@ -465,8 +465,8 @@ class MrdSource(Source):
 
     def noise_of_data(
         self, data: Places, coils: NDArray[np.intp], repeats: int
-    ) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
-        """Noise covariance of the data from the noise readouts, where there are any, and notes for the header.
+    ) -> tuple[NDArray[np.complex128] | None, Provenance]:
+        """Noise covariance of the data from the noise readouts, where there are any, and where the data are from.
 
         Parameters
         ----------
@@ -479,13 +479,13 @@ class MrdSource(Source):
         """
         heads, noise, bandwidth = self.acquisitions.heads, self.purposes.noise, self.header.noise_bandwidth
         dwell = heads["sample_time_us"]
-        known = {DWELL_TIME: f"{np.median(dwell[data]):g}"} if dwell[data[0]] > 0 else {}
-        known |= {AVERAGES: str(repeats)} if repeats > 1 else {}
+        of_data = float(np.median(dwell[data])) if dwell[data[0]] > 0 else 0.0
+        known = Provenance(series=self.purposes.taken, dwell=of_data, averages=repeats)
         if not len(noise):
             return None, known
         channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
         alike = noise[channels == wanted]
         kept = (kept_samples(heads[at], samples)[coils] for at, samples in self.acquisitions.samples(alike.tolist()))
         dwells = dwell[alike], dwell[data]
-        found, notes = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
-        return found, known | notes
+        found, origin = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
+        return found, replace(known, noise=origin)

@@ -39,7 +39,6 @@ from mri_design.scan.sampling import (
     measured_lines,
     only_coils,
     readout_positions,
-    volume_note,
     within_single_precision,
     working_coils,
 )
@@ -394,8 +393,6 @@ class CartesianSource(MrdSource, SlicedSource):
         samplings = self.samplings()
         index = middle_slice(samplings)
         read = self._part(index)
-        if self.encoding.volume:
-            read["header"]["volume"] = volume_note(len(samplings), read["kspace"].shape[2:])
         part = KSpaceData(**read) if read["kspace"].any() else None
         return ScanSummary(
             samplings if part is None else self._looked_at(samplings, index, part),
@@ -406,6 +403,8 @@ class CartesianSource(MrdSource, SlicedSource):
             geometry=self.geometry,
             by_headers=len(samplings) > 1,
             header=read["header"],
+            provenance=read["provenance"],
+            volume=read["volume"],
         )
 
     def _looked_at(self, samplings: Sequence[Sampling], index: int, part: KSpaceData) -> tuple[Sampling, ...]:
@@ -451,12 +450,12 @@ class CartesianSource(MrdSource, SlicedSource):
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
             repeats = least if duplicates == "average" else 1
-            covariance, noise_notes = self.noise_of_data(plan.readouts.at, coils, repeats)
+            covariance, provenance = self.noise_of_data(plan.readouts.at, coils, repeats)
             repeat = None
             if covariance is None and not self.encoding.volume:
                 repeat = self._repeat(plan, kspace, coils, least)
                 sums += [] if repeat is None else [repeat]
-        notes = {**purposes.notes, **plan.notes, **coil_notes, **noise_notes, **self._notes(plan, kspace)}
+        notes = {**purposes.notes, **plan.notes, **coil_notes, **self._notes(plan)}
         if acquisitions.dimensions[purposes.imaging].any():
             notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
         if most > 1:
@@ -466,6 +465,8 @@ class CartesianSource(MrdSource, SlicedSource):
             "measured": measured_lines("data", kspace),
             "name": acquisitions.path.stem,
             "header": {**acquisitions.provenance, **notes},
+            "provenance": provenance,
+            "volume": self.encoding.volume,
             "noise_covariance": covariance,
             "calibration": calibration,
             "repeat": repeat,
@@ -531,8 +532,8 @@ class CartesianSource(MrdSource, SlicedSource):
             other = other.of_slice(int(self.plan.readouts.slice[self.plan.readouts.at == at][0]))
         return of_channels(other)
 
-    def _notes(self, plan: ReadoutPlan, kspace: NDArray[np.complex64]) -> dict[str, str]:
-        """Where the file's counters have the centre, what was cut off the readouts, and what became of a volume."""
+    def _notes(self, plan: ReadoutPlan) -> dict[str, str]:
+        """Where the file's counters have the centre, what was cut off the readouts, and what is zero of a volume's."""
         encoding, columns, volume = self.encoding, self.encoding.columns, self.encoding.volume
         counters = [*enumerate(encoding.centres[: 1 + volume], 1)]
         said = ", ".join(f"kspace_encode_step_{n} = {centre}" for n, centre in counters if centre is not None)
@@ -547,7 +548,6 @@ class CartesianSource(MrdSource, SlicedSource):
             held = np.zeros(whole, dtype=bool)
             for start, count in np.unique(plan.readouts[["start", "count"]]).tolist():
                 held[start : start + count] = True
-            notes["volume"] = volume_note(len(kspace), kspace.shape[2:])
             if not held.all():
                 empty = f"columns {index_runs(~held)} of the readouts count as zeros"
                 notes["partial_echo"] = f"{empty}: images are blurred along the readout"

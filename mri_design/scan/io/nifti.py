@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
-from mri_design.scan.data import OTHERS_UNREAD, ImageStack
+from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage, impossible_sizes
 from mri_design.scan.io.safe import (
     ReadLimits,
@@ -25,6 +25,7 @@ from mri_design.scan.io.safe import (
     read_json_table,
 )
 from mri_design.scan.io.source import ReadOptions
+from mri_design.scan.provenance import Provenance, Taken
 from mri_design.scan.sampling import to_complex64, to_float32
 
 _GZIP = b"\x1f\x8b"
@@ -95,11 +96,11 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         elif geometry is not None:
             known = sides if geometry.thickness is not None else sides[:2]
             provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
-        if len(shape) == 4 and shape[3] > 1:
-            provenance["volumes"] = f"first of {shape[3]}; {OTHERS_UNREAD}"
+        several = len(shape) == 4 and shape[3] > 1
+        read = Provenance(series={"volumes": Taken(0, tuple(range(shape[3])))} if several else {})
         source, said = _sidecar(path, limits)
         images = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
-        return ImageStack(images, _stem(path), provenance | said, geometry, source)
+        return ImageStack(images, _stem(path), provenance | said, geometry, source, read)
 
 
 _PER_UNIT = {"EchoTime": 1e3, "RepetitionTime": 1e3, "FlipAngle": 1.0}

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.provenance import NoiseOrigin, NoiseSamples
 from mri_design.scan.sampling import require_finite
 
-DWELL_TIME, AVERAGES = "sample_time_us", "averages"
-"""Entries of the header of raw data by which the noise of other readouts is scaled: microseconds a sample, and from how
-many readouts each line is at least, where they were averaged."""
 _MOST_NAMED = 12
 SAMPLES_PER_COIL = 4
 """Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
@@ -108,8 +106,8 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseR
     return NoiseReadouts(covariance, count)
 
 
-def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> tuple[float, str]:
-    """Noise variance of the data over that of the noise readouts, and why, in words.
+def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> float:
+    """Noise variance of the data over that of the noise readouts.
 
     White noise has a variance in proportion to the bandwidth, the inverse of the dwell time. The receiver's filter
     takes away some of it where the noise readouts were sampled; ``bandwidth`` is the share that it leaves.
@@ -125,17 +123,9 @@ def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None
     -----
     Kellman and McVeigh, Magn. Reson. Med. 54 (2005) 1439-1447.
     """
-    scale, reasons = 1.0, []
     dwell_noise, dwell_data = float(np.median(noise)), float(np.median(data))
-    if dwell_noise > 0 and dwell_data > 0:
-        scale *= dwell_noise / dwell_data
-        reasons.append(f"dwell time {dwell_noise:g} against {dwell_data:g} us")
-    else:
-        reasons.append("dwell times not in the file and taken as equal")
-    if bandwidth is not None:
-        scale /= bandwidth
-        reasons.append(f"relative receiver noise bandwidth {bandwidth:g}")
-    return scale, ", ".join(reasons)
+    scale = dwell_noise / dwell_data if dwell_noise > 0 and dwell_data > 0 else 1.0
+    return scale if bandwidth is None else scale / bandwidth
 
 
 def covariance_of_data(
@@ -146,8 +136,8 @@ def covariance_of_data(
     wanted: int,
     bandwidth: float | None,
     repeats: int = 1,
-) -> tuple[NDArray[np.complex128] | None, dict[str, str]]:
-    """Noise covariance of the data from noise readouts, of a file or a stream, and notes for the header.
+) -> tuple[NDArray[np.complex128] | None, NoiseOrigin]:
+    """Noise covariance of the data from noise readouts, of a file or a stream, and what it is from.
 
     Parameters
     ----------
@@ -166,11 +156,16 @@ def covariance_of_data(
     """
     covariance, samples = noise_covariance(kept)
     if covariance is None:
-        others = f"they have {listed(np.unique(channels))} channels, and the data {wanted}"
-        why = "too few samples" if (channels == wanted).any() else others
-        return None, {"noise_readouts": f"{len(channels)}, not used: {why}"}
-    scale, reason = noise_scale(*dwells, bandwidth)
-    if repeats > 1:
-        reason += f", {repeats} averages"
-    said = f"{np.count_nonzero(channels == wanted)}, {samples} samples a channel; {reason}"
-    return covariance * scale / repeats, {"noise_readouts": said}
+        if (channels == wanted).any():
+            return None, NoiseOrigin(measured=NoiseSamples(readouts=len(channels), unused="few samples"))
+        numbers = (*map(int, np.unique(channels)), wanted)
+        return None, NoiseOrigin(measured=NoiseSamples(readouts=len(channels), unused="channels", channels=numbers))
+    told = NoiseSamples(
+        readouts=int(np.count_nonzero(channels == wanted)),
+        samples=samples,
+        dwells=(float(np.median(dwells[0])), float(np.median(dwells[1]))),
+        bandwidth=bandwidth,
+        averages=repeats,
+    )
+    scale = noise_scale(*dwells, bandwidth) / repeats
+    return covariance * scale, NoiseOrigin(source="readouts", measured=told)

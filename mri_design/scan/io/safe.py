@@ -152,7 +152,8 @@ def check_sides(limits: ReadLimits, sides: Mapping[str, int], *, field: str = ""
     """
     bounds = dict.fromkeys(_SEVERAL, limits.max_slices) | {"coil": limits.max_coils}
     for name, side in sides.items():
-        if not 1 <= side <= (bound := bounds.get(name, limits.max_side)):
+        bound = bounds.get(name, limits.max_side)
+        if not 1 <= side <= bound:
             raise InputError(f"{field}{name}", str(side), f"1 to {bound}")
 
 

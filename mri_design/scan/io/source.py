@@ -17,11 +17,11 @@ from mri_design.scan.data import (
     TrajectoryData,
     middle_slice,
     summarised,
-    with_part,
 )
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
-from mri_design.scan.kspace_centre import Centre, centred, find_centre, summary_with_its_centre, with_its_centre
+from mri_design.scan.kspace_centre import centred, find_centre, summary_with_its_centre, with_its_centre
+from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import Sampling
 
 Held = TypeVar("Held")
@@ -236,8 +236,8 @@ class SlicedSource(Source):
                 part = self.slice(number).select_slice(0)
             except InputError as error:
                 raise InputError(f"slice {number}: {error.field}", error.got, error.wanted, error.cure) from error
-            name = part.name if count == 1 else f"{part.name}[{number}]"
-            return replace(part, name=name, header=with_part(part.header, number, count))
+            known = part.known(slice=(number, count)) if count > 1 else part
+            return replace(known, name=part.name if count == 1 else f"{part.name}[{number}]")
 
         yield SliceReader(count, named, series=self.series)
 
@@ -255,6 +255,8 @@ class SlicedSource(Source):
             geometry=self.geometry,
             by_headers=self.by_headers and len(samplings) > 1,
             header=part.header,
+            provenance=part.provenance,
+            volume=part.volume,
         )
 
 

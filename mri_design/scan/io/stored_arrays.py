@@ -20,11 +20,12 @@ from mri_design.calibration.centre import measured_samples
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
-from mri_design.scan.data import OTHERS_UNREAD, ImageStack, KSpaceData, TrajectoryData
+from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.source import COUNTERS, Content, ReadOptions, SlicedSource, Source, require_counters
+from mri_design.scan.provenance import NoiseOrigin, Provenance, Taken
 from mri_design.scan.sampling import (
     Sampling,
     measured_lines,
@@ -33,7 +34,6 @@ from mri_design.scan.sampling import (
     require_finite,
     to_complex64,
     to_float32,
-    volume_note,
     working_coils,
 )
 
@@ -459,21 +459,20 @@ def _kspace(
     require_counters(path, header.counters, replace(header, dims=axes.names).series(stored.shape))
     chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
     kspace = to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
-    provenance = _provenance(path, header)
+    notes, taken = _provenance(path, header), dict[str, Taken]()
     if axes.volume:
         kspace = readout_positions(kspace)
-        provenance["volume"] = volume_note(len(kspace), kspace.shape[2:])
     again: NDArray[np.complex64] | None = None
     for role, number in chosen.items():
         count = stored.shape[axis := axes.roles.index(role)]
         if count > 1:
-            provenance[role] = f"{number or 'first'} of {count}; {OTHERS_UNREAD}"
+            taken[role] = Taken(number, tuple(range(count)))
         if count > 1 and axes.names[axis] in REPEATS:
             other = {**chosen, role: 0 if number else 1}
             again = to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
     if header.of_coils:
         coils, dropped = working_coils(kspace)
-        kspace, provenance = only_coils(kspace, coils), provenance | dropped
+        kspace, notes = only_coils(kspace, coils), notes | dropped
     n_lines = kspace.shape[2]
     declared = np.ones(n_lines, dtype=bool)
     if "measured" in arrays:
@@ -483,8 +482,7 @@ def _kspace(
             named = f"{path.with_suffix('.json').name}: zero_filled_k1_columns"
             raise InputError(named, str(line), f"lines 0 to {n_lines - 1}")
         declared[line] = False
-    if "noise_covariance" in arrays:
-        provenance["noise_covariance"] = "given with the data"
+    noise = NoiseOrigin(source="file" if "noise_covariance" in arrays else "unknown")
     beside: dict[str, Any] = {
         name: _complex_or_real(name, axes.arrange(name, arrays[name], without=without))
         for name, without in (("coil_maps", ""), ("reference", "coil"))
@@ -496,7 +494,9 @@ def _kspace(
         name=path.stem,
         repeat=again,
         orientation=axes.orientation,
-        header=provenance,
+        header=notes,
+        provenance=Provenance(noise=noise, series=taken),
+        volume=axes.volume,
         geometry=None if header.place is None else (header.place,) * len(kspace),
         source=header.identifiers,
         **_noise(arrays, header),

@@ -28,7 +28,7 @@ from mri_design.operators.trajectory import checked_trajectory
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import ReadLimits, read_json_table
-from mri_design.scan.sampling import volume_note
+from mri_design.scan.provenance import Provenance
 from mri_design.scan.simulation.scenes import (
     MOST_COILS,
     EllipsePhantom,
@@ -253,8 +253,9 @@ def simulate_scan(
     shape = (truth.shape[1], truth.shape[2])
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
-    header = {**images.header, "simulated": "from images", "phase": phase}
+    header = {**images.header, "phase": phase}
     made = noisy_scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, header, rng)
+    made = replace(made, provenance=replace(images.provenance, simulated="images"))
     if images.geometry is None:
         return replace(made, source=images.source)
     first = fitted_geometry(images.geometry, images.images.shape[1:], matrix)
@@ -315,9 +316,9 @@ def simulate_ellipse_scan(
     """
     grid = checked_shape(shape)
     modulations, level, reference, maps = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
-    header = {**(header or {}), "simulated": "from ellipses, k-space in closed form", "phase": phase}
+    header = {**(header or {}), "phase": phase}
     kspace = phantom.kspace(grid, modulations)[None] / level
-    return noisy_scan(kspace, reference[None], maps, noise, phantom.name, header, rng)
+    return noisy_scan(kspace, reference[None], maps, noise, phantom.name, header, rng).known(simulated="ellipses")
 
 
 def with_noise(kspace: NDArray[np.complex128], noise: float, rng: np.random.Generator) -> NDArray[np.complex64]:
@@ -614,8 +615,8 @@ def load_phantom(
     truth = scene.image(grid[0], grid)
     level = bright_level(truth, scene.name)
     planes = scene.planes(grid[0], grid)[:, np.newaxis] / level
-    header |= {"simulated": "from ellipsoids, k-space in closed form", "volume": volume_note(grid[0], grid)}
-    return noisy_scan(planes, truth / level, None, noise, scene.name, header, rng)
+    made = noisy_scan(planes, truth / level, None, noise, scene.name, header, rng)
+    return replace(made, volume=True).known(simulated="ellipsoids")
 
 
 def load_phantom_shots(
@@ -661,7 +662,6 @@ def load_phantom_shots(
     shots = checked_trajectory(trajectory, grid)
     k, n_readouts = shots.reshape(-1, 2), int(np.prod(shots.shape[:-2]))
     modulations, level, reference, maps = drawn_object(scene, grid, phase=phase, n_coils=n_coils, rng=rng)
-    simulated = {"simulated": "from ellipses, samples in closed form", "phase": phase, "samples": str(len(k))}
     return TrajectoryData(
         with_noise(scene.samples(k, grid, modulations) / level, noise, rng)[None],
         k,
@@ -671,5 +671,6 @@ def load_phantom_shots(
         coil_maps=None if maps is None else maps[None],
         noise_variance=noise * noise if noise > 0 else None,
         name=scene.name,
-        header={**text_of_header(phantom_header(name)), **simulated, **settings_text(noise, n_coils, grid)},
+        header=text_of_header(phantom_header(name)) | {"phase": phase} | settings_text(noise, n_coils, grid),
+        provenance=Provenance(simulated="ellipses"),
     )

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, MriDesignError, positive_number, require_counts
-from mri_design.scan.data import KSpaceData, with_part
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_cartesian import UNSAID, calibration_data
-from mri_design.scan.io.noise import DWELL_TIME, covariance_of_data
+from mri_design.scan.io.noise import covariance_of_data
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
-from mri_design.scan.kspace_centre import Centre
+from mri_design.scan.provenance import Centre, NoiseOrigin, Provenance
 from mri_design.scan.streaming.mrd import (
     STREAM_LIMITS,
     Closed,
@@ -433,28 +433,31 @@ class Arrivals:
             chosen[list(lines)] = True
         if self._kspace is None or self.header is None:
             raise InputError(name, "no readout", "at least one line")
-        covariance, noise_notes = None, dict[str, str]()
+        covariance, noise = None, NoiseOrigin()
         if self._noise:
             coils, bandwidth = len(self._kspace), self.header.noise_bandwidth
             alike = [one for one in self._noise if len(one.samples) == coils]
             channels, kept = np.array([len(one.samples) for one in self._noise]), (one.samples for one in alike)
             dwells = np.array([one.dwell for one in alike]), np.array(self._dwells)
-            covariance, noise_notes = covariance_of_data(kept, channels, dwells, wanted=coils, bandwidth=bandwidth)
+            covariance, noise = covariance_of_data(kept, channels, dwells, wanted=coils, bandwidth=bandwidth)
         notes = {"file": name, "format": "readouts as they came"}
         within = sum(bool(self.arrived[line]) and line not in self._imaged for line in self._calibration)
         if within:
             notes["calibration_lines"] = f"{within} readouts within the scan, used as data"
-        if self._dwells:
-            notes[DWELL_TIME] = f"{np.median(self._dwells):g}"
-        notes |= noise_notes
-        if self._centre is not None:
-            notes |= self._centre.entries("sample")
+        number, count = self.header.place
+        provenance = Provenance(
+            noise=noise,
+            centre=self._centre,
+            slice=(number, count) if count > 1 else None,
+            dwell=float(np.median(self._dwells)) if self._dwells else 0.0,
+        )
         return KSpaceData(
             np.where(chosen[:, np.newaxis], self._kspace, 0)[np.newaxis],
             chosen,
             name=name,
             noise_covariance=covariance,
-            header=with_part(notes, *self.header.place),
+            header=notes,
+            provenance=provenance,
             geometry=None if self._geometry is None else (self._geometry,),
             source=self.header.source,
         )

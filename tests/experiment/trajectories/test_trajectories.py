@@ -10,14 +10,15 @@ import pytest
 from mri_design import (
     Image,
     NonUniformFourier,
+    PreparedScan,
     Recipe,
     TrajectoryData,
     load_phantom,
-    prepare_samples,
+    prepare,
     reconstruct,
 )
 from mri_design.calibration import rim_noise
-from mri_design.experiment import PreparedSamples, describe_samples
+from mri_design.runs.info import describe_scan
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
@@ -49,7 +50,7 @@ def scan(request: pytest.FixtureRequest) -> TrajectoryData:
     )
 
 
-def image_of(scan: PreparedSamples, method: str, recipe: Recipe = RECIPE) -> Image:
+def image_of(scan: PreparedScan, method: str, recipe: Recipe = RECIPE) -> Image:
     model = scan.slice_model(0, recipe)
     return reconstruct(model, None, method, recipe, np.random.default_rng(2))
 
@@ -61,7 +62,7 @@ def error(image: np.ndarray, truth: np.ndarray) -> float:
 @pytest.mark.slow
 def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: TrajectoryData) -> None:
     assert scan.reference is not None
-    prepared = prepare_samples(scan, RECIPE)
+    prepared = prepare(scan, RECIPE)
     images = {method: image_of(prepared, method) for method in ("zero-filled", "least-squares", "map", "mean")}
     errors = {method: error(result.image, scan.reference[0]) for method, result in images.items()}
     assert errors["mean"] < 0.12 and errors["map"] < 0.12
@@ -79,19 +80,19 @@ def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: Trajector
 def test_what_is_unknown_is_estimated(scan: TrajectoryData) -> None:
     assert scan.reference is not None
     unknown = replace(scan, noise_variance=None, coil_maps=None)
-    prepared = prepare_samples(unknown, RECIPE)
+    prepared = prepare(unknown, RECIPE)
     assert prepared.data.noise_variance == rim_noise(scan.kspace, scan.trajectory, scan.grid_shape)[0]
     if scan.n_coils == 1:
         return
-    known, guessed = (image_of(p, "least-squares").image for p in (prepare_samples(scan, RECIPE), prepared))
+    known, guessed = (image_of(p, "least-squares").image for p in (prepare(scan, RECIPE), prepared))
     assert error(guessed, scan.reference[0]) < error(known, scan.reference[0]) + 0.05
 
 
 def test_given_noise_and_amplitudes_far_from_one(scan: TrajectoryData) -> None:
     recipe = RECIPE.replacing("noise", variance=2.0)
-    assert prepare_samples(scan, recipe).data.noise_variance == 2.0
-    tiny = prepare_samples(scan.scaled(1e-14), RECIPE)
-    ordinary = prepare_samples(scan, RECIPE)
+    assert prepare(scan, recipe).data.noise_variance == 2.0
+    tiny = prepare(scan.scaled(1e-14), RECIPE)
+    ordinary = prepare(scan, RECIPE)
     assert 1e-3 < np.abs(tiny.data.kspace).max() < 1e3 and ordinary.unit == 1
     images = [image_of(p, "least-squares").image for p in (tiny, ordinary)]
     np.testing.assert_allclose(images[0], 1e-14 * images[1], rtol=1e-3, atol=1e-16)
@@ -102,14 +103,14 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData)
     louder = (scan.kspace * gains[:, None]).astype(np.complex64)
     covariance = np.diag((NOISE_SD * gains) ** 2).astype(np.complex128)
     unknown = replace(scan, kspace=louder, noise_variance=None, noise_covariance=covariance, reference=None)
-    prepared = prepare_samples(unknown, RECIPE)
+    prepared = prepare(unknown, RECIPE)
     if scan.n_coils == 1:
         assert prepared.data.noise_variance == pytest.approx(NOISE_SD**2)
         np.testing.assert_array_equal(prepared.data.kspace, scan.kspace)
         return
     assert prepared.data.noise_variance == prepared.unit == 1
     np.testing.assert_allclose(prepared.data.kspace, scan.kspace / NOISE_SD, rtol=1e-4)
-    assert "after whitening" in describe_samples(unknown, RECIPE)["noise"]
-    tiny = prepare_samples(unknown.scaled(1e-14), RECIPE)
+    assert "after whitening" in describe_scan(unknown, RECIPE)["noise"]
+    tiny = prepare(unknown.scaled(1e-14), RECIPE)
     np.testing.assert_allclose(tiny.data.kspace, prepared.data.kspace, rtol=1e-4)
-    assert prepare_samples(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
+    assert prepare(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0

@@ -19,7 +19,7 @@ def assert_told(
 ) -> None:
     """The same slice, the same samples of all slices, the same header; images are their own summary."""
     if isinstance(whole, ImageStack):
-        assert isinstance(told, ImageStack) and told.header == whole.header
+        assert isinstance(told, ImageStack) and (told.header, told.provenance) == (whole.header, whole.provenance)
         np.testing.assert_array_equal(told.images, whole.images)
         return
     assert isinstance(told, ScanSummary) and told.part is not None and isinstance(whole, KSpaceData)
@@ -31,6 +31,7 @@ def assert_told(
     for mine, other in zip(told.samplings, whole.samplings, strict=True):
         np.testing.assert_array_equal(mine.samples, other.samples)
     assert (told.header, told.name, told.n_coils) == (whole.header, whole.name, whole.n_coils)
+    assert told.provenance == whole.provenance
     assert (told.part.noise_variance, told.part.orientation) == (whole.noise_variance, whole.orientation)
     part = whole.select_slice(told.index)
     assert told.geometry == whole.geometry and told.part.geometry == part.geometry

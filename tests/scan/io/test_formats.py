@@ -254,7 +254,7 @@ def test_one_set_serves_all_slices_and_is_scaled(tmp_path: Path, data: KSpaceDat
         np.save(path, scan[0])
     found = with_maps(data, path)
     np.testing.assert_allclose(found.coil_maps, unit(np.stack([scan[0], scan[0]])), rtol=1e-6)
-    assert "scaled from" in found.header["coil_maps_file"]
+    assert found.provenance.maps.scaled is not None
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -265,7 +265,7 @@ def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(tmp_path, data
     found = with_maps(replace(data, orientation="ky-columns" if turned else "ky-rows"), tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, maps, atol=1e-6)
     assert not found.coil_maps[1, :, 3, 4].any()
-    assert found.header["coil_maps_file"] == "maps.npy"
+    assert (found.provenance.maps.source, found.provenance.maps.file) == ("given", "maps.npy")
 
 
 @pytest.mark.parametrize(

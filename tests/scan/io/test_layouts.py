@@ -153,7 +153,7 @@ def test_one_of_several_frames_or_echoes_is_read(tmp_path: Path, scan: np.ndarra
     first, third = of(tmp_path, stack, dims=dims), of(tmp_path, stack, dims=dims, counters={counter: 2})
     np.testing.assert_array_equal(first.kspace, scan)
     np.testing.assert_array_equal(third.kspace, 3 * scan)
-    assert counter in third.header and (third.repeat is not None) == (axis == "rep")
+    assert counter in third.provenance.series and (third.repeat is not None) == (axis == "rep")
     for counters in ({counter: 3}, {"set": 1}):
         refuses(next(iter(counters)), of, tmp_path, stack, dims=dims, counters=counters)
 

@@ -96,7 +96,7 @@ def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Pat
     np.testing.assert_allclose(formats.read(path, duplicates="average").kspace, 2 * scan[:1], rtol=1e-6)
     raw = Measurement(oversampling="1.0", base=16).add_scan(scan[:1]).add_scan(5 * scan[:1], Eco=1, Rep=2)
     path = write_twix(tmp_path / "echoes.dat", raw)
-    assert "contrast" in formats.read(path).header
+    assert "contrast" in formats.read(path).provenance.series
     assert formats.read(path).repeat is None  # another echo is no repeat
     np.testing.assert_array_equal(formats.read(path, counters={"contrast": 1}).kspace, 5 * scan[:1])
     refuses("readouts: repetition", formats.read, path, counters={"repetition": 4})
@@ -153,7 +153,7 @@ def test_noise_readouts_give_the_noise_of_the_data(tmp_path: Path, scan: np.ndar
     dwell = 1e6 / (130 * 4096) if own else 5.0  # against 10 us of the data
     np.testing.assert_allclose(np.diag(got.noise_covariance).real, 4 * dwell / 10 / 0.793, rtol=0.1)
     np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
-    assert " 4096 " in got.header["noise_readouts"]
+    assert got.provenance.noise.measured.samples == 4096
 
 
 def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:

@@ -360,7 +360,7 @@ def test_the_layout_of_shots(trajectory):
     made = shots(trajectory, n_coils=4, noise=0.02)
     assert made.kspace.shape == (1, 4, count) and made.n_readouts == len(trajectory)
     assert made.trajectory.shape == (count, 2) and made.coil_maps.shape == (1, 4, 32, 32)
-    assert made.header["licence"] == "CC0 1.0" and made.header["samples"] == str(count)
+    assert made.header["licence"] == "CC0 1.0" and made.provenance.simulated == "ellipses"
 
 
 def test_the_model_of_images_on_the_grid_explains_the_samples_nearly():

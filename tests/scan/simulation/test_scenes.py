@@ -244,7 +244,7 @@ def test_planes_are_the_readout_transformed() -> None:
 
 def test_the_shipped_volume_is_a_scan_of_planes_with_air_at_the_ends() -> None:
     data = load_phantom("head-3d", shape=32, noise=0.01, rng=np.random.default_rng(0))
-    assert data.kspace.shape == (32, 1, 32, 32) and data.header["volume"] and data.reference is not None
+    assert data.kspace.shape == (32, 1, 32, 32) and data.volume and data.reference is not None
     shown = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(data.kspace[16, 0]), norm="ortho"))
     difference = np.linalg.norm(np.abs(shown) - np.abs(data.reference[16])) / np.linalg.norm(data.reference[16])
     assert 0.01 < difference < 0.25  # it rings: the image is not the raster that made it

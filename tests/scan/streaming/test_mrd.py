@@ -15,7 +15,6 @@ from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 from mri_design import InputError, ReadLimits
-from mri_design.scan import part_of_scan
 from mri_design.scan.io import read as read_file
 from mri_design.scan.streaming import (
     Arrivals,
@@ -152,7 +151,7 @@ def test_the_slice_that_is_taken_of_several_is_in_the_header(kspace: np.ndarray,
     header, *readouts = read(written.getvalue(), MrdStream(index))
     assert isinstance(header, ScanHeader) and header.place == (3, 5)
     data = arrived([header, *readouts]).data("readouts")
-    assert part_of_scan(data.header)
+    assert data.provenance.slice is not None
     refuses("slice", read, written.getvalue(), MrdStream(-6))
 
 
