@@ -2,16 +2,7 @@
 
 from .calibrated import Calibrated as Calibrated
 from .calibrated import EarlierScan as EarlierScan
-from .calibrated import ErrorModel as ErrorModel
-from .calibrated import LineKnowledge as LineKnowledge
-from .calibrated import features_of_line as features_of_line
-from .calibrated import line_features as line_features
-from .calibrated import shipped_error_model as shipped_error_model
 from .calibrated import weight_of_side_information as weight_of_side_information
-from .calibrated_plane import CalibratedSamples as CalibratedSamples
-from .calibrated_plane import feature_weights as feature_weights
-from .calibrated_plane import fitted_weights as fitted_weights
-from .calibrated_plane import sample_features as sample_features
 from .echo_trains import Acquisition as Acquisition
 from .echo_trains import acquisition_order as acquisition_order
 from .echo_trains import check_order as check_order
@@ -41,6 +32,14 @@ from .engine import infer_slice as infer_slice
 from .engine import innovation as innovation
 from .engine import map_lines as map_lines
 from .engine import most_information as most_information
+from .error_models import ErrorModel as ErrorModel
+from .error_models import LineKnowledge as LineKnowledge
+from .error_models import feature_weights as feature_weights
+from .error_models import features_of_line as features_of_line
+from .error_models import fitted_weights as fitted_weights
+from .error_models import line_features as line_features
+from .error_models import sample_features as sample_features
+from .error_models import shipped_error_model as shipped_error_model
 from .fixed import CaipiSamples as CaipiSamples
 from .fixed import Draw as Draw
 from .fixed import Equispaced as Equispaced

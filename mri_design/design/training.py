@@ -103,15 +103,14 @@ class TrainedDesign:
         """How many were measured at each row of ``profile``."""
         return self.counts or range(self.n_start, len(self.lines) + 1)
 
-    def require_grid(self, shape: int | tuple[int, ...]) -> None:
-        """Refuse a scan with other candidates: ky lines, (ky,) as well, or (ky, kz) samples.
+    def require_grid(self, shape: tuple[int, ...]) -> None:
+        """Refuse a scan with other candidates: lines (ky,), or samples (ky, kz).
 
         Raises
         ------
         InputError
             Naming both.
         """
-        shape = (shape,) if isinstance(shape, int) else shape
         if shape != self.shape:
             learnt, there = (
                 f"{of[0]} phase-encode lines" if len(of) == 1 else f"a plane of {of[0]} x {of[1]}"

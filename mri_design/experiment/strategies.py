@@ -200,8 +200,7 @@ _WRONG = (
     "chosen while the scan is measured, where the image so far is expected to be most wrong; every measurement "
     "corrects the expectation"
 )
-_ship("calibrated", "calibrated.Calibrated", "lines", _WRONG, looks_at="scan")
-_ship("calibrated", "calibrated_plane.CalibratedSamples", "plane", _WRONG, looks_at="scan")
+_ship("calibrated", "calibrated.Calibrated", "lines plane", _WRONG, looks_at="scan")
 _MOST = "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
 _ship("information-gain", "greedy.InformationGain", "lines plane shots", _MOST, looks_at="scan")
 _LANCZOS = "chosen as by information-gain, with variances from Lanczos vectors"
@@ -337,7 +336,7 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
         design = load_trained(Path(setting or ""))
         if family in FROM_FILES:
             return TrainedOrder(design=design, name=strategy_label(name))
-        return Calibrated(side_information=design, name=strategy_label(name))
+        return Calibrated(side_information=(design,), name=strategy_label(name))
     made = STRATEGIES[_chosen_as(encoding)][family].make()
     return replace(made, **fields, name=name) if fields else made  # type: ignore[type-var]
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.calibrated import Calibrated, EarlierScan
-from mri_design.design.calibrated_plane import CalibratedSamples
 from mri_design.design.energies import expected_energies
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
@@ -100,7 +99,7 @@ def steering_image(
     for (image, unknown), slice_model in zip(best[1], slices, strict=False):
         made, truth = _measured_again(image, slice_model, start, rng)
         scans.append(EarlierScan(scan=made, image=truth, unknown=unknown, inference=engine, seed=seed))
-    return CalibratedSamples(earlier=tuple(scans)) if kind.square else Calibrated(side_information=scans[0]), best[2]
+    return Calibrated(side_information=tuple(scans)), best[2]
 
 
 def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array]:

@@ -44,13 +44,13 @@ def earlier(make_slice: SliceMaker, name: str = "brain") -> EarlierScan:
 
 def test_other_things_are_refused(make_slice: SliceMaker) -> None:
     with refused("earlier scan"):  # before the first line
-        Calibrated(side_information=earlier(make_slice)).default_start(LineReadouts((64, 64)), 16)
+        Calibrated(side_information=(earlier(make_slice),)).default_start(LineReadouts((64, 64)), 16)
 
 
 def test_the_score_is_the_weighted_geometric_mean(make_slice: SliceMaker) -> None:
     one, before = make_slice(shape=(32, 32)), earlier(make_slice)
     alone = design(one, Calibrated(), 9).trace.steps[0]
-    together = design(one, Calibrated(side_information=before), 9).trace.steps[0]
+    together = design(one, Calibrated(side_information=(before,)), 9).trace.steps[0]
     assert alone.choice.scores is not None and together.choice.scores is not None
     weight = weight_of_side_information(np.empty(0), np.empty(0), np.empty(0))
     assert np.isnan(alone.forecast.side_information_weight) and together.forecast.side_information_weight == weight
@@ -86,9 +86,11 @@ def test_what_an_earlier_scan_says_does_not_depend_on_when_it_is_asked(make_slic
 @pytest.mark.parametrize("block", [1, 3])
 def test_an_interrupted_design_goes_on_to_the_same_lines(make_slice: SliceMaker, block: int) -> None:
     one = make_slice(shape=(32, 32))
-    whole = design(one, Calibrated(side_information=earlier(make_slice)), 20, block).trace
-    half = design(one, Calibrated(side_information=earlier(make_slice)), 14, block)
-    engine = DesignEngine(Calibrated(side_information=earlier(make_slice)), DoubleLoop(ControlVariate(4)), block=block)
+    whole = design(one, Calibrated(side_information=(earlier(make_slice),)), 20, block).trace
+    half = design(one, Calibrated(side_information=(earlier(make_slice),)), 14, block)
+    engine = DesignEngine(
+        Calibrated(side_information=(earlier(make_slice),)), DoubleLoop(ControlVariate(4)), block=block
+    )
     resumed = engine.run([one], half, 20).trace
     assert resumed.lines == whole.lines
     assert resumed.steps[-1].forecast.side_information_weight == whole.steps[-1].forecast.side_information_weight
@@ -105,7 +107,7 @@ def test_a_scan_of_the_same_object_takes_over_and_one_of_another_is_overruled(ma
         best = set(design(one, OracleResidual(truths=(truth_of("brain"),))).trace.lines)
         agreed["none"].append(len(best & set(design(one, Calibrated()).trace.lines)))
         for name, found in weights.items():
-            trace = design(one, Calibrated(side_information=earlier(make_slice, name))).trace
+            trace = design(one, Calibrated(side_information=(earlier(make_slice, name),))).trace
             found.append(trace.steps[-1].forecast.side_information_weight)
             agreed[name].append(len(best & set(trace.lines)))
     assert min(weights["brain"]) > 0.5 and max(weights["shepp-logan"]) < 0.25

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import ControlVariate, DesignEngine, DesignState, DesignView, DoubleLoop, LineCandidates, load_phantom
 from mri_design.design import (
-    CalibratedSamples,
+    Calibrated,
     ExpectedError,
     NoUsableScoreError,
     ReferenceSlice,
@@ -105,7 +105,7 @@ def test_covering_is_what_it_says_one_sample_after_another(grid: tuple[int, int]
     np.testing.assert_allclose(gains, shares @ energies, atol=1e-12)
 
 
-def engine(strategy: CalibratedSamples, **rules: object) -> DesignEngine:
+def engine(strategy: Calibrated, **rules: object) -> DesignEngine:
     inference = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
     return DesignEngine(strategy, inference, block=9, constraints=PlaneConstraints(PLANE, **rules))  # type: ignore[arg-type]
 
@@ -120,7 +120,7 @@ def designed(
 
 def test_the_disc_comes_first_and_without_inference() -> None:
     states: list[DesignState] = []
-    trace = designed(engine(CalibratedSamples(disc_share=0.7)), callback=states.append).trace
+    trace = designed(engine(Calibrated(disc_share=0.7)), callback=states.append).trace
     disc, blocks = trace.steps[: 56 - 16], trace.steps[56 - 16 :]
     assert [step.choice.pending for step in disc] == list(range(40))
     assert all(not step.cost.matvecs and step.forecast.expected is None for step in disc)
@@ -133,8 +133,8 @@ def test_the_disc_comes_first_and_without_inference() -> None:
 
 def test_one_coil_and_designs_that_may_end_early_look_before_every_block() -> None:
     for state in (
-        designed(engine(CalibratedSamples()), coils=1),
-        designed(engine(CalibratedSamples()), stop=lambda step: False),
+        designed(engine(Calibrated()), coils=1),
+        designed(engine(Calibrated()), stop=lambda step: False),
     ):
         assert [step.choice.pending for step in state.trace.steps[:10]] == [*range(9), 0]
         assert state.trace.steps[0].forecast.expected is not None

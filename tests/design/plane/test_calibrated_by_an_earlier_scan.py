@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mri_design import ControlVariate, DesignEngine, DesignState, DoubleLoop, SliceModel, load_phantom
-from mri_design.design import CalibratedSamples, EarlierScan, OracleResidual, Strategy, feature_weights, sample_features
-from mri_design.design.calibrated_plane import EARLIER_MEAN, SAMPLE_FEATURES
+from mri_design.design import Calibrated, EarlierScan, OracleResidual, Strategy, feature_weights, sample_features
+from mri_design.design.error_models import EARLIER_MEAN, SAMPLE_FEATURES
 from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
 from tests.refusals import refused
 
@@ -58,8 +58,8 @@ def test_the_feature_is_the_logarithm_of_what_is_said_and_all_is_believed_at_fir
 
 def test_the_first_block_follows_the_earlier_scan_and_nothing_is_promised_yet() -> None:
     one, before = scene(seed=1)[0], earlier()
-    informed = designed(CalibratedSamples(earlier=(before,)), [one], START + 40).trace.steps[0]
-    alone = designed(CalibratedSamples(), [one], START + 40).trace.steps[0]
+    informed = designed(Calibrated(side_information=(before,)), [one], START + 40).trace.steps[0]
+    alone = designed(Calibrated(), [one], START + 40).trace.steps[0]
     assert np.isnan(informed.forecast.side_information_weight) and np.isnan(alone.forecast.side_information_weight)
     np.testing.assert_array_equal(informed.forecast.expected, alone.forecast.expected)
     np.testing.assert_array_equal(informed.forecast.corrected, alone.forecast.corrected)
@@ -74,9 +74,9 @@ def test_the_first_block_follows_the_earlier_scan_and_nothing_is_promised_yet() 
 @pytest.mark.parametrize("count", [1, 2])
 def test_an_interrupted_design_goes_on_to_the_same_samples(count: int) -> None:
     slices, scans = [scene(seed=s)[0] for s in (1, 2)[:count]], tuple(earlier(seed=s) for s in (7, 8)[:count])
-    whole = designed(CalibratedSamples(earlier=scans), slices, 160).trace
-    half = designed(CalibratedSamples(earlier=tuple(earlier(seed=s) for s in (7, 8)[:count])), slices, 120)
-    again = made(CalibratedSamples(earlier=tuple(earlier(seed=s) for s in (7, 8)[:count])))
+    whole = designed(Calibrated(side_information=scans), slices, 160).trace
+    half = designed(Calibrated(side_information=tuple(earlier(seed=s) for s in (7, 8)[:count])), slices, 120)
+    again = made(Calibrated(side_information=tuple(earlier(seed=s) for s in (7, 8)[:count])))
     resumed = again.run(slices, half, 160).trace
     assert resumed.lines == whole.lines
     assert resumed.steps[-40].forecast.side_information_weight == whole.steps[-40].forecast.side_information_weight
@@ -90,9 +90,9 @@ def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
     for seed in (1, 2, 3):
         one, truth = scene(seed=seed)
         best = set(designed(OracleResidual(truths=(truth,)), [one]).trace.lines)
-        agreed["none"].append(len(best & set(designed(CalibratedSamples(), [one]).trace.lines)))
+        agreed["none"].append(len(best & set(designed(Calibrated(), [one]).trace.lines)))
         for name, found in weights.items():
-            trace = designed(CalibratedSamples(earlier=(earlier(name),)), [one]).trace
+            trace = designed(Calibrated(side_information=(earlier(name),)), [one]).trace
             found.append(trace.steps[-40].forecast.side_information_weight)
             agreed[name].append(len(best & set(trace.lines)))
     assert min(weights["brain"]) > 0.9 and max(weights["shepp-logan"]) < 0.25
@@ -104,9 +104,9 @@ def test_the_same_object_is_believed_and_another_one_does_no_harm() -> None:
 def test_other_things_are_refused() -> None:
     before, one = earlier(), scene(seed=1)[0]
     with refused("earlier scan"):
-        CalibratedSamples(earlier=(before,)).default_start(LineReadouts((256, 256)), 100)
+        Calibrated(side_information=(before,)).default_start(LineReadouts((256, 256)), 100)
     with refused("earlier scans"):
-        designed(CalibratedSamples(earlier=(before,)), [one, scene(seed=2)[0]], 120)
+        designed(Calibrated(side_information=(before,)), [one, scene(seed=2)[0]], 120)
 
 
 def test_what_is_explained_is_not_drawn() -> None:
@@ -114,7 +114,7 @@ def test_what_is_explained_is_not_drawn() -> None:
     one = scene(seed=1)[0]
     for scans, share in (((), 1.0), ((earlier(),), 1 - EARLIER_MEAN)):
         drawn, believed = (
-            designed(CalibratedSamples(earlier=scans, drawn=drawn), [one], START + 40).trace.steps[0].choice.scores
+            designed(Calibrated(side_information=scans, drawn=drawn), [one], START + 40).trace.steps[0].choice.scores
             for drawn in (True, False)
         )
         assert drawn is not None and believed is not None

@@ -23,7 +23,7 @@ from mri_design import (
 )
 from mri_design.design import (
     CaipiSamples,
-    CalibratedSamples,
+    Calibrated,
     ExpectedError,
     Forecast,
     LowPass,
@@ -44,7 +44,7 @@ from tests.design.plane.conftest import measured_ids, plane_posterior, plane_sli
 from tests.refusals import refused
 
 INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
-STRATEGIES = [CalibratedSamples(), CalibratedSamples(drawn=False), ExpectedError(), InformationGain()]
+STRATEGIES = [Calibrated(), Calibrated(drawn=False), ExpectedError(), InformationGain()]
 
 
 def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> DesignEngine:
@@ -73,7 +73,7 @@ def test_a_design_that_goes_on_is_the_same_design(strategy: Strategy) -> None:
 
 def test_blocks_keep_what_was_predicted_and_found() -> None:
     slices = [plane_slice(2)]
-    state = designed(slices, engine(CalibratedSamples(disc_share=0.0)), target=38)
+    state = designed(slices, engine(Calibrated(disc_share=0.0)), target=38)
     steps = state.trace.steps
     assert all(step.found and step.outcome.actual_energy > 0 for step in steps)
     assert all(np.isnan(step.outcome.predicted_energy) for step in steps[:9])  # nothing was found to learn from
@@ -90,7 +90,7 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
 
 
 def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -> None:
-    slices, made = [plane_slice()], engine(CalibratedSamples())
+    slices, made = [plane_slice()], engine(Calibrated())
     begun = made.begin(slices, made.constraints.start(slices[0].measured, 20))
     asked: list[float] = []
 
@@ -120,7 +120,7 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
     """Energies believed of samples are nearer to the actual ones than those that the posterior expects."""
     mr_slice = plane_slice(n=32)
     plane = mr_slice.candidates
-    made = DesignEngine(CalibratedSamples(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneReadouts((32, 32))))
+    made = DesignEngine(Calibrated(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneReadouts((32, 32))))
     start = made.constraints.start(mr_slice.measured, 40)
     states: list[DesignState] = []
     trace = made.run([mr_slice], made.begin([mr_slice], start), 240, states.append).trace
@@ -142,7 +142,7 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
 def test_lines_and_samples_do_not_share_a_design() -> None:
     data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     with refused("slices"):
-        engine(CalibratedSamples()).begin([plane_slice(), data.slice_model()], (136,))
+        engine(Calibrated()).begin([plane_slice(), data.slice_model()], (136,))
 
 
 @pytest.mark.parametrize("n_coils", [1, 4])
@@ -152,7 +152,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     found = {}
     for drawn in (True, False, *((None,) if n_coils == 1 else ())):
         made = DesignEngine(
-            CalibratedSamples(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
+            Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
         )
         scores = designed(slices, made, 60).trace.steps[0].choice.scores
         assert scores is not None
@@ -260,7 +260,7 @@ LARGE = PlaneReadouts((64, 64))
 def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
     mr_slice, n, block = plane_slice(n_coils, 48), 48, 48
     made = DesignEngine(
-        CalibratedSamples(draws=draws),
+        Calibrated(draws=draws),
         DoubleLoop(ControlVariate(draws, 0.03), outer_iterations=2),
         block=block,
         constraints=PlaneConstraints(PlaneReadouts((n, n))),

@@ -25,7 +25,7 @@ from mri_design.design import (
     neighbourhood,
     shipped_error_model,
 )
-from mri_design.design.calibrated import LARGEST_DOUBT
+from mri_design.design.error_models import LARGEST_DOUBT
 from tests.refusals import refused
 
 SliceMaker = Callable[..., SliceModel]

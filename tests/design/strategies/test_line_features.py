@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import FEATURES
 from mri_design.design import LineKnowledge, features_of_line, line_features
-from mri_design.design import calibrated as module
+from mri_design.design import error_models as module
 from mri_design.evidence.error_bars import FEATURES as OF_ERRORS
 
 N = 16

@@ -257,4 +257,4 @@ def test_training_scans_say_what_training_missed_when_as_many_lines_were_measure
     np.testing.assert_array_equal(first, learnt.residual(3))
     np.testing.assert_array_equal(later, learnt.residual(5))
     with refused("trained design"):
-        Calibrated(side_information=learnt).default_start(LineReadouts((64, 64)), 24)
+        Calibrated(side_information=(learnt,)).default_start(LineReadouts((64, 64)), 24)
