@@ -16,6 +16,7 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import load_recipe
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
+from mri_design.model.sparsity import ImageFacts
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.trajectory import (
@@ -76,7 +77,7 @@ def model_of(measurement: LinearOperator, clean: Array, seed: int) -> Generalize
     rng = np.random.default_rng([seed, 1])
     data = clean + NOISE * (rng.standard_normal(clean.shape) + 1j * rng.standard_normal(clean.shape))
     shape = (measurement.in_shape[0], measurement.in_shape[1])
-    blocks = tuple(block.sites(shape, 1.0, NOISE) for block in RECIPE.blocks())
+    blocks = tuple(block.sites(ImageFacts(shape, 1.0), NOISE) for block in RECIPE.blocks())
     return GeneralizedLinearModel(measurement, data.astype(np.complex64), NOISE**2, blocks)
 
 

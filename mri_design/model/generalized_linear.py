@@ -90,14 +90,13 @@ class SiteBlock:
             field, shape = f"block {self.name!r}: offset", self.analysis.out_shape
             offset = number_array(field, self.offset, wanted=f"finite numbers {shape}", shape=shape, kind="finite")
             object.__setattr__(self, "offset", offset)
-        self._refuse_other_axes()
-        outside = any(axis >= 0 or -axis > len(self.analysis.out_shape) for axis in self.group_axes)
-        if outside or len(set(self.group_axes)) < len(self.group_axes):
-            raise InputError(
-                f"block {self.name!r}: group_axes",
-                str(self.group_axes),
-                f"different negative axes of {self.analysis.out_shape}",
-            )
+        axes, most = self.group_axes, len(self.analysis.out_shape)
+        listed = isinstance(axes, tuple | list)
+        whole = listed and all(isinstance(n, Integral) and not isinstance(n, bool) for n in axes)
+        if not whole or any(axis >= 0 or -axis > most for axis in axes) or len(set(axes)) < len(axes):
+            got, field = str(axes) if listed else described(axes), f"block {self.name!r}: group_axes"
+            raise InputError(field, got, f"a tuple of different negative axes of {self.analysis.out_shape}, as (-3,)")
+        object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
         if self.role is None or isinstance(self.role, _DerivedRole):
             likelihood = self.offset is not None or self.potential.role == "likelihood"
             object.__setattr__(self, "role", _DerivedRole("likelihood" if likelihood else "prior"))
@@ -107,16 +106,6 @@ class SiteBlock:
             shape = np.shape(of_sites)
             if not _broadcasts_to(shape, self.site_shape):
                 raise InputError(f"block {self.name!r}: {named} of the sites", f"shape {shape}", f"{self.site_shape}")
-
-    def _refuse_other_axes(self) -> None:
-        axes = self.group_axes
-        if not isinstance(axes, tuple | list) or any(isinstance(n, bool) or not isinstance(n, Integral) for n in axes):
-            raise InputError(
-                f"block {self.name!r}: group_axes",
-                str(axes) if isinstance(axes, tuple | list) else described(axes),
-                "a tuple of negative whole numbers, as (-3,)",
-            )
-        object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
 
     @property
     def is_likelihood(self) -> bool:
@@ -235,13 +224,10 @@ class GeneralizedLinearModel:
                 "a LinearOperator and an array",
                 "Without a Gaussian factor: GeneralizedLinearModel.of_sites(blocks).",
             )
-        data = number_array("data", self.data)
-        object.__setattr__(self, "data", data if data.dtype.kind in "fc" else data.astype(np.float64))
-        if self.data.shape != self.measurement.out_shape:
-            raise InputError("data", f"shape {self.data.shape}", f"{self.measurement.out_shape}")
-        if not np.isfinite(self.data).all():
-            raise InputError("data", "NaN or infinite values", "finite samples")
-        if np.iscomplexobj(self.data) and not self.measurement.out_complex:
+        shape = self.measurement.out_shape
+        data = number_array("data", self.data, wanted=f"finite samples {shape}", shape=shape, kind="finite")
+        data = data if data.dtype.kind in "fc" else data.astype(np.float64)
+        if np.iscomplexobj(data) and not self.measurement.out_complex:
             raise InputError(
                 "data",
                 "complex numbers",
@@ -250,16 +236,13 @@ class GeneralizedLinearModel:
             )
         object.__setattr__(self, "noise_variance", positive_number("noise_variance", self.noise_variance))
         unknowns = int(np.prod(self.measurement.in_shape))
-        object.__setattr__(self, "data", _in_working_precision(self.data, self.noise_variance, unknowns))
+        object.__setattr__(self, "data", _in_working_precision(data, self.noise_variance, unknowns))
         if not self.blocks:
             raise InputError("blocks", "no sites", "at least one block", "Add a pixel block.")
         for block in self.blocks:
-            got, wanted = (
-                f"coefficients of {'complex' if operator.in_complex else 'real'} {operator.in_shape}"
-                for operator in (block.analysis, self.measurement)
-            )
+            got, wanted = ((one.in_complex, one.in_shape) for one in (block.analysis, self.measurement))
             if got != wanted:
-                raise InputError(f"block {block.name!r}", got, wanted)
+                raise InputError(f"block {block.name!r}", repr(block.analysis), f"the images of {self.measurement!r}")
 
     @classmethod
     def of_sites(cls, blocks: Sequence[SiteBlock], noise_variance: float = 1.0) -> GeneralizedLinearModel:

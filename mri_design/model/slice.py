@@ -16,7 +16,7 @@ from mri_design.errors import InputError
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.phase import PhasePrior, estimate_phase
-from mri_design.model.sparsity import DEFAULT_PRIOR, PriorBlock, SparsityBlock, prior_blocks
+from mri_design.model.sparsity import DEFAULT_PRIOR, ImageFacts, PriorBlock, SparsityBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.conventions import Chosen, chosen_numbers
@@ -182,17 +182,15 @@ class SliceModel:
             raise InputError("samples", f"{self.samples.dtype} {self.samples.shape}", f"bool {self.shape}")
         if not (np.isfinite(self.noise_variance) and self.noise_variance > 0):
             raise InputError("noise_variance", repr(self.noise_variance), "a positive finite number")
-        if self.maps is not None and self.maps.shape != (self.n_coils, *self.shape):
+        if self.maps is not None and self.maps.shape[:-2] != (self.n_coils,):
             raise InputError("coil maps", f"shape {self.maps.shape}", f"{(self.n_coils, *self.shape)}")
         known = None if self.phase is None else self.phase.phase
-        if known is not None and known.rotation.shape != self.shape:
-            raise InputError("phase", f"shape {known.rotation.shape}", f"{self.shape}")
+        images = [("coil maps", self.maps), ("phase", None if known is None else known.rotation)]
         for name, patches in (("alike patches", self.alike), ("companion", self.companion)):
-            if patches is not None and patches.neighbours.shape[1:] != self.shape:
-                raise InputError(name, f"shape {patches.neighbours.shape[1:]}", f"{self.shape}")
-        for companion in self.companions:
-            if companion.image.shape != self.shape:
-                raise InputError(f"companion {companion.name}", f"shape {companion.image.shape}", f"{self.shape}")
+            images.append((name, None if patches is None else patches.neighbours))
+        for name, array in (*images, *((f"companion {one.name}", one.image) for one in self.companions)):
+            if array is not None and array.shape[-2:] != self.shape:
+                raise InputError(name, f"shape {array.shape}", f"the grid {self.shape}")
         if self.maps is None and self.kspace.shape[0] > 1 and self.own_maps is None:
             raise InputError(
                 "coil maps",
@@ -382,6 +380,6 @@ class SliceModel:
         prior = [block for block in prior_blocks(self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
-        known = (self.alike, self.companion, self.expected)
-        blocks = tuple(block.sites(self.shape, level, noise_sd, phase, *known) for block in prior)
+        image = ImageFacts(self.shape, level, self.alike, self.companion, self.expected)
+        blocks = tuple(block.sites(image, noise_sd, phase) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)

@@ -216,16 +216,7 @@ class SparsityBlock:
         least = np.minimum(self.tau_limit_bright, self.tau_limit)
         return replace(self, tau_limit=np.maximum(self.tau_limit / (1 + brightness**2), least))
 
-    def sites(
-        self,
-        shape: tuple[int, int],
-        signal: float,
-        noise_sd: float,
-        phase: PhasePrior | None = None,
-        alike: AlikePatches | None = None,
-        companion: AlikePatches | None = None,
-        expected: ExpectedImage | None = None,
-    ) -> SiteBlock:
+    def sites(self, image: ImageFacts, noise_sd: float, phase: PhasePrior | None = None) -> SiteBlock:
         """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
 
         Raises
@@ -233,12 +224,13 @@ class SparsityBlock:
         InputError
             For non-local differences where it is not known what is alike.
         """
-        tau_per_rate = noise_sd / signal
-        made = self._coefficients(ImageFacts(shape, signal, alike, companion, expected))
+        tau_per_rate = noise_sd / image.signal
+        kind = BLOCKS[self.kind] if isinstance(self.kind, str) else self.kind
+        made: object = kind if isinstance(kind, LinearOperator) else kind(self, image)
         made = Coefficients(made) if isinstance(made, LinearOperator) else made
         if not isinstance(made, Coefficients):
             raise InputError(f"block {self.name}", described(made), "a LinearOperator or Coefficients")
-        _require_image(self.name, made.analysis, shape)
+        _require_image(self.name, made.analysis, image.shape)
         analysis, groups = made.analysis, made.groups
         rates: Array | float = self.scale if made.rates is None else made.rates
         if self.tau_limit is not None:
@@ -250,13 +242,6 @@ class SparsityBlock:
         site: SiteMaker = SITES[self.site] if isinstance(self.site, str) else self.site
         block = SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
         return block if made.centre is None else replace(block, offset=analysis(made.centre), role="prior")
-
-    def _coefficients(self, image: ImageFacts) -> object:
-        """What the kind makes of the image: coefficients, or their operator alone."""
-        if isinstance(self.kind, LinearOperator):
-            return self.kind
-        make: BlockMaker = BLOCKS[self.kind] if isinstance(self.kind, str) else self.kind
-        return make(self, image)
 
 
 @dataclass(frozen=True)
@@ -285,7 +270,7 @@ class GivenBlock:
 
     beside_non_local = where_determined = less_where_bright = as_given
 
-    def sites(self, shape: tuple[int, int], *further: object) -> SiteBlock:
+    def sites(self, image: ImageFacts, *further: object) -> SiteBlock:
         """The block.
 
         Raises
@@ -293,7 +278,7 @@ class GivenBlock:
         InputError
             Where it is on another grid.
         """
-        _require_image(self.block.name, self.block.analysis, shape)
+        _require_image(self.block.name, self.block.analysis, image.shape)
         return self.block
 
 

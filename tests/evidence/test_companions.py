@@ -6,6 +6,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+import mri_design as md
 from mri_design.evidence import (
     CompanionChoice,
     CompanionPrior,
@@ -275,7 +276,9 @@ def test_the_block_expects_the_differences_of_the_image_as_far_as_it_is_trusted(
     rng = np.random.default_rng(0)
     image = (rng.standard_normal((6, 5)) + 1j * rng.standard_normal((6, 5))).astype(np.complex64)
     trust = rng.uniform(0.1, 1, (6, 5))
-    block = SparsityBlock("repeat", 30.0, tau_limit=0.3).sites((6, 5), 1.0, 0.02, expected=ExpectedImage(image, trust))
+    block = SparsityBlock("repeat", 30.0, tau_limit=0.3).sites(
+        md.ImageFacts((6, 5), 1.0, expected=ExpectedImage(image, trust)), 0.02
+    )
     np.testing.assert_allclose(block.offset, FiniteDifferences((6, 5))(image))
     np.testing.assert_allclose(block.potential.scale, np.broadcast_to(0.3 * trust, (2, 6, 5)), rtol=1e-6)
     assert not block.is_likelihood

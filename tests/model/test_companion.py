@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from mri_design.model import AlikePatches, SliceModel, SparsityBlock, companion_patches, find_alike, unit_modulus
-from mri_design.model.sparsity import LEAST_DIFFERENCE
+from mri_design.model.sparsity import LEAST_DIFFERENCE, ImageFacts
 
 BLOCK = SparsityBlock("companion", 0.8, isotropic=True, tau_limit=0.03)
 
@@ -39,7 +39,7 @@ def test_rates_are_those_of_expected_differences_up_to_the_limit():
     image = grained((16, 16))
     patches = companion_patches([image])
     signal, noise_sd = 50.0, 2.0
-    sites = BLOCK.sites((16, 16), signal, noise_sd, None, None, patches)
+    sites = BLOCK.sites(ImageFacts((16, 16), signal, companion=patches), noise_sd)
     rates = (0.8 / (patches.differences + LEAST_DIFFERENCE)).mean(axis=0) * noise_sd / signal
     np.testing.assert_allclose(np.squeeze(sites.potential.scale), np.minimum(rates, 0.03), rtol=1e-6)
     u = np.random.default_rng(2).standard_normal((16, 16))

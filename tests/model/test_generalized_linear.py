@@ -307,7 +307,7 @@ PRIORS = [
     ("tau_limit_bright", lambda: md.SparsityBlock("pixels", 1.0, tau_limit_bright=0.02)),
     ("reweighted", lambda: md.SparsityBlock("pixels", 1.0, tau_limit=0.4, reweighted=True)),
     ("site", lambda: md.SparsityBlock("pixels", 1.0, site="laplas")),
-    ("phase", lambda: md.SparsityBlock("pixels", 1.0).sites(N, 1.0, 1.0, PhasePrior())),
+    ("phase", lambda: md.SparsityBlock("pixels", 1.0).sites(md.ImageFacts(N, 1.0), 1.0, PhasePrior())),
     ("site", lambda: md.register_site("a b", md.Laplace)),
     ("block kind mine", lambda: md.register_block("mine", 3)),
     *(("phase", lambda s=s: estimate_phase(0.3 * NOISE[:, :s], 0.09)) for s in (12, 11)),
@@ -369,4 +369,4 @@ def test_covariances_that_cannot_be_are_refused(field, covariance, tiny_model):
 def test_a_block_that_makes_no_operator_is_refused_by_its_name(monkeypatch):
     monkeypatch.setitem(BLOCKS, "nothing", lambda block, image: None)
     with refused("block nothing"):
-        md.SparsityBlock("nothing", 1.0).sites((4, 4), 1.0, 0.1)
+        md.SparsityBlock("nothing", 1.0).sites(md.ImageFacts((4, 4), 1.0), 0.1)

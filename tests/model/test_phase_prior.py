@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Identity, SliceModel, SparsityBlock
+from mri_design import FiniteDifferences, Identity, ImageFacts, SliceModel, SparsityBlock
 from mri_design.model import (
     PhasedCirculantInverse,
     PhaseMap,
@@ -99,8 +99,8 @@ def test_shared_sites_with_ratio_one_or_no_confidence_are_those_on_moduli():
 
 def test_isotropic_differences_share_a_site_among_all_four_numbers():
     block = SparsityBlock("differences", 10.0, isotropic=True)
-    shared = block.sites(N, 1.0, 0.1, PhasePrior(unsure(), 3.0))
-    apart = block.sites(N, 1.0, 0.1, PhasePrior(unsure(), 3.0, "apart"))
+    shared = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(unsure(), 3.0))
+    apart = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(unsure(), 3.0, "apart"))
     assert shared.site_shape == (1, *N, 1)
     assert apart.site_shape == (1, *N, 2)
     s = shared.coefficients(image())

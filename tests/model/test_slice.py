@@ -84,7 +84,7 @@ def test_prior_blocks_and_their_scales():
     assert wavelet.analysis.levels == 2
     coarse = wavelet.analysis.level_map() == 0
     np.testing.assert_allclose(wavelet.potential.scale, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
-    assert md.SparsityBlock("differences", 1.0).sites(N, 1.0, 1.0).group_axes == ()
+    assert md.SparsityBlock("differences", 1.0).sites(md.ImageFacts(N, 1.0), 1.0).group_axes == ()
 
 
 def test_kinds_of_blocks_and_sites_that_a_script_registers_are_known_by_name():
@@ -98,9 +98,9 @@ def test_rates_stop_at_a_share_of_the_noise() -> None:
     """tau = scale sigma / signal, 0.4 at most: 100 x 0.002 = 0.2 below it, 100 x 0.1 = 10 above."""
     block = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
     for noise_sd, tau in ((0.002, 0.2), (0.1, 0.4)):
-        assert block.sites(N, 1.0, noise_sd).potential.scale == pytest.approx(tau)
+        assert block.sites(md.ImageFacts(N, 1.0), noise_sd).potential.scale == pytest.approx(tau)
     wavelet = md.SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_scale=0.5, tau_limit=0.4)
-    assert set(wavelet.sites(N, 1.0, 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
+    assert set(wavelet.sites(md.ImageFacts(N, 1.0), 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
 
 
 def test_scaling_the_data_scales_the_mean_and_nothing_else():
@@ -194,6 +194,6 @@ def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_
 def test_a_limit_of_every_pixel_is_that_of_its_site_also_where_it_is_reweighted() -> None:
     """tau = 100 sigma / signal = 0.1 where the limit is larger."""
     block = BLOCK.where_determined(2.0, half_bright())
-    tau = block.beside_non_local().sites(GRID, 1.0, 0.001).potential.scale
+    tau = block.beside_non_local().sites(md.ImageFacts(GRID, 1.0), 0.001).potential.scale
     np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
     np.testing.assert_array_equal(BLOCK.less_where_bright(half_bright()).tau_limit, limits(DETERMINED[0]))
