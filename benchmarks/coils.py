@@ -45,8 +45,8 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.runs.scan_facts import load_images
-from mri_design.runs.study import Study, StudyProgress
-from mri_design.runs.work import Work
+from mri_design.runs.study import Study
+from mri_design.runs.work import Keep, Work
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.simulation.scanner import simulate_scan
 
@@ -140,6 +140,7 @@ def fair_rows(image: ReferenceSlice, acceleration: float, seed: int, recipe: Rec
     """Errors of the design and of every fixed mask with both numbers of centre lines, as `mri-design compare` has."""
     count = readouts_wanted(image.slice_model.candidates.size, acceleration)
     study = Study(tests=[image], strategies=FAIR, lines=[count], recipe=recipe, seeds=1, seed=seed)
+    study.run(Work(), Keep())
     return [
         {
             "scan": image.name.removesuffix("[0]"),
@@ -152,7 +153,7 @@ def fair_rows(image: ReferenceSlice, acceleration: float, seed: int, recipe: Rec
             "error": row["relative_l2"],
             "maps": row["maps"],
         }
-        for row in study.errors(study.run(StudyProgress())).rows
+        for row in study.errors().rows
     ]
 
 

@@ -15,7 +15,7 @@ from study.tuning import Show
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import scan_sources
 from mri_design.experiment.stored_designs import load_trained
-from mri_design.runs.protocol import OrderFile, TrainingRequest, learn_order, training_rule
+from mri_design.runs.protocol import TrainingRequest, run_training_of, training_rule
 from mri_design.runs.work import Progress, Work
 
 INFORMING = "residual-greedy"
@@ -77,9 +77,9 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
         progress = Progress(
             lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of)
         )
-        learn_order(
+        run_training_of(
             TrainingRequest(sources=sources, recipe=recipe, rule=rule, lines=course.lines),
-            OrderFile(file),
+            file,
             Work(seed=seed, jobs=jobs, progress=progress),
         )
         made = load_trained(file)

@@ -78,7 +78,7 @@ def compare(
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.sources import scan_sources
-    from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
+    from mri_design.runs.compare import ComparisonRequest, run_comparison_of
 
     wanted = "numbers of lines, samples or shots, as 32,48"
     counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, least=1, most=1e9, whole=True)
@@ -100,9 +100,7 @@ def compare(
         methods=flags.names_of(methods) if methods else [],
     )
     with to.opened(PROGRESS) as run:
-        identity = request.record(run).identity
-        ended = run.finished(identity, checkpoint=PROGRESS, resumed="comparison", pieces=True)
-        ended = ended or report_comparison(run, compare_strategies(request, run))
+        ended = run_comparison_of(request, run)
     return to.ended("", ended)
 
 
@@ -164,7 +162,7 @@ def protocol(
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.protocol import ProtocolRequest, design_protocol, protocol_strategy, report_protocol
+    from mri_design.runs.protocol import ProtocolRequest, protocol_strategy, run_protocol_of
 
     recipe = maps.method(recipe)
     beside = flags.check_with(companions, recipe)
@@ -181,7 +179,7 @@ def protocol(
         strategy=strategy or protocol_strategy(recipe),
     )
     with to.opened(CHECKPOINT) as run:
-        ended = report_protocol(run, design_protocol(request, run))
+        ended = run_protocol_of(request, run)
     return to.ended(count_text(len(ended.lines), KINDS[recipe.design.encoding].unit), ended)
 
 
@@ -241,7 +239,7 @@ def train(
     terminal.load_ahead(jobs, executor, sources)
     from mri_design.experiment.sources import scan_sources
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.protocol import OrderFile, TrainingRequest, learn_order, training_rule
+    from mri_design.runs.protocol import TrainingRequest, beginning_of, run_training_of, training_rule
     from mri_design.runs.work import Work
 
     recipe = maps.method(recipe)
@@ -254,10 +252,9 @@ def train(
         start=start,
     )
     terminal.check_resume(resume, overwrite)
-    file = OrderFile(out, overwrite, sys.argv[1:], resume)
-    with terminal.kept_on_interruption(file.beginning, resume=True), terminal.telling(quiet) as progress:
+    with terminal.kept_on_interruption(beginning_of(out), resume=True), terminal.telling(quiet) as progress:
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
-        ended = learn_order(request, file, work)
+        ended = run_training_of(request, out, work, overwrite=overwrite, command=sys.argv[1:], resume=resume)
     terminal.say(
         f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet
     )

@@ -672,8 +672,8 @@ class StrategyComparison(Saved):
         study = self.result.study
         return f"StrategyComparison on {study.tests[0].name}, error by number of {study.counted}"
 
-    def _write(self, run: Run) -> Ending:
-        return report_comparison(run, self.result)
+    def _report(self, folder: RunFolder) -> Report:
+        return report_comparison(folder, self.result)
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:

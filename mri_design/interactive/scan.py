@@ -445,8 +445,8 @@ class LoadedScan(Shown):
             seeds=draws,
             methods=list(methods),
         )
-        with told.computing(reported=True) as run:
-            return interactive.StrategyComparison(runs.compare_strategies(request, run), told)
+        record, compute = request.record(told.work), partial(runs.compare_strategies, request, told.work)
+        return interactive.StrategyComparison(told.computed(record, compute), told)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +65,10 @@ from mri_design.runs.image_sections import (
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
 from mri_design.runs.scan_facts import facts_of_all, load_images, require_apart, simulation_summary, tell_calibration
-from mri_design.runs.store import Ending, Record, Run
+from mri_design.runs.store import Ending, Record, Report, Run, carry_out
 from mri_design.runs.study import (
     Cell,
     Study,
-    StudyProgress,
     StudyRequest,
     base_name,
     candidates_for,
@@ -76,7 +76,7 @@ from mri_design.runs.study import (
     slice_for,
     table_name,
 )
-from mri_design.runs.work import Work
+from mri_design.runs.work import Keep, Work
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
@@ -200,13 +200,7 @@ class ComparisonResult:
     Parameters
     ----------
     study : Study
-        Images, strategies and line counts.
-    pieces : StudyProgress
-        Every mask, error and tuned power.
-    record : Record
-        For the manifest.
-    shown : sequence of ShownMask
-        Masks of one line count and their images, to look at.
+        Images, strategies and line counts; every mask, error and tuned power.
     orientation : {"ky-rows", "ky-columns"}
         How the first test input lays its images.
     methods : sequence of mappings
@@ -216,40 +210,63 @@ class ComparisonResult:
     """
 
     study: Study
-    pieces: StudyProgress
-    record: Record
-    shown: Sequence[ShownMask]
     orientation: Orientation
     methods: Sequence[Row] = ()
     status: str = Status.CONVERGED.value
 
-    @property
+    @cached_property
     def errors(self) -> StudyErrors:
         """How wrong the image is with each strategy."""
-        return self.study.errors(self.pieces)
+        return self.study.errors()
+
+    @cached_property
+    def shown(self) -> list[ShownMask]:
+        """Masks of one line count and their images, to look at, made when somebody does."""
+        return shown_masks(self.study)
 
 
-def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult:
-    """Design, reconstruct and measure; what is finished in the run's folder is not done again.
-
-    Every finished piece is kept in the folder at once.
+def compare_strategies(request: ComparisonRequest, work: Work, keep: Keep) -> ComparisonResult:
+    """Design, reconstruct and measure; every finished piece is kept at once.
 
     Raises
     ------
     UsageError
-        Where an image is used for testing and training, two inputs have one name, or the folder holds another finished
-        run.
+        Where an image is used for testing and training, two inputs have one name, or what is kept is another run's.
     InputError
-        Where an input cannot be used, or the folder holds another comparison's beginning.
+        Where an input cannot be used, or what is kept is damaged.
     """
+    study, orientation = _study(request, work)
+    keep.begin()
+    for origin in dict.fromkeys(image.simulated for image in [*study.tests, *study.training] if image.simulated):
+        work.progress.say(f"simulated k-space {origin}")
+    study.run(work, keep)
+    side_by_side = MethodStudy(study, request.methods)
+    if request.methods:
+        side_by_side.run(work, keep)
+    result = ComparisonResult(
+        study=study,
+        orientation=orientation,
+        methods=side_by_side.table() if request.methods else [],
+        status=side_by_side.status,
+    )
+    if bad := [str(row["strategy"]) for row in result.errors.tables.get("maps", ()) if row["badly"]]:
+        work.progress.warn(
+            f"coil maps from the lines of masks predict coils held back badly ({', '.join(dict.fromkeys(bad))}), and "
+            f"make errors larger; better are {option('start')} with more centre lines, {option('maps', 'FILE')} or "
+            f"{option('maps-from', 'SCAN')}"
+        )
+    return result
+
+
+def _study(request: ComparisonRequest, work: Work) -> tuple[Study, Orientation]:
+    """What is to be compared, calibrated, once it is known to be possible; and how the first input lays its images."""
     recipe = request.recipe
-    record = request.record(run)
 
     def fewest(size: int) -> int:
         return request.counts(size)[0]
 
-    tests, orientation = load_images(request.sources, recipe, run, fewest)
-    training, _ = load_images(request.train, recipe, run, fewest)
+    tests, orientation = load_images(request.sources, recipe, work, fewest)
+    training, _ = load_images(request.train, recipe, work, fewest)
     require_apart(training, tests)
     calibration = max(image.calibration_lines for image in (*tests, *training))
     recipe = extent.with_calibration(recipe, calibration)
@@ -258,13 +275,13 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
     if not shots:
         growing = "the lines of each mask" if any(image.own_maps is not None for image in tests) else ""
         least = extent.start_of_growing(recipe, calibration, lines[0]) if growing else calibration
-        tell_calibration(least, lines[0], recipe, on_grid, run.progress, growing)
+        tell_calibration(least, lines[0], recipe, on_grid, work.progress, growing)
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
         plane = candidates if isinstance(candidates, PlaneReadouts) else None
         extent.require_lines(image.slice_model.measured, max(lines), recipe, plane)
         shared = max(1, len(training))  # slices behind one mask
-        require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=run.jobs)
+        require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=work.jobs)
     study = Study(
         tests=tests,
         strategies=request.strategies,
@@ -272,36 +289,10 @@ def compare_strategies(request: ComparisonRequest, run: Run) -> ComparisonResult
         recipe=recipe,
         training=training,
         seeds=request.seeds,
-        seed=run.seed,
+        seed=work.seed,
         powers=request.powers,
     )
-    run.finished(record.identity, checkpoint=PROGRESS)  # a finished one is written again from its pieces
-    run.begin()
-    pieces = StudyProgress.open(run.folder.output_path(PROGRESS), record.identity)
-    for origin in dict.fromkeys(image.simulated for image in [*tests, *training] if image.simulated):
-        run.progress.say(f"simulated k-space {origin}")
-    study.run(pieces, run)
-    if bad := [str(row["strategy"]) for row in study.errors(pieces).tables.get("maps", ()) if row["badly"]]:
-        run.progress.warn(
-            f"coil maps from the lines of masks predict coils held back badly ({', '.join(dict.fromkeys(bad))}), and "
-            f"make errors larger; better are {option('start')} with more centre lines, {option('maps', 'FILE')} or "
-            f"{option('maps-from', 'SCAN')}"
-        )
-    methods, status = list[Row](), pieces.status
-    if request.methods:
-        side_by_side = MethodStudy(study, request.methods)
-        side_by_side.run(pieces, run)
-        methods, status = side_by_side.table(pieces), side_by_side.status(pieces)
-    shown = shown_masks(study, pieces) if run.folder.reported else []
-    return ComparisonResult(
-        study=study,
-        pieces=pieces,
-        record=record,
-        shown=shown,
-        orientation=orientation,
-        methods=methods,
-        status=status,
-    )
+    return study, orientation
 
 
 def shown_count(study: Study) -> int:
@@ -309,12 +300,12 @@ def shown_count(study: Study) -> int:
     return sorted(study.lines)[len(study.lines) // 2]
 
 
-def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
+def shown_masks(study: Study) -> list[ShownMask]:
     """Masks and images of a finished study for its pictures: the first test image with every strategy, one count."""
     count, test, recipe = shown_count(study), study.tests[0], study.recipe
     shown: list[ShownMask] = []
-    for shown_name, name in study.counting(pieces, count).items():
-        strategy, lines = study.mask_of(pieces, (name, count, study.typical_draw(pieces, name, count, 0), 0))
+    for shown_name, name in study.counting(count).items():
+        strategy, lines = study.mask_of((name, count, study.typical_draw(name, count, 0), 0))
         seen = slice_for(test, strategy, count, recipe, study.seed).calibrated(lines)
         mask = np.zeros(seen.candidates.size, dtype=bool)
         mask[list(lines)] = True
@@ -327,12 +318,18 @@ def shown_masks(study: Study, pieces: StudyProgress) -> list[ShownMask]:
     return shown
 
 
-def report_comparison(run: Run, result: ComparisonResult) -> Ending:
-    """Write metrics.csv, masks.json, winners, summary, paired and maps as .csv and .md, figures, manifest and page."""
-    study, errors, folder = result.study, result.errors, run.folder
+def run_comparison_of(request: ComparisonRequest, run: Run) -> Ending:
+    """Compare and report in a run's folder; see `carry_out`."""
+    record, compute = request.record(run), partial(compare_strategies, request, run)
+    return carry_out(run, record, compute, report_comparison, checkpoint=PROGRESS, resumed="comparison", pieces=True)
+
+
+def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
+    """Write metrics.csv, masks.json, and winners, summary, paired and maps as .csv and .md into the run's folder."""
+    study, errors, shown_images = result.study, result.errors, result.shown if folder.reported else []
     facts, told = facts_of_all(study.training, study.tests)
     errors.save(folder)
-    write_json(folder.output_path("masks.json"), [_mask_row(study, result.pieces, cell) for cell in study.cells()])
+    write_json(folder.output_path("masks.json"), [_mask_row(study, cell) for cell in study.cells])
     facts |= errors.facts()
     blocks = errors.blocks(study.words, [test.noise for test in study.tests])
     shown = [*_curves(folder, study, errors), *blocks, KeyNumbers(study.words)]
@@ -342,15 +339,15 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         caption = sentence("methods_table", result.methods[0]["method"])
         sections.append(Section("Methods side by side", [ReportTable(result.methods, caption, METHOD_FORMATS)]))
     tuned: list[Row] = []
-    for key, power in result.pieces.tuned.items():
+    for key, power in study.pieces.tuned.items():
         family, count, grid = key.split("|")
         tuned.append({"family": family, study.counted: int(count), "grid": int(grid), "power": power})
     if tuned:
         folder.write_table("tuned.csv", tuned)
         sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
-    if result.shown:
-        sections.append(_pictures_section(folder, study.tests[0], result.shown, result.orientation))
-        first = result.shown[0]
+    if shown_images:
+        sections.append(_pictures_section(folder, study.tests[0], shown_images, result.orientation))
+        first = shown_images[0]
         frame = Frame(layout_of(first.readouts, result.orientation), study.tests[0].pixel)
         sections += companion_sections(folder, first.reconstruction, frame, strategy_label(first.strategy))
     numbers = {
@@ -363,7 +360,6 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         "reconstruction": study.recipe.reconstruction.method,
         "draws of random masks": study.seeds,
     }
-    record = replace(result.record, settings={**result.record.settings, **facts})
     pair, asked, verdict = _verdict(result, errors)
     title = "Comparison of sampling strategies"
 
@@ -371,7 +367,14 @@ def report_comparison(run: Run, result: ComparisonResult) -> Ending:
         words = {name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words}
         return replace(pair_screen(result, pair, verdict), explained=words)
 
-    return run.finish(Ending(result.status, verdict=verdict), record, title, screen, numbers, sections)
+    return Report(
+        ending=Ending(result.status, verdict=verdict),
+        title=title,
+        first=screen,
+        summary=numbers,
+        sections=sections,
+        found=facts,
+    )
 
 
 REGULAR = ("regular", "fastmri-equispaced")
@@ -458,12 +461,12 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
     )
 
 
-def _mask_row(study: Study, pieces: StudyProgress, cell: Cell) -> Row:
+def _mask_row(study: Study, cell: Cell) -> Row:
     """The candidates of one cell in the order of choice; shots with their angles, which differ between strategies."""
     name, count, draw, image = cell
-    order = list(study.mask_lines(pieces, *cell))
+    order = list(study.mask_lines(*cell))
     row = {"strategy": table_name(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
-    row |= {"centre": centre} if (centre := pieces.rows[cell_key(*cell)].get("centre")) is not None else {}
+    row |= {"centre": centre} if (centre := study.pieces.rows[cell_key(*cell)].get("centre")) is not None else {}
     if study.counted != "shots":
         return {**row, "order": order}
     shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)

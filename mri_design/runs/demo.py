@@ -20,7 +20,7 @@ from mri_design.evaluation.page import (
     sentence,
     write_report,
 )
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.sources import scan_sources
@@ -35,8 +35,8 @@ from mri_design.runs.design.report import run_design_of
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.error_tables import Duel
 from mri_design.runs.image_sections import error_table
-from mri_design.runs.store import Ending, Run
-from mri_design.runs.work import Progress
+from mri_design.runs.store import Ending, Run, carry_out
+from mri_design.runs.work import Keep, Progress
 from mri_design.status import Status
 
 STUDY, EXAM, DESIGN = "compare", "exam", "design"
@@ -105,12 +105,17 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
     for name in (STUDY, EXAM, DESIGN):
         with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
             part = quiet.within(folder)
+
+            def compared(keep: Keep, name: str = name, part: Run = part) -> ComparisonResult:
+                studies[name] = compare_strategies(comparisons[name], part, keep)
+                return studies[name]
+
             if name == DESIGN:
                 request = DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES)
                 endings.append(run_design_of(request, part))
             else:
-                studies[name] = compare_strategies(comparisons[name], part)
-                endings.append(report_comparison(part, studies[name]))
+                record = comparisons[name].record(part)
+                endings.append(carry_out(part, record, compared, report_comparison, checkpoint=PROGRESS))
     _report(run, studies[STUDY], studies[EXAM])
     return endings
 

@@ -26,6 +26,8 @@ FORMATS = {
     **{"psnr": ".2f", "p": ".3f", "sd_lead": ".1%", "left_unpredicted": "+.0%"},
 }
 """How these tables' columns are printed."""
+NAMES = ("strategy", "against", "best", "second", "usual_mask", "few_mask")
+"""Columns that hold names of strategies."""
 
 
 def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str = "relative_l2") -> NDArray[np.float64]:
@@ -37,6 +39,12 @@ def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str 
     for r in chosen:
         table[draws.index(int(str(r["draw"]))), images.index(str(r["image"]))] = float(str(r[metric]))
     return table
+
+
+def runs_of(rows: Sequence[Row], strategy: str, counts: Sequence[int]) -> NDArray[np.float64]:
+    """Errors of one strategy (run, count): a run is a draw of a random one, and an image of others."""
+    tables = [errors_by_image(rows, strategy, count) for count in counts]
+    return np.array([table.mean(axis=1 if len(tables[0]) > 1 else 0) for table in tables]).T
 
 
 def _cells(
@@ -80,16 +88,16 @@ def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
     """
     table: list[Row] = []
     for count in lines:
-        ranked = sorted((float(errors_by_image(rows, name, count).mean()), name) for name in strategies)
-        row: dict[str, object] = {"lines": count, "best": ranked[0][1], "relative_l2": ranked[0][0]}
-        second = ranked[1] if len(ranked) > 1 else None
-        row["second"] = second[1] if second else None
-        known = second is not None and second[0] > 0
-        for place, (_, name) in zip(("best_centre", "second_centre"), ranked, strict=False):
+        means = {name: float(errors_by_image(rows, name, count).mean()) for name in strategies}
+        best, *others = sorted(means, key=lambda name: (means[name], name))
+        second = others[0] if others else None
+        row: dict[str, object] = {"lines": count, "best": best, "relative_l2": means[best], "second": second}
+        for place, name in zip(("best_centre", "second_centre"), (best, *others), strict=False):
             ((cell, _),) = _cells(rows, [name], [count])
             row |= {place: cell["centre"]} if "centre" in cell else {}
-        row["lead"] = ranked[0][0] / second[0] - 1 if second and known else None
-        row["sd_lead"] = _spread(rows, ranked[0][1], second[1], count) if second and known else None
+        known = second is not None and means[second] > 0
+        row["lead"] = means[best] / means[second] - 1 if second is not None and known else None
+        row["sd_lead"] = _spread(rows, best, second, count) if second is not None and known else None
         table.append(row)
     return table
 
@@ -212,14 +220,11 @@ def _lines_for(level: float, counts: Sequence[int], errors: NDArray[np.float64])
     below = np.flatnonzero(errors <= level)
     if not len(below):
         return float("inf")
-    last = int(below[0])
-    if last == 0:
-        return float(counts[0])
-    if not errors[last] > 0:
-        return float(counts[last])
-    fall, log = np.log(errors[last - 1 : last + 1]), np.log(counts[last - 1 : last + 1])
-    share = (fall[0] - np.log(level)) / (fall[0] - fall[1])
-    return float(np.exp(log[0] + share * (log[1] - log[0])))
+    at = int(below[0])
+    if at == 0 or not errors[at] > 0:
+        return float(counts[at])
+    rise, log = -np.log(errors[at - 1 : at + 1]), np.log(counts[at - 1 : at + 1])
+    return float(np.exp(np.interp(-np.log(level), rise, log)))
 
 
 def _whole(count: float) -> int | None:

@@ -17,20 +17,9 @@ from mri_design.errors import UsageError, option
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.reconstruction import TEXTBOOK, method_named
 from mri_design.kinds import KINDS
-from mri_design.runs.error_tables import paired_table, summary_table
-from mri_design.runs.study import (
-    Cell,
-    Lines,
-    Material,
-    Study,
-    StudyProgress,
-    cell_error,
-    cell_key,
-    kept_pieces,
-    table_name,
-)
-from mri_design.runs.work import Work
-from mri_design.runs.workers import Workers
+from mri_design.runs.error_tables import METRICS, paired_table, summary_table
+from mri_design.runs.study import Cell, Lines, Material, Study, cell_error, cell_key, table_name
+from mri_design.runs.work import Keep, Work
 from mri_design.status import Status
 
 WEIGHTS = (0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
@@ -123,58 +112,57 @@ class MethodStudy:
     study: Study
     methods: Sequence[str]
 
-    def run(self, progress: StudyProgress, work: Work) -> None:
-        """Choose weights and reconstruct; ``progress``, which holds the masks, is filled and saved as it goes.
+    def run(self, work: Work, keep: Keep) -> None:
+        """Choose weights and reconstruct, once the study is finished; what is finished is kept among its pieces.
 
         Of a grid of weights every second one is tried on one draw of each mask, and then the best and its neighbours on
         all.
         """
         stages: dict[str, Callable[[], list[Trial]]] = {
-            "tuning penalties coarsely": lambda: self._tuning(progress, coarse=True),
-            "tuning penalties": lambda: self._tuning(progress),
-            "other methods": lambda: self.judged(progress),
+            "tuning penalties coarsely": lambda: self._tuning(coarse=True),
+            "tuning penalties": self._tuning,
+            "other methods": self.judged,
         }
-        with Workers(self.study, work.jobs, work.executor) as workers:
+        with self.study.bench(work, keep) as bench:
             for part, trials in stages.items():
-                jobs = {}
-                for trial in trials():
-                    if not self._errors(progress, trial):
-                        cell = (*trial.cell[:3], 0 if trial.training else trial.cell[3])
-                        jobs[trial] = trial, *self.study.mask_of(progress, cell)
-                for trial, errors in kept_pieces(workers, trial_errors, jobs, progress, part, work.progress.show):
-                    progress.trials[trial.key] = errors
+                left = [trial for trial in trials() if not self._errors(trial)]
+                cells = ((*trial.cell[:3], 0 if trial.training else trial.cell[3]) for trial in left)
+                jobs = {trial: (trial, *self.study.mask_of(cell)) for trial, cell in zip(left, cells, strict=True)}
+                for trial, errors in bench.finished(part, trial_errors, jobs):
+                    self.study.pieces.trials[trial.key] = errors
 
-    def weight(self, progress: StudyProgress, method: str, count: int, *, coarse: bool = False) -> float | None:
+    def weight(self, method: str, count: int, *, coarse: bool = False) -> float | None:
         """The weight with the least mean error at one number of lines, of those tried; None of methods without one."""
-        means = {}
-        for weight in self._weights(progress, method, count, coarse=coarse):
-            tried = self._weighed(progress, method, count, weight, coarse=coarse)
-            means[weight] = np.mean([float(str(progress.trials[trial.key]["relative_l2"])) for trial in tried])
+        means, known = {}, self.study.pieces.trials
+        for weight in self._weights(method, count, coarse=coarse):
+            tried = self._weighed(method, count, weight, coarse=coarse)
+            means[weight] = np.mean([float(str(known[trial.key]["relative_l2"])) for trial in tried])
         return min(means, key=means.__getitem__, default=None)
 
-    def judged(self, progress: StudyProgress) -> list[Trial]:
+    def judged(self) -> list[Trial]:
         """The images that are judged: every mask that counts, by every method with its weight."""
-        weights = {(method, n): self.weight(progress, method, n) for method in self.methods for n in self.study.lines}
-        cells = self._cells(progress)
+        weights = {(method, n): self.weight(method, n) for method in self.methods for n in self.study.lines}
+        cells = self._cells()
         return [Trial(method, weights[method, cell[1]], False, cell) for method in self.methods for cell in cells]
 
-    def status(self, progress: StudyProgress) -> str:
+    @property
+    def status(self) -> str:
         """ "converged", or how many of the images that are judged did not, beside those of the study."""
-        ended = [bool(self._errors(progress, trial)["reconstruction_converged"]) for trial in self.judged(progress)]
+        ended = [bool(self._errors(trial)["reconstruction_converged"]) for trial in self.judged()]
         others = f"{ended.count(False)} of {len(ended)} images of other methods not converged"
-        parts = [progress.status] * (progress.status != CONVERGED) + [others] * (not all(ended))
-        return ", ".join(parts) or CONVERGED
+        own = self.study.pieces.status
+        return ", ".join([own] * (own != CONVERGED) + [others] * (not all(ended))) or CONVERGED
 
-    def table(self, progress: StudyProgress) -> list[Row]:
+    def table(self) -> list[Row]:
         """Mean errors of every strategy, number of lines and method, and their change against the first method.
 
         ``change``, ``worst_change``, ``better_on`` and ``p`` are those of `paired_table`; ``weight_from`` says which
         scans chose the weight.
         """
         study, table = self.study, list[Row]()
-        cells = [(trial, self._errors(progress, trial)) for trial in self.judged(progress)]
+        cells = [(trial, self._errors(trial)) for trial in self.judged()]
         for count in study.lines:
-            for name in study.counting(progress, count).values():
+            for name in study.counting(count).values():
                 rows = [
                     {**errors, "strategy": t.method, "lines": count, "draw": t.cell[2], "image": t.cell[3]}
                     for t, errors in cells
@@ -183,7 +171,7 @@ class MethodStudy:
                 paired = {row["strategy"]: row for row in paired_table(rows, self.methods, self.methods[:1], [count])}
                 for mean in summary_table(rows, self.methods, [count]):
                     method = str(mean["strategy"])
-                    weight, changes = self.weight(progress, method, count), paired.get(method, {})
+                    weight, changes = self.weight(method, count), paired.get(method, {})
                     ended = [bool(row["reconstruction_converged"]) for row in rows if row["strategy"] == method]
                     table.append(
                         {
@@ -192,50 +180,49 @@ class MethodStudy:
                             "method": method,
                             "weight": weight,
                             "weight_from": None if weight is None else TRAINED if study.training else HINDSIGHT,
-                            **{metric: mean[metric] for metric in ("relative_l2", "psnr", "ssim")},
+                            **{metric: mean[metric] for metric in METRICS},
                             **{name: changes[name] for name in CHANGES if name in changes},
                             "converged": f"{sum(ended)} of {len(ended)}",
                         }
                     )
         return table
 
-    def _cells(self, progress: StudyProgress) -> list[Cell]:
+    def _cells(self) -> list[Cell]:
         """Cells of the masks that count."""
-        counting = {count: set(self.study.counting(progress, count).values()) for count in self.study.lines}
-        return [cell for cell in self.study.cells() if cell[0] in counting[cell[1]]]
+        counting = {count: set(self.study.counting(count).values()) for count in self.study.lines}
+        return [cell for cell in self.study.cells if cell[0] in counting[cell[1]]]
 
-    def _weighed(
-        self, progress: StudyProgress, method: str, count: int, weight: float, *, coarse: bool = False
-    ) -> list[Trial]:
+    def _weighed(self, method: str, count: int, weight: float, *, coarse: bool = False) -> list[Trial]:
         """Trials by which a weight is judged: on training scans the first draw's masks, as of the first test image.
 
         Where the judgement is ``coarse``, those of the first draws and of the first image alone.
         """
-        cells = [cell for cell in self._cells(progress) if cell[1] == count]
+        cells = [cell for cell in self._cells() if cell[1] == count]
         first = [cell for cell in cells if (cell[2], cell[3]) == (0, 0)]
         if not self.study.training:
             return [Trial(method, weight, False, cell) for cell in (first if coarse else cells)]
         scans = range(1 if coarse else len(self.study.training))
         return [Trial(method, weight, True, (name, count, 0, i)) for name, *_ in first for i in scans]
 
-    def _weights(self, progress: StudyProgress, method: str, count: int, *, coarse: bool) -> tuple[float, ...]:
+    def _weights(self, method: str, count: int, *, coarse: bool) -> tuple[float, ...]:
         """Weights to try: every second one; then the best of these and its neighbours."""
         _, weights = tried_weights(method)
         if coarse or not weights:
             return weights[::2]
-        best = self.weight(progress, method, count, coarse=True)
+        best = self.weight(method, count, coarse=True)
         place = weights.index(best) if best is not None else 0
         return weights[max(0, place - 1) : place + 2]
 
-    def _tuning(self, progress: StudyProgress, *, coarse: bool = False) -> list[Trial]:
+    def _tuning(self, *, coarse: bool = False) -> list[Trial]:
         return [
             trial
             for method, count in itertools.product(self.methods, self.study.lines)
-            for weight in self._weights(progress, method, count, coarse=coarse)
-            for trial in self._weighed(progress, method, count, weight, coarse=coarse)
+            for weight in self._weights(method, count, coarse=coarse)
+            for trial in self._weighed(method, count, weight, coarse=coarse)
         ]
 
-    def _errors(self, progress: StudyProgress, trial: Trial) -> Mapping[str, object]:
+    def _errors(self, trial: Trial) -> Mapping[str, object]:
         """What is known already of a trial; those of the study's own reconstruction are its."""
         own = trial.method == self.study.recipe.reconstruction.method and trial.weight is None
-        return progress.rows[cell_key(*trial.cell)] if own else progress.trials.get(trial.key, {})
+        pieces = self.study.pieces
+        return pieces.rows[cell_key(*trial.cell)] if own else pieces.trials.get(trial.key, {})

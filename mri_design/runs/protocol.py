@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import (
     LBCS,
@@ -37,7 +37,7 @@ from mri_design.evaluation.run_folder import (
     PROGRESS_NAME,
     FolderLock,
     ProgressFile,
-    read_kept,
+    RunFolder,
     require_same_run,
 )
 from mri_design.experiment import extent
@@ -45,7 +45,7 @@ from mri_design.experiment.design import DesignOptions, require_room, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
-from mri_design.experiment.stored_designs import Checkpoint, load_trained, save_trained
+from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
@@ -60,12 +60,12 @@ from mri_design.runs.design.report import save_acquisition, save_design
 from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_sections, facts_of, first_row, layout_of, measured_text, reading
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.store import Ending, Record, Run, require_resume
-from mri_design.runs.study import Material, Show, Study, StudyProgress, StudyRequest, trial_outcome
-from mri_design.runs.work import Work
+from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
+from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
+from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import Orientation
-from mri_design.scan.io.atomic import require_folder_of, write_json
+from mri_design.scan.io.atomic import require_folder_of
 from mri_design.status import Status
 
 DEFAULT_STRATEGY = "residual-greedy"
@@ -159,143 +159,145 @@ class ProtocolResult:
     ----------
     request : ProtocolRequest
         Its request.
-    record : Record
-        For the manifest.
-    status : str
-        "converged", or what did not.
+    seed : int
+        Of everything random.
     training, tests : sequence of ReferenceSlice
         Images that the mask was designed on, and those that it was tried on.
-    trace : DesignTrace
-        The final mask, and what was expected of its lines.
+    designed : DesignTrace
+        The mask before exchanges, and what was expected of its lines.
     refined : Refinement or None
         Exchanges, where there were any to try.
-    tested : StudyErrors or None
-        How wrong the test images are with the mask and with its competitors; None without test scans.
-    words : mapping of str to str
-        What the competitors choose.
-    shown : Image or None
-        The first test image through the mask, or the first training image where there is no other, with error bars;
-        None where nobody wants to look.
+    study : Study or None
+        The mask and its competitors on the test images; None without test scans.
     orientation : {"ky-rows", "ky-columns"}
-        How its input lays images.
+        How the first test input, or without any the first training input, lays images.
     """
 
     request: ProtocolRequest
-    record: Record
-    status: str
+    seed: int
     training: Sequence[ReferenceSlice]
     tests: Sequence[ReferenceSlice]
-    trace: DesignTrace
+    designed: DesignTrace
     refined: Refinement | None
-    tested: StudyErrors | None
-    words: Mapping[str, str]
-    shown: Image | None
+    study: Study | None
     orientation: Orientation
 
+    @property
+    def trace(self) -> DesignTrace:
+        """The final mask."""
+        return self.designed if self.refined is None else with_exchanges(self.designed, self.refined)
 
-def design_protocol(request: ProtocolRequest, run: Run) -> ProtocolResult | Ending:
+    @property
+    def status(self) -> str:
+        """ "converged", or what did not."""
+        missed, refined = sum(not step.cost.converged for step in self.designed.steps), self.refined
+        status = [f"{missed} of {len(self.designed.steps)} design steps not converged"] if missed else []
+        if refined is not None and refined.unconverged:
+            counts = f"{refined.unconverged} of {refined.reconstructions}"
+            status.append(f"{counts} reconstructions of exchanges not converged")
+        tested = Status.CONVERGED.value if self.study is None else self.study.pieces.status
+        status += [tested] if tested != Status.CONVERGED.value else []
+        return "; ".join(status) or Status.CONVERGED.value
+
+    @cached_property
+    def tested(self) -> StudyErrors | None:
+        """How wrong the test images are with the mask and with its competitors; None without test scans."""
+        return None if self.study is None else self.study.errors()
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What the competitors choose."""
+        return {} if self.study is None else self.study.words
+
+    @cached_property
+    def shown(self) -> Image:
+        """The first test image through the mask, or the first training image where there is no other.
+
+        Made when somebody looks at it, with error bars where its method knows them.
+        """
+        image, recipe = [*self.tests, *self.training][0], self.request.recipe
+        seen = image.as_measured.calibrated(self.trace.lines)
+        made = reconstruct_by_recipe(seen, self.trace.lines, recipe, self.seed, with_std=True)
+        return made.times(image.unit_of(seen))
+
+
+def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> ProtocolResult:
     """Design one mask on all training slices together, try exchanges, and compare it on other scans.
 
-    Checkpoints in the run's folder are written after every line, exchange and error.
-
-    Returns
-    -------
-    ProtocolResult or Ending
-        An `Ending` where the run's folder holds this very protocol, finished, and the run was to resume it.
+    It is kept after every line, exchange and error.
 
     Raises
     ------
     UsageError
-        For an image that is used for training and testing, an unfinished run without ``run.resume``, or another run's
-        folder.
+        For an image that is used for training and testing, or where what is kept is another run's.
     InputError
         Where an input or what an interrupted run left cannot be used, or grids differ.
     """
-    recipe, show = request.recipe, run.progress.show
-    record = request.record(run)
-    training, orientation = scan_facts.load_images(request.sources, recipe, run, request.count)
-    tests, of_tests = scan_facts.load_images(request.test, recipe, run, request.count)
+    training, orientation = scan_facts.load_images(request.sources, request.recipe, work, request.count)
+    tests, of_tests = scan_facts.load_images(request.test, request.recipe, work, request.count)
     scan_facts.require_apart(training, tests)
-    measurable, readouts = shared_lines(training), training[0].slice_model.candidates
+    readouts = training[0].slice_model.candidates
     lines = request.count(readouts.size)
-    calibration = max(image.calibration_lines for image in (*training, *tests))
-    strategy = make_strategy(request.strategy, recipe.design.encoding)
-    growing = any(image.own_maps is not None for image in (*training, *tests))
-    if growing:
-        calibration = extent.centre_for_maps(strategy, recipe, lines, calibration)
-    told = f"the lines of the mask, {calibration} of them at the centre, training scans apart" if growing else ""
-    scan_facts.tell_calibration(calibration, lines, recipe, readouts, run.progress, told)
-    recipe = extent.with_calibration(recipe, calibration)
-    for image in (*training, *tests):
-        extent.require_lines(image.slice_model.measured, lines, recipe, readouts)
+    recipe, calibration = _calibrated(request, [*training, *tests], work, lines)
+    strategy = _strategy(request, training, recipe, work)
     n_coils = min(image.slice_model.n_coils for image in training)
     require_room(readouts, n_coils, lines, recipe, slices=len(training))
-    study = tests and Study(
-        tests=tests,
-        training=training,
-        recipe=recipe,
-        seed=run.seed,
-        strategies=request.against,
-        lines=[lines],
-        seeds=request.seeds,
-    )
-    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="protocol")
-    if before is not None:
-        return before
-    if request.strategy in TRAINING_RULES:
-        strategy = scan_facts.knowing_rule(request.strategy, training, recipe, run.seed)
+    material, study = Material(tests=tests, training=training, recipe=recipe, seed=work.seed), None
+    if tests:  # refuses grids that differ
+        study = Study(**vars(material), strategies=request.against, lines=[lines], seeds=request.seeds)
     forced = calibration if KINDS[recipe.design.encoding].centre_first else 0  # a plane's is among the constraints
-    first = extent.start_lines(measurable, strategy, lines, recipe, forced, n_coils, readouts)
-    run.begin()
-    files = {name: run.folder.output_path(name) for name in CHECKPOINTS}
-    material = Material(tests=tests, training=training, recipe=recipe, seed=run.seed)
-    with Workers(material, run.jobs, run.executor) as workers:
-        if not files[CHECKPOINT].exists():
-            show("designing", 0, lines - len(first))
+    first = extent.start_lines(shared_lines(training), strategy, lines, recipe, forced, n_coils, readouts)
+    keep.begin()
+    checkpoint = keep.checkpoint({}, lines, readouts.unit)
+
+    def show(done: int) -> None:
+        work.progress.show("designing", done - len(first), lines - len(first))
+
+    with Workers(material, work.jobs, work.executor) as workers:
+        if checkpoint is None or not checkpoint.path.exists():
+            show(len(first))
         with keeper_of(workers, len(training)) as keeper:
-            designed = run_design(
-                [image.slice_model for image in training],
-                strategy,
-                lines,
-                recipe,
-                seed=run.seed,
-                start=first,
-                options=DesignOptions(
-                    checkpoint=Checkpoint(files[CHECKPOINT], record.identity),
-                    callback=lambda s: show("designing", len(s.trace.lines) - len(first), lines - len(first)),
-                    keeper=keeper,
-                ),
-            ).trace
-        trace, refined = designed, None
-        if request.swaps:
-            refined = _refined(designed, request.swaps, workers, files[REFINEMENT], record.identity, show)
-            trace = with_exchanges(designed, refined)
-        tested = StudyProgress.open(files[TESTED], record.identity)
-        if study:
+            options = DesignOptions(checkpoint=checkpoint, callback=lambda s: show(len(s.trace.lines)), keeper=keeper)
+            slices = [image.slice_model for image in training]
+            designed = run_design(slices, strategy, lines, recipe, seed=work.seed, start=first, options=options).trace
+        refined = _refined(designed, request.swaps, workers, keep, work) if request.swaps else None
+        trace = designed if refined is None else with_exchanges(designed, refined)
+        if study is not None:
             study = replace(study, given={PROTOCOL: trace.lines})
-            study.run(tested, run, workers)
-    shown, image = None, [*tests, *training][0]
-    if run.folder.reported:  # with error bars where its method knows them
-        seen = image.as_measured.calibrated(trace.lines)
-        shown = reconstruct_by_recipe(seen, trace.lines, recipe, run.seed, with_std=True).times(image.unit_of(seen))
-    missed = sum(not step.cost.converged for step in designed.steps)
-    status = [f"{missed} of {len(designed.steps)} design steps not converged"] if missed else []
-    if refined is not None and refined.unconverged:
-        status.append(f"{refined.unconverged} of {refined.reconstructions} reconstructions of exchanges not converged")
-    status += [tested.status] if tested.status != Status.CONVERGED.value else []
+            study.run(work, keep, workers, TESTED)
     return ProtocolResult(
         request=request,
-        record=record,
-        status="; ".join(status) or Status.CONVERGED.value,
+        seed=work.seed,
         training=training,
         tests=tests,
-        trace=trace,
+        designed=designed,
         refined=refined,
-        tested=study.errors(tested) if study else None,
-        words=study.words if study else {},
-        shown=shown,
+        study=study,
         orientation=of_tests if tests else orientation,
     )
+
+
+def _calibrated(
+    request: ProtocolRequest, images: Sequence[ReferenceSlice], work: Work, lines: int
+) -> tuple[Recipe, int]:
+    """The recipe in force, and the lines that coil calibration takes, once they are known to be there."""
+    recipe, readouts = request.recipe, images[0].slice_model.candidates
+    calibration, told = max(image.calibration_lines for image in images), ""
+    if any(image.own_maps is not None for image in images):
+        strategy = make_strategy(request.strategy, recipe.design.encoding)
+        calibration = extent.centre_for_maps(strategy, recipe, lines, calibration)
+        told = f"the lines of the mask, {calibration} of them at the centre, training scans apart"
+    scan_facts.tell_calibration(calibration, lines, recipe, readouts, work.progress, told)
+    recipe = extent.with_calibration(recipe, calibration)
+    for image in images:
+        extent.require_lines(image.slice_model.measured, lines, recipe, readouts)
+    return recipe, calibration
+
+
+def _strategy(request: ProtocolRequest, training: Sequence[ReferenceSlice], recipe: Recipe, work: Work) -> Strategy:
+    if request.strategy in TRAINING_RULES:
+        return scan_facts.knowing_rule(request.strategy, training, recipe, work.seed)
+    return make_strategy(request.strategy, recipe.design.encoding)
 
 
 def protocol_strategy(recipe: Recipe) -> str:
@@ -304,38 +306,34 @@ def protocol_strategy(recipe: Recipe) -> str:
     return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
 
 
-def _refined(
-    trace: DesignTrace, swaps: int, workers: Workers[Material], path: Path, identity: str, show: Show
-) -> Refinement:
+def _refined(trace: DesignTrace, swaps: int, workers: Workers[Material], keep: Keep, work: Work) -> Refinement:
     """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
     scans, rules = workers.material.training, workers.material.recipe.constraints.rules()
     evaluate = partial(workers.map, trial_outcome)
 
     def after_exchange(state: Refinement) -> None:
-        write_json(path, {"identity": identity, **asdict(state)})
-        show("exchanging", len(state.exchanges), swaps)
+        keep.keep_table(REFINEMENT, asdict(state))
+        work.progress.show("exchanging", len(state.exchanges), swaps)
 
     def parse(stored: dict[str, Any]) -> Refinement:
         exchanges = tuple(Exchange(**exchange) for exchange in stored["exchanges"])
         counts = int(stored["reconstructions"]), int(stored["unconverged"])
         return Refinement(tuple(map(int, stored["lines"])), float(stored["error"]), exchanges, *counts)
 
-    if path.exists():
-        state = read_kept(path, identity, "a protocol's exchanges", "the exchanges of another protocol", parse)
-    else:
-        state = begin_refinement(scans, trace.lines, evaluate)
+    state = keep.table(REFINEMENT, "a protocol's exchanges", parse) or begin_refinement(scans, trace.lines, evaluate)
     kept = ExchangeRules(keep=trace.start, allowed=rules.allowed(trace.n_lines), importance=trace.innovation_energies)
     return refine(scans, state, swaps, evaluate, kept, after_exchange)
 
 
-def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
-    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, summary and paired tables, manifest and page.
+def run_protocol_of(request: ProtocolRequest, run: Run) -> Ending:
+    """Make a protocol and report in a run's folder; see `carry_out`."""
+    record, compute = request.record(run), partial(design_protocol, request, run)
+    return carry_out(run, record, compute, report_protocol, checkpoint=CHECKPOINT, resumed="protocol")
 
-    A protocol that was finished before stays as it is.
-    """
-    if isinstance(result, Ending):
-        return result
-    folder, trace, training, recipe = run.folder, result.trace, result.training, result.request.recipe
+
+def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
+    """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, and summary and paired tables into the run's folder."""
+    trace, training, recipe = result.trace, result.training, result.request.recipe
     readouts, image, tested = training[0].slice_model.candidates, [*result.tests, *training][0], result.tested
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     mask = save_design(folder, DesignAccount(trace), readouts, noise)
@@ -354,7 +352,7 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
         sections.append(Section("Exchanges", [table]))
     sections += mask[1:]
     frame = Frame(layout_of(readouts, result.orientation), image.pixel)
-    if result.shown is not None:
+    if folder.reported:
         sections += companion_sections(folder, result.shown, frame)
     names, strategy = [image.name for image in training], strategy_label(trace.strategy)
     acceleration = trace.n_lines / len(trace.lines)
@@ -371,7 +369,6 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
 
     def screen() -> FirstScreen:
         """What the mask came to, and an image through it."""
-        assert result.shown is not None
         rows = [] if tested is None else tested.tables["summary"]
         mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
         rival, asked = best_other(rows, PROTOCOL), strategy_label(result.request.strategy)
@@ -385,9 +382,15 @@ def report_protocol(run: Run, result: ProtocolResult | Ending) -> Ending:
             reading("error", "error_bars", "acceleration", "arrays_of_protocol"),
         )
 
-    record = replace(result.record, settings={**result.record.settings, "start": len(trace.start), **facts})
-    ending = Ending(result.status, trace.lines)
-    return run.finish(ending, record, "One mask for many scans", screen, summary, sections, CHECKPOINTS)
+    return Report(
+        ending=Ending(result.status, trace.lines),
+        title="One mask for many scans",
+        first=screen,
+        summary=summary,
+        sections=sections,
+        found={"start": len(trace.start), **facts},
+        done=CHECKPOINTS,
+    )
 
 
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
@@ -471,33 +474,39 @@ class TrainingRequest(StudyRequest):
         return self.recorded("training", work, choices)
 
 
-@dataclass(frozen=True)
-class OrderFile:
-    """Where an order goes.
+def beginning_of(path: Path) -> Path:
+    """The file that an interrupted training leaves beside that of its order."""
+    return path.with_name(path.name + UNFINISHED)
+
+
+class OrderFile(Keep):
+    """Where an order goes: a file, beside which stands NAME.unfinished until the order is complete.
+
+    While it is entered no other training makes the same file, and those who look into the folder see its progress.
 
     Parameters
     ----------
     path : Path
-        The file; beside it stands NAME.unfinished until the order is complete.
+        The file.
+    record : Record
+        Of inputs and settings, which stand in the file.
     overwrite : bool
         Whether another file at ``path``, or the beginning of another training, may be replaced.
     command : sequence of str
-        The arguments of the training, for those who look into the folder while it lasts.
+        The arguments of the training, for those who look into the folder.
     resume : bool
         Whether to go on from the beginning that an interrupted training left.
     """
 
-    path: Path
-    overwrite: bool = False
-    command: Sequence[str] = ()
-    resume: bool = False
+    def __init__(
+        self, path: Path, record: Record, *, overwrite: bool = False, command: Sequence[str] = (), resume: bool = False
+    ) -> None:
+        super().__init__()
+        self.path, self._record, self._overwrite, self._resume = path, record, overwrite, resume
+        self._progress = ProgressFile(path.with_name(f".{path.name}{PROGRESS_NAME}"), command)
+        self._lock: FolderLock | None = None
 
-    @property
-    def beginning(self) -> Path:
-        """The file that an interrupted training leaves."""
-        return self.path.with_name(self.path.name + UNFINISHED)
-
-    def finished(self, identity: str) -> TrainedDesign | None:
+    def finished(self) -> TrainedDesign | None:
         """The order of this very training, where it is complete; None too where what is there may be overwritten.
 
         Raises
@@ -508,23 +517,20 @@ class OrderFile:
             For a folder that does not exist.
         """
         require_folder_of(self.path)
-        for file in (self.path, self.beginning):
+        for file in (self.path, beginning_of(self.path)):
             if file.is_symlink():
                 raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
-            if file.exists() and not self.overwrite:
+            if file.exists() and not self._overwrite:
                 try:
                     load_trained(file)
                 except InputError as error:
                     raise UsageError(
                         f"{file.name} is no trained design; give another --out, or add --overwrite"
                     ) from error
-        return None if self.overwrite else self._stored(self.path, identity, "another trained design")
+        return None if self._overwrite else self._stored(self.path, "another trained design")
 
-    @contextmanager
-    def begun(self) -> Iterator[ProgressFile]:
-        """Begin anew where that was asked for; a finished order stays until the next.
-
-        Entered once everything that can be refused has been. Within it no other training makes the same file.
+    def begin(self) -> None:
+        """Lock the file, and begin anew where that was asked for; a finished order stays until the next.
 
         Raises
         ------
@@ -533,65 +539,120 @@ class OrderFile:
         UsageError
             For the beginning of a training without ``resume``.
         """
-        lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
-        try:
-            if self.overwrite:
-                self.beginning.unlink(missing_ok=True)
-            elif self.beginning.exists():
-                require_resume(self.path.name, "an unfinished training", self.resume)
-            progress = ProgressFile(self.path.with_name(f".{self.path.name}{PROGRESS_NAME}"), self.command)
-            try:
-                yield progress
-            except BaseException:
-                progress.write()
-                raise
-            progress.remove()
-        finally:
-            lock.release()
+        self._lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
+        if self._overwrite:
+            beginning_of(self.path).unlink(missing_ok=True)
+        elif beginning_of(self.path).exists():
+            require_resume(self.path.name, "an unfinished training", self._resume)
 
-    def unfinished(self, identity: str) -> TrainedDesign | None:
-        """The beginning of this very training; None where there is none.
+    def show(self, label: str, done: int, total: int) -> None:
+        """Keep how much is done."""
+        if self._lock is not None:
+            self._progress.show(label, done, total)
 
-        Raises
-        ------
-        UsageError
-            Where it is the beginning of another one.
-        """
-        return self._stored(self.beginning, identity, "the beginning of another training")
+    def order(self) -> TrainedDesign | None:
+        """See `Keep.order`; raises `UsageError` for the beginning of another training."""
+        return self._stored(beginning_of(self.path), "the beginning of another training")
 
-    def _stored(self, path: Path, identity: str, another: str) -> TrainedDesign | None:
+    def keep_order(self, design: TrainedDesign, *, complete: bool = False) -> None:
+        """Write an order with its inputs and settings, whose beginning goes when it is ``complete``."""
+        inputs = {file.name: file.sha256 for file in self._record.inputs}
+        settings = {**self._record.settings, "inputs": inputs, **design.settings, "identity": self._record.identity}
+        design = replace(design, settings=settings)
+        save_trained(self.path if complete else beginning_of(self.path), design)
+        if complete:
+            beginning_of(self.path).unlink(missing_ok=True)
+
+    def __enter__(self) -> OrderFile:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._lock is not None:
+            self._progress.remove() if kind is None else self._progress.write()
+            self._lock.release()
+
+    def _stored(self, path: Path, another: str) -> TrainedDesign | None:
         if not path.exists():
             return None
         design = load_trained(path)
-        require_same_run(path, design.settings.get("identity"), identity, another)
+        require_same_run(path, design.settings.get("identity"), self._record.identity, another)
         return design
 
 
-def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Ending:
-    """Learn an order on the scans; an interrupted training goes on where it stopped.
-
-    The beginning of the order is kept beside the file after every line, and goes when the order is complete. Where the
-    file holds this very order, finished, nothing is done.
+def run_training_of(
+    request: TrainingRequest,
+    path: Path,
+    work: Work,
+    *,
+    overwrite: bool = False,
+    command: Sequence[str] = (),
+    resume: bool = False,
+) -> Ending:
+    """Learn an order and write its file; a finished one stays as it is, and an interrupted one goes on.
 
     Raises
     ------
     UsageError
         Where the file is there already and holds something else, or the beginning of another training stands there.
     InputError
+        As `learn_order`.
+    """
+    file = OrderFile(path, request.record(work), overwrite=overwrite, command=command, resume=resume)
+    design = file.finished()
+    if design is not None:
+        work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
+    else:
+        with file:
+            design = learn_order(request, replace(work, progress=work.progress.also(file.show)), file)
+            file.keep_order(design, complete=True)
+    said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
+    return Ending(said if design.unconverged else Status.CONVERGED.value, design.lines)
+
+
+def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesign:
+    """Learn an order on the scans; it is kept after every line.
+
+    Raises
+    ------
+    InputError
         Where an input cannot be used, or scans are on different grids.
     """
-    record, recipe = request.record(work), request.recipe
-    finished = file.finished(record.identity)
-    if finished is not None:
-        work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
-        return order_ending(finished)
-    scans, _ = scan_facts.load_images(request.sources, recipe, work, request.count)
+    scans, _ = scan_facts.load_images(request.sources, request.recipe, work, request.count)
     readouts = scans[0].slice_model.candidates
     lines = request.count(readouts.size)
-    calibration = max(scan.calibration_lines for scan in scans)
+    recipe, centre = _start_of_order(request, scans, lines)
+    show = work.progress.show
+
+    def after_line(design: TrainedDesign) -> None:
+        keep.keep_order(design)
+        show("training", len(design.lines) - len(centre), lines - len(centre))
+
+    keep.begin()
+    with Workers(Material(training=scans, recipe=recipe, seed=work.seed), work.jobs, work.executor) as workers:
+        training = OrderTraining(
+            scans,
+            request.rule,
+            lines,
+            partial(workers.map, trial_outcome),
+            seed=work.seed,
+            constraints=recipe.constraints.rules(readouts),
+            block=recipe.design.block_of(readouts) if readouts.thinned else 1,
+        )
+        design = keep.order()
+        if design is None:
+            show("training", 0, lines - len(centre))
+            design = replace(begin_training(training, centre), settings=scan_facts.facts_of_all(scans)[0])
+        return train(training, design, after_line)
+
+
+def _start_of_order(
+    request: TrainingRequest, scans: Sequence[ReferenceSlice], lines: int
+) -> tuple[Recipe, tuple[int, ...]]:
+    """The recipe in force, and the lines that an order begins with."""
+    readouts, calibration = scans[0].slice_model.candidates, max(scan.calibration_lines for scan in scans)
     if any(scan.own_maps is not None for scan in scans):
-        calibration = extent.start_of_growing(recipe, calibration, lines)
-    recipe = extent.with_calibration(recipe, calibration)
+        calibration = extent.start_of_growing(request.recipe, calibration, lines)
+    recipe = extent.with_calibration(request.recipe, calibration)
     rules = recipe.constraints.rules(readouts)
     if readouts.thinned:  # the calibration region is among the constraints
         calibration = len(rules.needed(shared_lines(scans)))
@@ -603,38 +664,4 @@ def learn_order(request: TrainingRequest, file: OrderFile, work: Work) -> Ending
             wanted=f"at most the number of {readouts.unit}s, {lines}",
             cure=f"Ask for more {readouts.unit}s.",
         )
-    centre = rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)
-
-    with (
-        file.begun() as kept,
-        Workers(Material(training=scans, recipe=recipe, seed=work.seed), work.jobs, work.executor) as workers,
-    ):
-        show = work.progress.also(kept.show).show
-
-        def after_line(design: TrainedDesign) -> None:
-            save_trained(file.beginning, design)
-            show("training", len(design.lines) - len(centre), lines - len(centre))
-
-        block = recipe.design.block_of(readouts) if readouts.thinned else 1
-        evaluate = partial(workers.map, trial_outcome)
-        training = OrderTraining(scans, request.rule, lines, evaluate, seed=work.seed, constraints=rules, block=block)
-        design = file.unfinished(record.identity)
-        if design is None:
-            show("training", 0, lines - len(centre))
-            begun = begin_training(training, centre)
-            facts, _ = scan_facts.facts_of_all(scans)
-            inputs = {file.name: file.sha256 for file in record.inputs}
-            settings = {**record.settings, "inputs": inputs, **facts, "identity": record.identity}
-            design = replace(begun, settings=settings)
-        design = train(training, design, after_line)
-        save_trained(file.path, design)
-        file.beginning.unlink(missing_ok=True)
-    return order_ending(design)
-
-
-def order_ending(design: TrainedDesign) -> Ending:
-    """How the training of an order ended: converged, or how many of its reconstructions did not."""
-    if not design.unconverged:
-        return Ending(Status.CONVERGED.value, design.lines)
-    said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
-    return Ending(said, design.lines)
+    return recipe, rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)

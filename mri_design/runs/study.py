@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.design.fixed import LowPass
 from mri_design.design.strategy import Strategy
@@ -26,7 +25,7 @@ from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.run_folder import read_kept
+from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.design import DesignOptions, run_design
@@ -52,9 +51,8 @@ from mri_design.readouts import Readouts
 from mri_design.runs import error_tables
 from mri_design.runs.scan_facts import knowing_oracle, knowing_rule
 from mri_design.runs.store import Record
-from mri_design.runs.work import Work
+from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
-from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
 
 FIXED = "@train"
@@ -278,26 +276,28 @@ def table_name(name: str) -> str:
 
 
 @dataclass
-class StudyProgress:
-    """Finished pieces of a study, kept in one JSON file so that an interrupted run goes on.
+class StudyPieces:
+    """Finished pieces of a study, by their keys: what an interrupted one goes on from.
 
     Parameters
     ----------
-    path : Path or None
-        Where; None keeps them in memory.
-    identity : str
-        Checksum of inputs, recipe, seed and choices; a file of another study is refused.
+    masks : mapping of str to list of int
+        Lines in the order of acquisition, see `Study.mask_lines`.
+    rows : mapping of str to mapping
+        Errors of every cell.
+    tuned : mapping of str to float
+        Powers of densities.
+    masks_converged : mapping of str to bool
+        Whether all steps behind a mask did.
+    trials : mapping of str to mapping
+        Errors of images that other methods make, see `methods.MethodStudy`.
     """
 
-    path: Path | None = None
-    identity: str = ""
     masks: dict[str, list[int]] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
     tuned: dict[str, float] = field(default_factory=dict)
     masks_converged: dict[str, bool] = field(default_factory=dict)
     trials: dict[str, Row] = field(default_factory=dict)
-
-    PARTS: ClassVar = ("masks", "rows", "tuned", "masks_converged", "trials")
 
     @property
     def status(self) -> str:
@@ -307,31 +307,50 @@ class StudyProgress:
         parts = [f"{flags.count(False)} of {len(flags)} {what}" for what, flags in ended.items() if not all(flags)]
         return f"{' and '.join(parts)} not converged" if parts else Status.CONVERGED.value
 
-    @classmethod
-    def open(cls, path: Path, identity: str) -> StudyProgress:
-        """Read what is there, or begin; raises as `read_kept`."""
+    def read(self, keep: Keep, name: str) -> None:
+        """Take what is kept under a name, if anything; raises as `Keep.table`."""
 
-        def parse(stored: dict[str, Any]) -> StudyProgress:
-            parts = {part: stored[part] for part in cls.PARTS}
+        def parse(stored: dict[str, Any]) -> dict[str, Any]:
+            parts = {part: stored[part] for part in vars(self)}
             if not all(isinstance(part, dict) for part in parts.values()):
                 raise TypeError("a part that is no table")
             if parts["masks"].keys() != parts["masks_converged"].keys():
                 raise ValueError("masks without how their design ended")
-            return cls(path, identity, **parts)
+            return parts
 
-        if not path.exists():
-            return cls(path, identity)
-        return read_kept(path, identity, "a comparison's progress", "the progress of another comparison", parse)
+        vars(self).update(keep.table(name, "a comparison's progress", parse) or {})
 
-    def save(self) -> None:
-        """Write everything finished so far, atomically."""
-        if self.path is not None:
-            write_json(self.path, {"identity": self.identity} | {name: getattr(self, name) for name in self.PARTS})
+
+@dataclass(frozen=True)
+class Bench:
+    """Where pieces of a study are made: processes, a display of progress, and a way to keep what is finished."""
+
+    workers: Workers[Any]
+    show: Show
+    save: Callable[[], None]
+
+    def finished(
+        self, part: str, function: Callable[[Any, Any], Piece], jobs: Mapping[Key, Any], every: int = 20
+    ) -> Iterator[tuple[Key, Piece]]:
+        """Pieces by the keys of their jobs, as they are finished.
+
+        They are kept after ``every`` so many and in the end, also where one fails.
+        """
+        self.show(part, 0, len(jobs))
+        keys = list(jobs)
+        try:
+            for done, (place, piece) in enumerate(self.workers.finished(function, jobs.values()), 1):
+                yield keys[place], piece
+                if done % every == 0:
+                    self.save()
+                self.show(part, done, len(jobs))
+        finally:
+            self.save()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Material):
-    """Cells to be computed.
+    """Cells to be computed, and what is finished of them.
 
     Parameters
     ----------
@@ -347,6 +366,8 @@ class Study(Material):
         Powers of densities that are known already, by family and number of lines; these are not tuned.
     given : mapping of str to tuple of int
         Masks that are there already, by the name that tables have for them: all have the one line count.
+    pieces : StudyPieces
+        What is finished; `run` fills it.
     """
 
     strategies: Sequence[str]
@@ -354,6 +375,7 @@ class Study(Material):
     seeds: int = 5
     powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
     given: Mapping[str, Lines] = field(default_factory=dict)
+    pieces: StudyPieces = field(default_factory=StudyPieces, init=False)
 
     def __post_init__(self) -> None:
         if not self.tests:
@@ -361,19 +383,18 @@ class Study(Material):
         first = self.tests[0]
         units = f"{first.slice_model.candidates.unit}s"
         for other in self.tests[1:]:
-            one, another = first.slice_model.candidates.shape, other.slice_model.candidates.shape
+            one, another = (" x ".join(map(str, t.slice_model.candidates.shape)) for t in (first, other))
             if one != another:
                 raise InputError(
                     field="test scans",
-                    got=f"{first.name} with {' x '.join(map(str, one))} and {other.name} with "
-                    f"{' x '.join(map(str, another))} {units}",
+                    got=f"{first.name} with {one} and {other.name} with {another} {units}",
                     wanted=f"one grid: the same number of {units} is another acceleration on each",
                     cure="Run one comparison per matrix size.",
                 )
-        shapes = {_size(t) for t in self.training} - {_size(t) for t in self.tests}
-        if shapes:
+        sizes = {_size(scan) for scan in self.training} - {_size(first)}
+        if sizes:
             wanted = f"the same number of {units} as a test scan"
-            raise InputError(field="training scans", got=f"{sorted(shapes)} {units}", wanted=wanted)
+            raise InputError(field="training scans", got=f"{sorted(sizes)} {units}", wanted=wanted)
 
     @property
     def kind(self) -> Kind:
@@ -385,13 +406,14 @@ class Study(Material):
         """Name of what is counted: "lines", "samples" or "shots"."""
         return self.kind.counted
 
+    @cached_property
     def expanded(self) -> list[str]:
         """Masks that were given, then strategies with their variants, in the order asked for.
 
         With several coils every mask of lines that looks at no data is there twice, with the centre lines that it
         usually has and with those of designs (`CENTRE`), where these are not the same mask.
         """
-        names: list[str] = [*self.given]
+        names = [*self.given]
         for name in self.strategies:
             if name not in TRAINING_RULES:
                 names.append(name)
@@ -406,7 +428,7 @@ class Study(Material):
     @property
     def names(self) -> list[str]:
         """`expanded`, each mask once, however many centre lines it is tried with."""
-        return [name for name in self.expanded() if not name.endswith(CENTRE)]
+        return [name for name in self.expanded if not name.endswith(CENTRE)]
 
     def _has_two_centres(self, name: str) -> bool:
         """Whether designs begin with another number of centre lines than a strategy that looks at no data."""
@@ -436,74 +458,84 @@ class Study(Material):
         """The strategy called ``name``, which may have a suffix, for what the recipe chooses one by one."""
         return make_strategy(base_name(name), self.recipe.design.encoding)
 
+    def _looks(self, name: str) -> bool:
+        """Whether a strategy, with its suffixes, looks at the test scan."""
+        return name in ORACLES or (not name.endswith(FIXED) and self.rule(name).needs_posterior)
+
+    @cached_property
     def cells(self) -> list[Cell]:
         """(strategy, lines, draw, test image) of every cell of the table."""
         cells: list[Cell] = []
-        for name in self.expanded():
+        for name in self.expanded:
             drawn = name not in self.given and is_random(base_name(name), self.recipe.design.encoding)
             draws = range(self.seeds) if drawn else range(1)
             cells += [(name, n, s, i) for n in self.lines for s in draws for i in range(len(self.tests))]
         return cells
 
-    def run(
-        self,
-        progress: StudyProgress,
-        work: Work = Work(),  # noqa: B008
-        workers: Workers[Any] | None = None,
-    ) -> StudyProgress:
-        """Tune, design, reconstruct and measure; ``progress`` is filled and saved as it goes.
+    @contextmanager
+    def bench(
+        self, work: Work, keep: Keep, workers: Workers[Any] | None = None, name: str = PROGRESS
+    ) -> Iterator[Bench]:
+        """Where its pieces are made and kept under a name, from which it goes on.
 
         ``workers`` are those of this `Material` that are there already.
         """
-        show = work.progress.show
-        with nullcontext(workers) if workers else Workers(self, work.jobs, work.executor) as among:
-            self._tune(progress, among, show)
-            to_come = sum(cell_key(*cell) not in progress.rows for cell in self.cells())
-            show("reconstructing", 0, to_come)
-            self._make_masks(progress, among, show)
-            self._measure(progress, among, show)
-        return progress
+        pieces = self.pieces
+        pieces.read(keep, name)
+        material = Material(tests=self.tests, training=self.training, recipe=self.recipe, seed=self.seed)
+        with nullcontext(workers) if workers else Workers(material, work.jobs, work.executor) as among:
+            yield Bench(among, work.progress.show, lambda: keep.keep_table(name, vars(pieces)))
 
-    def mask_lines(self, progress: StudyProgress, name: str, count: int, draw: int, image: int) -> Lines:
+    def run(self, work: Work, keep: Keep, workers: Workers[Any] | None = None, name: str = PROGRESS) -> StudyPieces:
+        """Tune, design, reconstruct and measure what is not finished; see `bench`."""
+        with self.bench(work, keep, workers, name) as bench:
+            self._tune(bench)
+            bench.show("reconstructing", 0, sum(cell_key(*cell) not in self.pieces.rows for cell in self.cells))
+            self._make_masks(bench)
+            left = [cell for cell in self.cells if cell_key(*cell) not in self.pieces.rows]
+            jobs = {cell: (cell[-1], *self.mask_of(cell)) for cell in left}
+            for cell, errors in bench.finished("reconstructing", cell_error, jobs):
+                self.pieces.rows[cell_key(*cell)] = self._row(cell, errors)
+        return self.pieces
+
+    def mask_lines(self, name: str, count: int, draw: int, image: int) -> Lines:
         """Lines of one cell, in acquisition order."""
-        return self.given.get(name) or tuple(progress.masks[self._mask_key(name, count, draw, image)])
+        return self.given.get(name) or tuple(self.pieces.masks[self._mask_key(name, count, draw, image)])
 
-    def mask_of(self, progress: StudyProgress, cell: Cell) -> tuple[str, Lines]:
+    def mask_of(self, cell: Cell) -> tuple[str, Lines]:
         """Name of the cell's strategy, with its tuned power and without suffixes, and its lines (`mask_lines`)."""
         name, count, _, image = cell
-        return self._strategy(progress, name, count, image)[0], self.mask_lines(progress, *cell)
+        return self._strategy(name, count, image)[0], self.mask_lines(*cell)
 
-    def typical_draw(self, progress: StudyProgress, name: str, count: int, image: int) -> int:
+    def _error(self, cell: Cell) -> float:
+        return float(str(self.pieces.rows[cell_key(*cell)]["relative_l2"]))
+
+    def typical_draw(self, name: str, count: int, image: int) -> int:
         """The draw of a finished comparison whose error on an image is the median one (the upper of two)."""
-        errors = {
-            draw: float(str(progress.rows[cell_key(n, c, draw, i)]["relative_l2"]))
-            for n, c, draw, i in self.cells()
-            if (n, c, i) == (name, count, image)
-        }
-        return sorted(errors, key=errors.__getitem__)[len(errors) // 2]
+        cells = [cell for cell in self.cells if (cell[0], cell[1], cell[3]) == (name, count, image)]
+        return sorted(cells, key=self._error)[len(cells) // 2][2]
 
-    def counting(self, progress: StudyProgress, count: int) -> dict[str, str]:
+    def counting(self, count: int) -> dict[str, str]:
         """Of every mask in tables the variant that counts at one number of lines, of a finished study.
 
         That is the only one, or of two numbers of centre lines (`CENTRE`) the one with the smaller mean error.
         """
         errors, better = dict[str, list[float]](), dict[str, str]()
-        for cell in self.cells():
+        for cell in self.cells:
             if cell[1] == count:
-                errors.setdefault(cell[0], []).append(float(str(progress.rows[cell_key(*cell)]["relative_l2"])))
+                errors.setdefault(cell[0], []).append(self._error(cell))
         for name in errors:
             rival = better.setdefault(name.removesuffix(CENTRE), name)
             if np.mean(errors[name]) < np.mean(errors[rival]):
                 better[name.removesuffix(CENTRE)] = name
         return better
 
-    def errors(self, progress: StudyProgress) -> error_tables.StudyErrors:
+    def errors(self) -> error_tables.StudyErrors:
         """Tables over all cells, which are finished."""
-        every = [progress.rows[cell_key(*cell)] for cell in self.cells()]
-        counting = {count: self.counting(progress, count) for count in self.lines}
-        counted = {(variant, count): name for count, better in counting.items() for name, variant in better.items()}
+        every = [self.pieces.rows[cell_key(*cell)] for cell in self.cells]
+        counted = {(variant, n): name for n in self.lines for name, variant in self.counting(n).items()}
         rows = [{**row, "strategy": counted[_cell(row)]} for row in every if _cell(row) in counted]
-        variants, names, counts = self.expanded(), self.names, self.lines
+        variants, names, counts = self.expanded, self.names, self.lines
         real = [name for name in names if name not in ORACLES]
         designed = list(self.given) or [name for name in real if self.rule(name).needs_posterior]
         others = [name for name in (names if self.given else real) if name not in designed]
@@ -522,41 +554,38 @@ class Study(Material):
         }
         return error_tables.StudyErrors(
             rows=self._labelled(every),
-            runs={strategy_label(name): _runs(rows, name, counts) for name in names},
+            runs={strategy_label(name): error_tables.runs_of(rows, name, counts) for name in names},
             tables={name: self._labelled(table) for name, table in tables.items() if table},
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:
         """Names without the folders of files; what is counted, by its own name."""
-        named = ("strategy", "against", "best", "second", "usual_mask", "few_mask")
-        return [
-            {
-                self.counted if key == "lines" else key: table_name(entry)
-                if isinstance(entry, str) and key in named
-                else entry
-                for key, entry in row.items()
-            }
-            for row in rows
-        ]
+
+        def entry(key: str, value: object) -> object:
+            return table_name(value) if key in error_tables.NAMES and isinstance(value, str) else value
+
+        return [{self.counted if key == "lines" else key: entry(key, row[key]) for key in row} for row in rows]
 
     def _mask_key(self, name: str, count: int, draw: int, image: int) -> str:
         test = self.tests[image]
-        if name.endswith(FIXED) or not (self.rule(name).needs_posterior or name in ORACLES):
+        place = test.name
+        if not self._looks(name):
             measured = test.slice_model.measured
             held = "all" if measured.all() else "".join("1" if flag else "0" for flag in measured)
             place = f"grid{_size(test)}-{test.calibration_lines}-{held}"
-        else:
-            place = test.name
         return f"{name}|{count}|{draw}|{place}"
 
-    def _strategy(self, progress: StudyProgress, name: str, count: int, image: int) -> tuple[str, int]:
+    def _tuned_key(self, name: str, count: int) -> str:
+        return f"{name.replace(TUNED, '')}|{count}|{_size(self.tests[0])}"
+
+    def _strategy(self, name: str, count: int, image: int) -> tuple[str, int]:
         """Full name of a strategy (with its tuned power) and the centre lines it starts with."""
         if name in self.given:
             return name, 0
-        base, test = base_name(name), self.tests[image]
+        base = base_name(name)
         if TUNED in name:
-            base = with_power(base, progress.tuned[f"{name.replace(TUNED, '')}|{count}|{_size(test)}"])
-        return base, self._start(name, count, test)
+            base = with_power(base, self.pieces.tuned[self._tuned_key(name, count)])
+        return base, self._start(name, count, self.tests[image])
 
     def _start(self, strategy: str, count: int, image: ReferenceSlice) -> int:
         """Centre lines, or samples of a plane or shots, that a mask of a strategy, with its suffixes, begins with."""
@@ -575,76 +604,69 @@ class Study(Material):
         other = None if of_lines else candidates
         return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, other)
 
-    def _make_masks(self, progress: StudyProgress, workers: Workers[Any], show: Show) -> None:
-        keys = {self._mask_key(*cell): cell for cell in self.cells() if cell[0] not in self.given}
-        # One design serves every count that starts from the same lines.
+    def _make_masks(self, bench: Bench) -> None:
+        """One design for all counts that start from the same lines, where it may be cut short."""
+        keys = {self._mask_key(*cell): cell for cell in self.cells if cell[0] not in self.given}
         groups: dict[Cell, list[int]] = {}
         for key, (name, count, draw, image) in keys.items():
-            if key in progress.masks:
-                continue
-            strategy, start = self._strategy(progress, name, count, image)
-            rule, seen = self.rule(strategy), self.tests[image].slice_model
-            grows = rule.needs_posterior or strategy in ORACLES
-            # A first part that depends on the whole is not a part of a larger mask.
-            grows = grows and not rule.unseen(seen.candidates, count, seen.n_coils)
-            grows = grows and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
-            grows = grows and not self.kind.shots  # whose candidates depend on their number
-            groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
-        jobs = {group: self._mask_job(progress, group[0], max(counts), *group[2:]) for group, counts in groups.items()}
-        for group, mask in kept_pieces(workers, design_mask, jobs, progress, "designing masks", show, every=1):
+            if key not in self.pieces.masks:
+                strategy, start = self._strategy(name, count, image)
+                grows = self._grows(strategy, count, self.tests[image])
+                groups.setdefault((name, start if grows else -count, draw, image), []).append(count)
+        jobs = {group: self._mask_job(group, max(counts)) for group, counts in groups.items()}
+        for group, mask in bench.finished("designing masks", design_mask, jobs, every=1):
             for count in groups[group]:
                 key = self._mask_key(group[0], count, *group[2:])
-                progress.masks[key] = [int(k) for k in mask.lines[:count]]
-                progress.masks_converged[key] = count <= mask.converged_lines
+                self.pieces.masks[key] = [int(k) for k in mask.lines[:count]]
+                self.pieces.masks_converged[key] = count <= mask.converged_lines
 
-    def _mask_job(self, progress: StudyProgress, name: str, target: int, draw: int, image: int) -> MaskJob:
-        strategy, start = self._strategy(progress, name, target, image)
-        if not name.endswith(FIXED):
-            return MaskJob(strategy, target, start, draw, image)
-        shape = self.tests[image].slice_model.shape
-        training = tuple(i for i, t in enumerate(self.training) if t.slice_model.shape == shape)
-        if not training:
-            raise InputError(
-                field="training scans", got="none on the test scan's grid", wanted="at least one for a fixed mask"
-            )
+    def _grows(self, strategy: str, count: int, image: ReferenceSlice) -> bool:
+        """Whether the first lines of a larger mask are a mask."""
+        rule, seen = self.rule(strategy), image.slice_model
+        return (
+            (rule.needs_posterior or strategy in ORACLES)
+            and not rule.unseen(seen.candidates, count, seen.n_coils)  # a first part that depends on the whole
+            and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
+            and not self.kind.shots  # whose candidates depend on their number
+        )
+
+    def _mask_job(self, group: Cell, target: int) -> MaskJob:
+        name, _, draw, image = group
+        training: tuple[int, ...] = ()
+        if name.endswith(FIXED):
+            shape = self.tests[image].slice_model.shape
+            training = tuple(i for i, t in enumerate(self.training) if t.slice_model.shape == shape)
+            if not training:
+                wanted = "at least one for a fixed mask"
+                raise InputError(field="training scans", got="none on the test scan's grid", wanted=wanted)
+        strategy, start = self._strategy(name, target, image)
         return MaskJob(strategy, target, start, draw, image, training)
 
-    def _measure(self, progress: StudyProgress, workers: Workers[Any], show: Show) -> None:
-        left = [cell for cell in self.cells() if cell_key(*cell) not in progress.rows]
-        jobs = {cell: (cell[-1], *self.mask_of(progress, cell)) for cell in left}
-        for cell, errors in kept_pieces(workers, cell_error, jobs, progress, "reconstructing", show):
-            progress.rows[cell_key(*cell)] = self._row(progress, cell, errors)
-
-    def _row(self, progress: StudyProgress, cell: Cell, errors: Mapping[str, object]) -> Row:
+    def _row(self, cell: Cell, errors: Mapping[str, object]) -> Row:
         name, count, draw, image = cell
         test, several = self.tests[image], any(test.slice_model.n_coils > 1 for test in self.tests)
         measured, whole = candidates_for(test, base_name(name), count, self.recipe).part_of_grid(count)
         row: dict[str, object] = {"strategy": name, "lines": count, "acceleration": whole / measured}
         row |= {"draw": draw, "image": test.name}
         if self.kind.centre_first and several:  # where the numbers of centre lines differ between masks
-            row["centre"] = None if name in self.given else self._strategy(progress, name, count, image)[1]
+            row["centre"] = None if name in self.given else self._strategy(name, count, image)[1]
         if any(test.own_maps for test in self.tests):
             row |= dict.fromkeys(error_tables.MAP_COLUMNS)
         if any(test.slice_model.companions for test in self.tests):
             row |= dict.fromkeys(error_tables.COMPANION_COLUMNS)
-        mask_converged = name in self.given or progress.masks_converged[self._mask_key(*cell)]
+        mask_converged = name in self.given or self.pieces.masks_converged[self._mask_key(*cell)]
         converged = mask_converged and bool(errors["reconstruction_converged"])
         return {**row, **errors, "mask_converged": mask_converged, "converged": converged}
 
-    def _tune(self, progress: StudyProgress, workers: Workers[Any], show: Show) -> None:
+    def _tune(self, bench: Bench) -> None:
         """The power with the least mean error on the training images, for each family and count."""
-        grid = _size(self.tests[0])
-        families = [name for name in self.expanded() if TUNED in name]
-        keys = {
-            (family, count): f"{family.replace(TUNED, '')}|{count}|{grid}"
-            for family in families
-            for count in self.lines
-        }
+        tuned = self.pieces.tuned
+        keys = {(name, n): self._tuned_key(name, n) for name in self.expanded if TUNED in name for n in self.lines}
         known = {(f"{name}{TUNED}", count): power for (name, count), power in self.powers.items()}
-        progress.tuned |= {keys[one]: power for one, power in known.items() if one in keys}
-        wanted = [one for one, key in keys.items() if key not in progress.tuned]
+        tuned |= {keys[one]: power for one, power in known.items() if one in keys}
+        wanted = [one for one, key in keys.items() if key not in tuned]
         for done, (family, count) in enumerate(wanted):
-            show("tuning densities", done, len(wanted))
+            bench.show("tuning densities", done, len(wanted))
             powers = tuned_powers(base_name(family), self.recipe.design.encoding)
             jobs = [
                 MaskJob(name, count, self._start(family, count, image), draw, i)
@@ -652,35 +674,10 @@ class Study(Material):
                 for draw in range(min(self.seeds, TUNING_DRAWS))
                 for i, image in enumerate(self.training)
             ]
-            errors = np.array(list(workers.map(tuning_error, jobs))).reshape(len(powers), -1)
-            progress.tuned[keys[family, count]] = powers[int(np.argmin(errors.mean(axis=1)))]
-            progress.save()
-        show("tuning densities", len(wanted), len(wanted))
-
-
-def kept_pieces(
-    workers: Workers[Any],
-    function: Callable[[Any, Any], Piece],
-    jobs: Mapping[Key, Any],
-    progress: StudyProgress,
-    part: str,
-    show: Show,
-    every: int = 20,
-) -> Iterator[tuple[Key, Piece]]:
-    """Pieces by the keys of their jobs, as they are finished.
-
-    ``progress``, which gets them, is saved after ``every`` so many and in the end, also where pieces fail.
-    """
-    show(part, 0, len(jobs))
-    keys = list(jobs)
-    try:
-        for done, (place, piece) in enumerate(workers.finished(function, jobs.values()), 1):
-            yield keys[place], piece
-            if done % every == 0:
-                progress.save()
-            show(part, done, len(jobs))
-    finally:
-        progress.save()
+            errors = np.array(list(bench.workers.map(tuning_error, jobs))).reshape(len(powers), -1)
+            tuned[keys[family, count]] = powers[int(np.argmin(errors.mean(axis=1)))]
+            bench.save()
+        bench.show("tuning densities", len(wanted), len(wanted))
 
 
 def cell_key(name: str, count: int, draw: int, image: int) -> str:
@@ -696,9 +693,3 @@ def _cell(row: Row) -> tuple[str, int]:
 def _size(image: ReferenceSlice) -> int:
     """Lines of the grid, or samples of the plane."""
     return image.slice_model.candidates.size
-
-
-def _runs(rows: Sequence[Row], name: str, counts: Sequence[int]) -> NDArray[np.float64]:
-    tables = [error_tables.errors_by_image(rows, name, count) for count in counts]
-    draws = len(tables[0]) > 1
-    return np.array([table.mean(axis=1 if draws else 0) for table in tables]).T

@@ -408,7 +408,7 @@ def test_a_comparison_has_strategies_of_its_own(scan: md.LoadedScan) -> None:
     compared = scan.compare(lines=12, recipe=quick, draws=1)
     assert {"calibrated", "low-pass", "regular", "vd-polynomial:1 draw=systematic"} < set(compared.errors)
     begun = scan.compare(["golden-ratio"], lines=12, start=6, recipe=quick)
-    order = begun.result.study.mask_lines(begun.result.pieces, "golden-ratio", 12, 0, 0)
+    order = begun.result.study.mask_lines("golden-ratio", 12, 0, 0)
     middle = begun.result.study.tests[0].slice_model.shape[0] // 2
     assert set(order[:6]) == set(range(middle - 3, middle + 3))
 

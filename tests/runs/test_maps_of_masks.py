@@ -11,7 +11,7 @@ from mri_design import KSpaceData, Recipe, load_phantom
 from mri_design.calibration import maps_from_lines
 from mri_design.evaluation import RunFolder, read_csv_texts
 from mri_design.experiment import ScanSource, SliceChoice
-from mri_design.runs.compare import ComparisonRequest, compare_strategies, report_comparison
+from mri_design.runs.compare import ComparisonRequest, run_comparison_of
 from mri_design.runs.store import Run
 from mri_design.runs.work import Progress
 
@@ -35,8 +35,7 @@ def compared(
         sources=sources, recipe=recipe, strategies=strategies.split(","), lines=[lines], seeds=2
     )
     with RunFolder(folder) as kept:
-        run = Run(folder=kept, progress=Progress(warn=warnings.append))
-        report_comparison(run, compare_strategies(request, run))
+        run_comparison_of(request, Run(folder=kept, progress=Progress(warn=warnings.append)))
     return warnings, json.loads((folder / "manifest.json").read_text())["settings"]
 
 

@@ -9,8 +9,8 @@ from mri_design.design import ReferenceSlice
 from mri_design.experiment import reconstruction
 from mri_design.runs import methods as methods_module
 from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
-from mri_design.runs.study import Study, StudyProgress
-from mri_design.runs.work import Work
+from mri_design.runs.study import Study, StudyPieces
+from mri_design.runs.work import Keep, Work
 from tests.interruptions import stopping
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")
@@ -34,9 +34,9 @@ def side_by_side(make_image: Callable[..., ReferenceSlice], tiny: Recipe) -> Met
     return MethodStudy(study, METHODS)
 
 
-def finished(one: MethodStudy) -> StudyProgress:
-    progress = one.study.run(StudyProgress())
-    one.run(progress, Work())
+def finished(one: MethodStudy) -> StudyPieces:
+    progress = one.study.run(Work(), Keep())
+    one.run(Work(), Keep())
     return progress
 
 
@@ -50,7 +50,7 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
     side_by_side: MethodStudy,
 ) -> None:
     progress, study = finished(side_by_side), side_by_side.study
-    table, judged = side_by_side.table(progress), [key.split("|")[::2][:2] for key in progress.trials]
+    table, judged = side_by_side.table(), [key.split("|")[::2][:2] for key in progress.trials]
     assert judged.count(["l1-wavelet", "train"]) == len(WEIGHTS) * 2 * 2  # no test scan has a say
     assert judged.count(["l1-wavelet", "test"]) == 2 * 2 * 2
     assert ["zero-filled", "test"] not in judged  # the study's own, which are there already
@@ -59,11 +59,11 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
     ]
     for row in table:
         count, name, method = int(str(row["lines"])), str(row["strategy"]), str(row["method"])
-        masks = [study.mask_lines(progress, name, count, 0, image) for image in (0, 1)]
+        masks = [study.mask_lines(name, count, 0, image) for image in (0, 1)]
         weight = 0.01
         if method in TRIED:
             trained = study.training[0]
-            everywhere = [study.mask_lines(progress, other, count, 0, 0) for other in study.strategies]
+            everywhere = [study.mask_lines(other, count, 0, 0) for other in study.strategies]
             tried = TRIED[method]
             means = [np.mean([error(trained, m, method, study.recipe, w) for m in everywhere]) for w in tried]
             weight = tried[int(np.argmin(means))]
@@ -82,15 +82,15 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
 
 def test_without_training_scans_the_weight_is_the_best_on_the_test_scans(side_by_side: MethodStudy) -> None:
     side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=(), lines=[8]))
-    progress = finished(side_by_side)
+    finished(side_by_side)
     study, masks = side_by_side.study, [(name, image) for name in NAMES for image in (0, 1)]
-    lines = [study.mask_lines(progress, name, 8, 0, image) for name, image in masks]
+    lines = [study.mask_lines(name, 8, 0, image) for name, image in masks]
     scans = [study.tests[image] for _, image in masks]
     means = {}
     for weight in WEIGHTS:
         errors = [error(*job, "l1-wavelet", study.recipe, weight) for job in zip(scans, lines, strict=True)]
         means[weight] = np.mean(errors)
-    rows = [row for row in side_by_side.table(progress) if row["method"] == "l1-wavelet"]
+    rows = [row for row in side_by_side.table() if row["method"] == "l1-wavelet"]
     assert {(row["weight"], row["weight_from"]) for row in rows} == {(min(means, key=means.__getitem__), HINDSIGHT)}
 
 
@@ -106,10 +106,10 @@ def test_weights_are_tuned_coarsely_first(side_by_side: MethodStudy, monkeypatch
     monkeypatch.setattr(methods_module, "WEIGHTS", weights)
     study = replace(side_by_side.study, training=(), strategies=("low-pass", "random"), lines=[8], seeds=3)
     side_by_side = MethodStudy(study, ("zero-filled", "l1-wavelet"))
-    progress = study.run(StudyProgress())
-    side_by_side.run(progress, Work())
-    assert side_by_side.weight(progress, "l1-wavelet", 8) == weights[5]
-    assert len({trial.key for trial in made}) == len(made) < len(weights) * len(study.cells())
+    study.run(Work(), Keep())
+    side_by_side.run(Work(), Keep())
+    assert side_by_side.weight("l1-wavelet", 8) == weights[5]
+    assert len({trial.key for trial in made}) == len(made) < len(weights) * len(study.cells)
 
 
 def test_a_rival_that_did_not_converge_is_told_by_the_status_and_one_that_was_only_tuned_is_not(
@@ -118,21 +118,21 @@ def test_a_rival_that_did_not_converge_is_told_by_the_status_and_one_that_was_on
     progress = finished(side_by_side)
     for row in progress.trials.values():
         row["reconstruction_converged"] = True  # type: ignore[index]
-    judged = {trial.key for trial in side_by_side.judged(progress)}
+    judged = {trial.key for trial in side_by_side.judged()}
     tuned = next(key for key in progress.trials if key not in judged)
     progress.trials[tuned]["reconstruction_converged"] = False  # type: ignore[index]
-    assert side_by_side.status(progress) == progress.status == "converged"
+    assert side_by_side.status == progress.status == "converged"
     progress.trials[next(key for key in progress.trials if key in judged)]["reconstruction_converged"] = False  # type: ignore[index]
-    assert side_by_side.status(progress) != "converged"
+    assert side_by_side.status != "converged"
 
 
 def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy) -> None:
     progress = finished(side_by_side)
-    before, last = side_by_side.table(progress), next(reversed(progress.trials))
+    before, last = side_by_side.table(), next(reversed(progress.trials))
     del progress.trials[last]
     with stopping(methods_module, "trial_errors") as made:
-        side_by_side.run(progress, Work())
-    assert side_by_side.table(progress) == before and [job[0].key for _, job in made] == [last]
+        side_by_side.run(Work(), Keep())
+    assert side_by_side.table() == before and [job[0].key for _, job in made] == [last]
 
 
 def test_unknown_methods_and_shots_are_refused() -> None:

@@ -8,11 +8,10 @@ from mri_design import Recipe, reconstruct, run_design
 from mri_design.design import ReferenceSlice, TrainedDesign
 from mri_design.evaluation import RunFolder
 from mri_design.experiment import save_trained
-from mri_design.runs.compare import ComparisonResult, report_comparison, shown_masks
+from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.scan_facts import knowing_oracle
-from mri_design.runs.store import Record, Run
-from mri_design.runs.study import Study, StudyProgress
+from mri_design.runs.study import Study
 from mri_design.runs.work import Keep, Work
 from tests.refusals import refused
 
@@ -52,17 +51,15 @@ def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMak
 
 @pytest.mark.slow
 def test_oracles_look_at_the_test_image_and_are_no_competitors(study: Study, tmp_path: Path) -> None:
-    progress = study.run(StudyProgress())
-    assert [name for name in study.expanded() if name.startswith("oracle")] == ["oracle-residual", "oracle-greedy"]
+    study.run(Work(), Keep())
+    assert [name for name in study.expanded if name.startswith("oracle")] == ["oracle-residual", "oracle-greedy"]
     for name in ("oracle-residual", "oracle-greedy"):
-        masks = [study.mask_lines(progress, name, 7, 0, image) for image in (0, 1)]
+        masks = [study.mask_lines(name, 7, 0, image) for image in (0, 1)]
         assert masks[0] != masks[1]
-    trained = [study.mask_lines(progress, study.strategies[0], 7, 0, image) for image in (0, 1)]
+    trained = [study.mask_lines(study.strategies[0], 7, 0, image) for image in (0, 1)]
     assert trained == [(8, 7, 9, 6, 1, 14, 3)] * 2
     with RunFolder(tmp_path / "out") as folder:
-        shown, record = shown_masks(study, progress), Record("", [], {})
-        result = ComparisonResult(study=study, pieces=progress, record=record, shown=shown, orientation="ky-rows")
-        report_comparison(Run(folder=folder), result)
+        report_comparison(folder, ComparisonResult(study=study, orientation="ky-rows"))
     for name in ("winners", "paired"):
         assert "oracle" not in (tmp_path / "out" / f"{name}.csv").read_text()
     for path in (tmp_path / "out").glob("*.*"):

@@ -7,12 +7,14 @@ import pytest
 
 from mri_design import Recipe, UsageError, make_strategy, measure, reconstruct, run_design
 from mri_design.design import ReferenceSlice
+from mri_design.evaluation import RunFolder
 from mri_design.experiment import strategies as strategy_names
 from mri_design.readouts import LineReadouts
 from mri_design.runs import study as study_module
 from mri_design.runs.scan_facts import knowing_rule
-from mri_design.runs.study import Study, StudyProgress
-from mri_design.runs.work import Progress, Work
+from mri_design.runs.store import FolderKeep, Record, Run
+from mri_design.runs.study import Study, StudyPieces
+from mri_design.runs.work import Keep, Progress, Work
 from tests.design_steps import changed
 from tests.interruptions import stopping
 from tests.numbers_in_text import numbers_in
@@ -33,41 +35,40 @@ def study(make_image: ImageMaker, tiny: Recipe) -> Study:
     return Study(tests=tests, strategies=STRATEGIES, lines=[6, 12], recipe=tiny, training=[make_image("t2w")], seeds=2)
 
 
-FINISHED = StudyProgress()
+FINISHED = StudyPieces()
 
 
 @pytest.fixture
-def progress(study: Study) -> StudyProgress:
+def progress(study: Study) -> StudyPieces:
     """The study, run once: what is finished is not done again."""
-    return study.run(FINISHED)
+    vars(study.pieces).update(vars(FINISHED))
+    return study.run(Work(), Keep())
 
 
 def test_names_with_training_scans_are_tuned_and_fixed(study: Study) -> None:
-    assert study.expanded() == ["information-gain", "information-gain@train", "vd-polynomial@tuned", "low-pass"]
-    assert replace(study, training=[]).expanded() == list(STRATEGIES)
-    assert replace(study, strategies=["vd-polynomial:3"]).expanded() == ["vd-polynomial:3"]
-    assert replace(study, strategies=["residual-greedy"]).expanded() == ["residual-greedy@train"]
+    assert study.expanded == ["information-gain", "information-gain@train", "vd-polynomial@tuned", "low-pass"]
+    assert replace(study, training=[]).expanded == list(STRATEGIES)
+    assert replace(study, strategies=["vd-polynomial:3"]).expanded == ["vd-polynomial:3"]
+    assert replace(study, strategies=["residual-greedy"]).expanded == ["residual-greedy@train"]
 
 
 def test_random_masks_have_draws_and_others_one(study: Study) -> None:
-    wanted = study.cells()
+    wanted = study.cells
     assert len(wanted) == len(set(wanted)) == 2 * 2 * (1 + 1 + 2 + 1)
-    draws = {name: {d for n, _, d, _ in wanted if n == name} for name in study.expanded()}
+    draws = {name: {d for n, _, d, _ in wanted if n == name} for name in study.expanded}
     assert draws["vd-polynomial@tuned"] == {0, 1}
     assert draws["low-pass"] == draws["information-gain"] == draws["information-gain@train"] == {0}
     equispaced = replace(study, strategies=["fastmri-equispaced", "golden-ratio", "random"])
-    assert {d for n, _, d, _ in equispaced.cells() if n != "golden-ratio"} == {0, 1}
-    assert {d for n, _, d, _ in equispaced.cells() if n == "golden-ratio"} == {0}
+    assert {d for n, _, d, _ in equispaced.cells if n != "golden-ratio"} == {0, 1}
+    assert {d for n, _, d, _ in equispaced.cells if n == "golden-ratio"} == {0}
 
 
-def test_every_cell_is_measured_with_the_same_reconstruction(
-    study: Study, progress: StudyProgress, tiny: Recipe
-) -> None:
-    assert list(progress.rows) == ["|".join(map(str, cell)) for cell in study.cells()]
-    for cell in study.cells():
+def test_every_cell_is_measured_with_the_same_reconstruction(study: Study, progress: StudyPieces, tiny: Recipe) -> None:
+    assert list(progress.rows) == ["|".join(map(str, cell)) for cell in study.cells]
+    for cell in study.cells:
         name, count, draw, image = cell
         row = progress.rows["|".join(map(str, cell))]
-        lines = study.mask_lines(progress, *cell)
+        lines = study.mask_lines(*cell)
         assert len(set(lines)) == len(lines) == count
         test = study.tests[image]
         shown = reconstruct(test.slice_model, lines, "zero-filled", tiny, np.random.default_rng(0)).image
@@ -79,42 +80,43 @@ def test_every_cell_is_measured_with_the_same_reconstruction(
         assert row["converged"] is True
 
 
-def test_masks_are_shared_where_they_look_at_no_test_data(study: Study, progress: StudyProgress) -> None:
+def test_masks_are_shared_where_they_look_at_no_test_data(study: Study, progress: StudyPieces) -> None:
     for name in ("vd-polynomial@tuned", "low-pass", "information-gain@train"):
-        first, second = (study.mask_lines(progress, name, 12, 0, image) for image in (0, 1))
+        first, second = (study.mask_lines(name, 12, 0, image) for image in (0, 1))
         assert first == second
-    adaptive = [study.mask_lines(progress, "information-gain", 12, 0, image) for image in (0, 1)]
+    adaptive = [study.mask_lines("information-gain", 12, 0, image) for image in (0, 1)]
     assert adaptive[0] != adaptive[1]
-    draws = [study.mask_lines(progress, "vd-polynomial@tuned", 12, draw, 0) for draw in (0, 1)]
+    draws = [study.mask_lines("vd-polynomial@tuned", 12, draw, 0) for draw in (0, 1)]
     assert draws[0] != draws[1]
 
 
 def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_training_scans(
-    study: Study, progress: StudyProgress, tiny: Recipe
+    study: Study, progress: StudyPieces, tiny: Recipe
 ) -> None:
     rule = make_strategy("information-gain")
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
             start = rule.default_start(LineReadouts((16, 16)), count)
             alone = run_design([scan.slice_model], rule, count, tiny, seed=0, start=start).trace.lines
-            assert study.mask_lines(progress, name, count, 0, 1) == alone
+            assert study.mask_lines(name, count, 0, 1) == alone
 
 
 def test_a_rule_that_looks_at_the_truth_sees_that_of_the_training_scans_only(study: Study, tiny: Recipe) -> None:
     ruled = replace(study, strategies=["residual-greedy"], lines=[10])
     rule = knowing_rule("residual-greedy", study.training, tiny, 0)
     alone = run_design([scan.slice_model for scan in study.training], rule, 10, tiny, seed=0, start=8).trace.lines
-    assert ruled.mask_lines(ruled.run(StudyProgress()), "residual-greedy@train", 10, 0, 1) == alone
+    ruled.run(Work(), Keep())
+    assert ruled.mask_lines("residual-greedy@train", 10, 0, 1) == alone
 
 
 def test_one_design_serves_all_counts_that_start_alike(study: Study, tiny: Recipe) -> None:
     recipe = tiny.replacing("design", start=4)
     one = replace(study, recipe=recipe, training=[], tests=study.tests[:1], seeds=1)
     with stopping(study_module, "run_design") as made:
-        progress = one.run(StudyProgress())
+        one.run(Work(), Keep())
     wanted = [("information-gain", 12), *((name, n) for name in ("low-pass", "vd-polynomial") for n in (6, 12))]
     assert sorted((strategy.name, target) for _, strategy, target, *_ in made) == wanted
-    short, long = (one.mask_lines(progress, "information-gain", count, 0, 0) for count in (6, 12))
+    short, long = (one.mask_lines("information-gain", count, 0, 0) for count in (6, 12))
     assert long[:6] == short
 
 
@@ -127,29 +129,29 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Study, monkeypat
         test, name="shifted", slice_model=replace(test.slice_model, kspace=np.roll(test.slice_model.kspace, 7, axis=1))
     )
     only = replace(study, strategies=["vd-polynomial"], lines=[12], tests=[test], training=[shifted])
-    progress, errors = only.run(StudyProgress()), []
+    progress, errors = only.run(Work(), Keep()), []
     for power in powers:
         fixed = replace(only, strategies=[f"vd-polynomial:{power:g}"], tests=only.training, training=[])
-        rows = fixed.run(StudyProgress()).rows.values()
+        rows = fixed.run(Work(), Keep()).rows.values()
         errors.append(np.mean([float(str(row["relative_l2"])) for row in rows]))
     best = powers[int(np.argmin(errors))]
     assert progress.tuned == {"vd-polynomial|12|16": best}
     assert best < powers[-1]  # its echo is off centre: the narrow density that is best for the test image misses it
-    plain = replace(only, strategies=[f"vd-polynomial:{best:g}"], training=[]).run(StudyProgress())
+    plain = replace(only, strategies=[f"vd-polynomial:{best:g}"], training=[]).run(Work(), Keep())
     assert list(progress.masks.values()) == list(plain.masks.values())
 
 
 def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
     only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1], lines=[12])
-    progress = replace(only, powers={("vd-polynomial", 12): 50.0, ("vd-gaussian", 12): 7.0}).run(StudyProgress())
+    progress = replace(only, powers={("vd-polynomial", 12): 50.0, ("vd-gaussian", 12): 7.0}).run(Work(), Keep())
     assert progress.tuned == {"vd-polynomial|12|16": 50.0}  # tuning cannot find it
-    plain = replace(only, strategies=["vd-polynomial:50"], training=[]).run(StudyProgress())
+    plain = replace(only, strategies=["vd-polynomial:50"], training=[]).run(Work(), Keep())
     assert list(progress.masks.values()) == list(plain.masks.values())
 
 
 def test_seeds_change_random_masks(study: Study) -> None:
     one = replace(study, training=[], lines=[12])
-    first, other = one.run(StudyProgress()).masks, replace(one, seed=1).run(StudyProgress()).masks
+    first, other = one.run(Work(), Keep()).masks, replace(one, seed=1).run(Work(), Keep()).masks
     redrawn = {key.partition("|")[0] for key in first if first[key] != other[key]}
     assert "vd-polynomial" in redrawn and "low-pass" not in redrawn
 
@@ -157,15 +159,14 @@ def test_seeds_change_random_masks(study: Study) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(
-    study: Study, progress: StudyProgress, tmp_path: Path, work: str
+    study: Study, progress: StudyPieces, tmp_path: Path, work: str
 ) -> None:
-    path = tmp_path / "progress.json"
-    with stopping(study_module, work, 5), pytest.raises(KeyboardInterrupt):
-        study.run(StudyProgress.open(path, "me"))
-    told = list[tuple[str, int, int]]()
-    resumed = study.run(
-        StudyProgress.open(path, "me"), Work(jobs=2, progress=Progress(lambda *what: told.append(what)))
-    )
+    one, told = replace(study), list[tuple[str, int, int]]()
+    with RunFolder(tmp_path / "run") as folder:
+        keep = FolderKeep(Run(folder=folder), Record("me", [], {}))
+        with stopping(study_module, work, 5), pytest.raises(KeyboardInterrupt):
+            one.run(Work(), keep)
+        resumed = replace(study).run(Work(jobs=2, progress=Progress(lambda *what: told.append(what))), keep)
     assert (resumed.masks, resumed.rows, resumed.tuned) == (progress.masks, progress.rows, progress.tuned)
     assert [t for t in told if t[0] == "reconstructing"][-1][1:] == (told[-1][2],) * 2
 
@@ -177,9 +178,9 @@ def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Study) -> None:
     measured[[0, 1, 2, 14, 15]] = False
     narrow = replace(test, slice_model=replace(test.slice_model, measured=measured))
     one = replace(study, strategies=["information-gain"], tests=[narrow], lines=[11])
-    progress = one.run(StudyProgress())
+    one.run(Work(), Keep())
     for name in ("information-gain", "information-gain@train"):
-        assert sorted(one.mask_lines(progress, name, 11, 0, 0)) == list(range(3, 14))
+        assert sorted(one.mask_lines(name, 11, 0, 0)) == list(range(3, 14))
 
 
 def test_only_masks_whose_own_steps_converged_are_trusted(
@@ -196,7 +197,7 @@ def test_only_masks_whose_own_steps_converged_are_trusted(
 
     monkeypatch.setattr(study_module, "run_design", missing_one)
     one = replace(study, recipe=tiny.replacing("design", start=4), training=[], tests=study.tests[:1], seeds=1)
-    progress = one.run(StudyProgress())
+    progress = one.run(Work(), Keep())
     found = {(row["strategy"], row["lines"]): row["converged"] for row in progress.rows.values()}
     assert [key for key, converged in found.items() if not converged] == [("information-gain", 12)]
     row = progress.rows["information-gain|12|0|0"]
@@ -212,42 +213,44 @@ def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker
         ("number of lines", {"lines": [17]}),
     ):
         with refused(field):
-            replace(study, **changes).run(StudyProgress())
+            replace(study, **changes).run(Work(), Keep())
     with pytest.raises(UsageError):
-        replace(study, strategies=["magic"]).run(StudyProgress())
+        replace(study, strategies=["magic"]).run(Work(), Keep())
 
 
 def test_calibration_lines_are_in_every_mask(study: Study) -> None:
     tests = [replace(t, calibration_lines=5) for t in study.tests]
     one = replace(study, tests=tests, training=[], strategies=["random", "low-pass", "vd-polynomial"], seeds=4)
-    progress = one.run(StudyProgress())
-    for cell in one.cells():
-        assert {8, 7, 9, 6, 10} <= set(one.mask_lines(progress, *cell))
+    one.run(Work(), Keep())
+    for cell in one.cells:
+        assert {8, 7, 9, 6, 10} <= set(one.mask_lines(*cell))
 
 
 def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
-    progress, name = StudyProgress(), "vd-polynomial@tuned"
-    many = replace(study, seeds=5)
+    name, many = "vd-polynomial@tuned", replace(study, seeds=5)
+    progress = many.pieces
     for draw, error in enumerate((0.5, 0.1, 0.4, 0.2, 0.3)):
         progress.rows[f"{name}|6|{draw}|1"] = {"relative_l2": error}
         progress.rows[f"{name}|6|{draw}|0"] = {"relative_l2": 1 - error / 2}
-    assert many.typical_draw(progress, name, 6, 1) == 4
+    assert many.typical_draw(name, 6, 1) == 4
     progress.rows["low-pass|6|0|1"] = {"relative_l2": 0.1}
-    assert many.typical_draw(progress, "low-pass", 6, 1) == 0
+    assert many.typical_draw("low-pass", 6, 1) == 0
 
 
 def test_finished_pieces_are_kept_for_the_same_comparison_alone(tmp_path: Path) -> None:
-    path = tmp_path / "progress.json"
-    assert StudyProgress.open(path, "me") == StudyProgress(path, "me") and not path.exists()
     row = {"strategy": "random", "lines": 8, "relative_l2": 0.1 + 0.2, "reconstruction_converged": True}
-    masks = {"random|8": [3, 1, 2]}
-    filled = StudyProgress(
-        path, "me", masks, {"random|8|0|0": row}, {"vd|8|16": 3.0}, {"random|8": False}, {"random|8|0|0|map": row}
-    )
-    filled.save()
-    assert StudyProgress.open(path, "me") == filled
-    with pytest.raises(UsageError):
-        StudyProgress.open(path, "you")
+    masks, rows = {"random|8": [3, 1, 2]}, {"random|8|0|0": row}
+    filled = StudyPieces(masks, rows, {"vd|8|16": 3.0}, {"random|8": False}, {"random|8|0|0|map": row})
+    with RunFolder(tmp_path / "run") as folder:
+        mine, other = (FolderKeep(Run(folder=folder), Record(name, [], {})) for name in ("me", "you"))
+        empty = StudyPieces()
+        empty.read(mine, "progress.json")
+        assert empty == StudyPieces()
+        mine.keep_table("progress.json", vars(filled))
+        empty.read(mine, "progress.json")
+        assert empty == filled
+        with pytest.raises(UsageError):
+            empty.read(other, "progress.json")
 
 
 PARTS = b'{"identity": "me", "masks": {}, "rows": {}, "tuned": {}, "masks_converged": {}, "trials": {}}'
@@ -259,14 +262,14 @@ PARTS = b'{"identity": "me", "masks": {}, "rows": {}, "tuned": {}, "masks_conver
     + [PARTS.replace(b'"%s": {}' % part, b'"%s": []' % part) for part in (b"masks", b"rows", b"tuned", b"trials")],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "progress.json"
-    path.write_bytes(content)
-    with refused("progress.json"):
-        StudyProgress.open(path, "me")
+    with RunFolder(tmp_path / "run") as folder:
+        folder.output_path("progress.json").write_bytes(content)
+        with refused("progress.json"):
+            StudyPieces().read(FolderKeep(Run(folder=folder), Record("me", [], {})), "progress.json")
 
 
 def test_the_status_counts_reconstructions_and_masks() -> None:
-    progress = StudyProgress()
+    progress = StudyPieces()
     progress.rows = {str(i): {"reconstruction_converged": flag} for i, flag in enumerate([True, True])}
     assert progress.status == "converged"
     progress.masks_converged = {str(i): flag for i, flag in enumerate([False, True])}

@@ -11,13 +11,11 @@ import pytest
 from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
 from mri_design.evaluation import Replay, slice_means
 from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_inference, design_seed
-from mri_design.interactive.shown import Told
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.store import Run
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
 from tests.interruptions import interrupted
@@ -51,12 +49,6 @@ def changed(scan: KSpaceData, lines: Any) -> KSpaceData:
     return replace(scan, kspace=kspace)
 
 
-def computed(compute: Callable[[Any, Run], Any], request: Any) -> Any:
-    """What a verb computes, and what its report shows, in a folder that is gone afterwards."""
-    with Told().computing(reported=True) as run:
-        return compute(request, run)
-
-
 def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceData) -> None:
     def designed(data: KSpaceData) -> Any:
         return design_scan(DesignRequest("memory:scan", RECIPE, FEW, loaded=data), Work(), Keep())
@@ -76,7 +68,7 @@ def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KS
         scans = [prepare(one, RECIPE, calibration_lines=8, growing=True) for one in slices]
         known = {number: (one, one.slice_model(0, RECIPE)) for number, one in enumerate(scans)}
         near = {"mean": {0: 0.5, 2: 0.5}}
-        (made,) = computed(lambda _, run: companions_within(near, known, [], lines, RECIPE, run), None)
+        (made,) = companions_within(near, known, [], lines, RECIPE, Work())
         return made.image
 
     image = told(whole)
@@ -89,7 +81,7 @@ def test_masks_and_images_of_a_comparison_are_of_measured_lines(scan: KSpaceData
     def compared(data: KSpaceData) -> Any:
         sources = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
         request = ComparisonRequest(sources=sources, recipe=RECIPE, strategies=[strategy], lines=[FEW], seeds=1)
-        return computed(compare_strategies, request).shown[0]
+        return compare_strategies(request, Work(), Keep()).shown[0]
 
     one = compared(scan)
     other = compared(changed(scan, np.flatnonzero(one.mask)))
@@ -103,7 +95,7 @@ def test_test_scans_of_a_protocol_are_reconstructed_from_measured_lines(scan: KS
     def tried(data: KSpaceData) -> Any:
         tests = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
         request = ProtocolRequest(sources=training, recipe=RECIPE, lines=FEW, test=tests, against=["low-pass"], seeds=1)
-        return computed(design_protocol, request)
+        return design_protocol(request, Work(), Keep())
 
     one = tried(scan)
     other = tried(changed(scan, one.trace.lines))
