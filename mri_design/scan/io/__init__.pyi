@@ -1,5 +1,15 @@
 """Readers of files that nobody has checked, a module per format, and writers that never leave half a file."""
 
+from .acquisitions import NoiseReadouts as NoiseReadouts
+from .acquisitions import Purposes as Purposes
+from .acquisitions import by_flags as by_flags
+from .acquisitions import covariance_of_data as covariance_of_data
+from .acquisitions import kept_samples as kept_samples
+from .acquisitions import noise_covariance as noise_covariance
+from .acquisitions import noise_of_samples as noise_of_samples
+from .acquisitions import noise_scale as noise_scale
+from .acquisitions import numbers_of as numbers_of
+from .acquisitions import sort_by_purpose as sort_by_purpose
 from .atomic import npy_bytes as npy_bytes
 from .atomic import npz_bytes as npz_bytes
 from .atomic import remove_stale_temporaries as remove_stale_temporaries
@@ -23,11 +33,6 @@ from .formats import summary as summary
 from .formats import with_maps as with_maps
 from .isolated import IsolatedSource as IsolatedSource
 from .layouts import looks_signed as looks_signed
-from .mrd_acquisitions import Purposes as Purposes
-from .mrd_acquisitions import by_flags as by_flags
-from .mrd_acquisitions import kept_samples as kept_samples
-from .mrd_acquisitions import numbers_of as numbers_of
-from .mrd_acquisitions import sort_by_purpose as sort_by_purpose
 from .mrd_cartesian import calibration_data as calibration_data
 from .mrd_cartesian import geometry_of as geometry_of
 from .mrd_cartesian import images_kspace as images_kspace
@@ -41,11 +46,6 @@ from .mrd_header import MrdEncoding as MrdEncoding
 from .mrd_header import MrdHeader as MrdHeader
 from .mrd_header import parse_mrd_header as parse_mrd_header
 from .nifti import WITHOUT_KSPACE as WITHOUT_KSPACE
-from .noise import NoiseReadouts as NoiseReadouts
-from .noise import covariance_of_data as covariance_of_data
-from .noise import noise_covariance as noise_covariance
-from .noise import noise_of_samples as noise_of_samples
-from .noise import noise_scale as noise_scale
 from .numpy_files import is_npy as is_npy
 from .numpy_files import opened_npy as opened_npy
 from .numpy_files import read_npy as read_npy

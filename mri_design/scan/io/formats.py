@@ -24,8 +24,8 @@ from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.registry import Shipped
 from mri_design.scan.data import ImageStack, Scan, TrajectoryData
+from mri_design.scan.io.acquisitions import NoiseReadouts, noise_of_samples
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
-from mri_design.scan.io.noise import NoiseReadouts, noise_of_samples
 from mri_design.scan.io.numpy_files import is_numpy, read_stored
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5, read_small
 from mri_design.scan.io.source import (

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.io.noise import NoiseReadouts
+from mri_design.scan.io.acquisitions import NoiseReadouts
 from mri_design.scan.io.numpy_files import NpyArray
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source

@@ -20,7 +20,7 @@ from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import (
+from mri_design.scan.io.acquisitions import (
     Acquisitions,
     MrdSource,
     Places,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SourceImage
-from mri_design.scan.io.mrd_acquisitions import Acquisitions, NoiseSource, has_flag, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, NoiseSource, has_flag, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.mrd_acquisitions import sort_by_purpose
+from mri_design.scan.io.acquisitions import sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import plan_readouts
 from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES, parse_mrd_header
 from mri_design.scan.io.safe import DEFAULT_LIMITS

@@ -16,7 +16,7 @@ from mri_design import ReadLimits
 from mri_design.calibration.noise import REPEATS
 from mri_design.scan import SliceGeometry, Taken, measure_noise, readout_positions
 from mri_design.scan.io import DEFAULT_LIMITS, ReadOptions, opened, read, summary
-from mri_design.scan.io import mrd_acquisitions as acquisitions
+from mri_design.scan.io import ismrmrd as acquisitions
 from mri_design.scan.writing import mrd_skeleton_bytes
 from tests.numbers_in_text import numbers_in
 from tests.refusals import refused, refuses

@@ -1,40 +1,25 @@
-"""The acquisitions of a raw-data file: headers and samples as stored, what each is for, and the noise among them."""
+"""The acquisitions of raw data, whatever their format: headers and samples, what each is for, and the noise among them.
+
+Noise is also read from arrays of samples without an excitation, and from readouts of a stream.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.hdf5 import require_dataset
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
-from mri_design.scan.io.noise import (
-    SAMPLES_PER_COIL,
-    NoiseReadouts,
-    covariance_of_data,
-    listed,
-    noise_covariance,
-)
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, Source, counter_option
-from mri_design.scan.provenance import Provenance, Taken
+from mri_design.scan.provenance import NoiseOrigin, NoiseSamples, Provenance, Taken
 from mri_design.scan.sampling import require_finite
-
-_COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
-_NUMBERS = (
-    *("flags", "number_of_samples", "active_channels", "encoding_space_ref"),
-    *("discard_pre", "discard_post", "center_sample"),
-)
-_REALS = ("sample_time_us",)
-_AT_ONCE = 64
 
 
 def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
@@ -116,123 +101,6 @@ class Acquisitions(ABC):
         if floats.size != count:
             raise InputError(field, f"{floats.size} numbers", f"{count}: {product}")
         require_finite(field, floats)
-
-
-@dataclass(frozen=True)
-class StoredAcquisitions(Acquisitions):
-    """The acquisitions of an ISMRMRD file.
-
-    Parameters
-    ----------
-    path, field, heads
-        As `Acquisitions` has them.
-    dataset : h5py Dataset
-        Of the open file.
-    batch : int
-        How many to load at once: each may be as long as the file, whatever its header says.
-    """
-
-    dataset: h5py.Dataset
-    batch: int
-    format: ClassVar[str] = "ISMRMRD"
-
-    @property
-    def dimensions(self) -> NDArray[np.intp]:
-        """Coordinates of a sample in each acquisition; 0 where there are none."""
-        known = "trajectory_dimensions" in (self.heads.dtype.names or ()) and "traj" in (self.dataset.dtype.names or ())
-        axes = self.heads["trajectory_dimensions"] if known else np.zeros(len(self.heads))
-        return np.asarray(axes, dtype=np.intp)
-
-    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """(position, real numbers) as stored, see `Acquisitions.numbers`."""
-        positions = sorted(wanted)
-        while positions:
-            count = bisect_left(positions, positions[0] + self.batch)
-            part, positions = positions[:count], positions[count:]
-            loaded = _rows(self.dataset, part[0], part[-1] + 1)[name]
-            for at in part:
-                yield at, loaded[at - part[0]]
-
-
-def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredAcquisitions:
-    """The acquisitions of an open file; only their headers are loaded.
-
-    Parameters
-    ----------
-    file : h5py File
-        Open for reading.
-    name : str
-        Of the dataset.
-    limits : ReadLimits
-        Bounds on the number of acquisitions and on memory.
-
-    Raises
-    ------
-    InputError
-        For anything but a list of ISMRMRD acquisitions.
-    """
-    field = f"{file.filename}: {name}"
-    dataset = require_dataset(file, name, limits)
-    if len(dataset.shape) != 1 or not 1 <= dataset.shape[0] <= limits.max_readouts:
-        raise InputError(field, f"shape {dataset.shape}", f"1 to {limits.max_readouts} acquisitions")
-    dtype = dataset.dtype
-    head = dtype["head"] if dtype.names and {"head", "data"} <= set(dtype.names) else None
-    if head is None or not (_has(head, _NUMBERS, "iu") and _has(head, _REALS, "f")) or "idx" not in (head.names or ()):
-        raise InputError(field, "elements of another type", "ISMRMRD acquisitions")
-    if not _has(head["idx"], _COUNTERS, "iu"):
-        raise InputError(f"{field}: head.idx", "counters of another type", "ISMRMRD counters")
-    for part in {"data", "traj"} & set(dtype.names):
-        if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
-            raise InputError(f"{field}: {part}", f"{dtype[part]}", "variable-length float32")
-    size = max(file.id.get_filesize(), 1)
-    batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
-    heads = np.empty(dataset.shape, head)
-    if not _heads_alone(dataset, heads, Path(file.filename), size):
-        for start in range(0, len(heads), batch):
-            heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
-    return StoredAcquisitions(Path(file.filename), field, heads, dataset, batch)
-
-
-def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any], path: Path, size: int) -> bool:
-    """Fill in the headers from where the file has them; False where they do not lie there as they are.
-
-    HDF5 tells where each chunk of acquisitions lies. A chunk that no filter has changed holds the headers themselves,
-    and of the samples only where in the file these are: h5py would load them beside the headers.
-    """
-    element = dataset.id.get_type()
-    member = element.get_member_index(b"head")
-    kind, count = element.get_member_type(member).dtype, (dataset.chunks or (0,))[0]
-    whole = element.get_size() * count
-    chunks: list[Any] = []
-    if not count or dataset.id.get_create_plist().get_nfilters() or kind != heads.dtype:
-        return False
-    dataset.id.chunk_iter(chunks.append)
-    starts = [chunk.chunk_offset[0] for chunk in chunks]
-    inside = all(chunk.size == whole and 0 <= chunk.byte_offset <= size - whole for chunk in chunks)
-    if not inside or starts != list(range(0, len(heads), count)):
-        return False
-    offset = element.get_member_offset(member)
-    stored = np.dtype({"names": ["head"], "formats": [kind], "offsets": [offset], "itemsize": element.get_size()})
-    with path.open("rb", buffering=0) as stream:
-        for start, chunk in zip(starts, chunks, strict=True):
-            stream.seek(chunk.byte_offset)
-            raw = stream.read(whole)
-            if len(raw) != whole:
-                return False
-            heads[start : start + count] = np.frombuffer(raw, stored)["head"][: len(heads) - start]
-    return True
-
-
-def _rows(dataset: h5py.Dataset, start: int, stop: int) -> NDArray[Any]:
-    """Some acquisitions, with all their fields.
-
-    Asked for one field alone, h5py 3.16 loads those of varying length beside it all the same, and never frees them.
-    """
-    return np.asarray(dataset[start:stop])
-
-
-def _has(dtype: np.dtype[Any], names: tuple[str, ...], kinds: str) -> bool:
-    return set(names) <= set(dtype.names or ()) and all(dtype[name].kind in kinds for name in names)
 
 
 # Numbers of the MRD acquisition flags; flag n is bit n - 1.
@@ -404,6 +272,164 @@ def channels_and_slices(
     if slices.size > limits.max_slices:
         raise InputError(f"{field}: slices", str(slices.size), f"at most {limits.max_slices}")
     return channels, slices, ranks
+
+
+_MOST_NAMED = 12
+SAMPLES_PER_COIL = 4
+"""Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
+
+
+@dataclass(frozen=True)
+class NoiseReadouts:
+    """Noise of a receiver's channels, from samples without an excitation.
+
+    Parameters
+    ----------
+    covariance : complex128 array, shape (channel, channel)
+        E[n n^H] / 2 of one sample, in the units of the samples squared.
+    samples : int
+        How many of each channel it is from.
+    dwell : float
+        Dwell time, microseconds; 0 where it is not known.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, where the file says it.
+    """
+
+    covariance: NDArray[np.complex128]
+    samples: int
+    dwell: float = 0.0
+    bandwidth: float | None = None
+
+
+def listed(numbers: NDArray[Any]) -> str:
+    """Numbers, one after the other, of many the first twelve."""
+    return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
+
+
+def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray[np.complex128] | None, int]:
+    """Covariance E[n n^H] / 2 over channels, and how many samples of each channel it is from.
+
+    Parameters
+    ----------
+    readouts : iterable of complex arrays, shape (channel, sample)
+        Noise; they may differ in length.
+
+    Returns
+    -------
+    complex128 array, shape (channel, channel), or None
+        Per real component, in the units of the samples squared; None where the samples are too few, or some
+        combination of channels holds no noise.
+    """
+    total, samples = None, 0
+    for readout in readouts:
+        noise = readout.astype(np.complex128)
+        total = noise @ noise.conj().T if total is None else total + noise @ noise.conj().T
+        samples += noise.shape[1]
+    if total is None or samples < SAMPLES_PER_COIL * len(total):
+        return None, samples
+    covariance = total / (2 * samples)
+    power = np.linalg.eigvalsh(covariance)
+    return (covariance if power[0] > 1e-12 * power[-1] else None), samples
+
+
+def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseReadouts:
+    """The noise of an array of samples without excitation.
+
+    Parameters
+    ----------
+    field : str
+        The file or argument, for messages.
+    samples : complex array
+        The coils along the first axis, or along the last where only that has their number.
+    channels : int
+        Coils of the scan.
+
+    Raises
+    ------
+    InputError
+        For other arrays, samples that are not finite, too few of them, or coils without noise of their own.
+    """
+    shape = samples.shape
+    if samples.ndim > 1 and shape[0] != channels and shape[-1] == channels:
+        samples = np.moveaxis(samples, -1, 0)
+    by_coil = samples.reshape(1, -1) if channels == 1 else samples
+    if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
+        wanted = f"complex samples without excitation, ({channels}, sample): one row for each of the scan's coils"
+        cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]."
+        raise InputError(field, f"{samples.dtype} {shape}", wanted, cure)
+    require_finite(field, samples)
+    covariance, count = noise_covariance([by_coil.reshape(channels, -1)])
+    if covariance is None:
+        got = f"{count} samples a coil, which leave noise of {channels} coils undetermined"
+        wanted = f"at least {SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
+        cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."
+        raise InputError(field, got, wanted, cure)
+    return NoiseReadouts(covariance, count)
+
+
+def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> float:
+    """Noise variance of the data over that of the noise readouts.
+
+    White noise has a variance in proportion to the bandwidth, the inverse of the dwell time. The receiver's filter
+    takes away some of it where the noise readouts were sampled; ``bandwidth`` is the share that it leaves.
+
+    Parameters
+    ----------
+    noise, data : float arrays
+        Dwell times of the noise readouts and of the data, in any one unit; 0 where the file does not say.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, 0 to 1.
+
+    Notes
+    -----
+    Kellman and McVeigh, Magn. Reson. Med. 54 (2005) 1439-1447.
+    """
+    dwell_noise, dwell_data = float(np.median(noise)), float(np.median(data))
+    scale = dwell_noise / dwell_data if dwell_noise > 0 and dwell_data > 0 else 1.0
+    return scale if bandwidth is None else scale / bandwidth
+
+
+def covariance_of_data(
+    kept: Iterable[NDArray[np.complex64]],
+    channels: NDArray[np.integer],
+    dwells: tuple[NDArray[Any], NDArray[Any]],
+    *,
+    wanted: int,
+    bandwidth: float | None,
+    repeats: int = 1,
+) -> tuple[NDArray[np.complex128] | None, NoiseOrigin]:
+    """Noise covariance of the data from noise readouts, of a file or a stream, and what it is from.
+
+    Parameters
+    ----------
+    kept : iterable of complex arrays, shape (coil, sample)
+        Those readouts that have the channels of the data.
+    channels : int array, shape (readout,)
+        Channels of all noise readouts.
+    dwells : tuple of float arrays
+        Dwell times of the readouts in ``kept`` and of those of the data, see `noise_scale`.
+    wanted : int
+        Channels of the data.
+    bandwidth : float, optional
+        Relative noise bandwidth of the receiver, see `noise_scale`.
+    repeats : int
+        How many readouts the data are an average of, at least.
+    """
+    covariance, samples = noise_covariance(kept)
+    if covariance is None:
+        if (channels == wanted).any():
+            return None, NoiseOrigin(measured=NoiseSamples(readouts=len(channels), unused="few samples"))
+        numbers = (*map(int, np.unique(channels)), wanted)
+        return None, NoiseOrigin(measured=NoiseSamples(readouts=len(channels), unused="channels", channels=numbers))
+    told = NoiseSamples(
+        readouts=int(np.count_nonzero(channels == wanted)),
+        samples=samples,
+        dwells=(float(np.median(dwells[0])), float(np.median(dwells[1]))),
+        bandwidth=bandwidth,
+        averages=repeats,
+    )
+    scale = noise_scale(*dwells, bandwidth) / repeats
+    return covariance * scale, NoiseOrigin(source="readouts", measured=told)
 
 
 @dataclass(frozen=True)
