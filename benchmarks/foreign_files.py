@@ -34,7 +34,7 @@ from mri_design.runs.convert import convert_file
 from mri_design.runs.stored_run import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read
-from mri_design.scan.writing.mrd import mrd_skeleton_bytes
+from mri_design.scan.writing import mrd_skeleton_bytes
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/interoperation"

@@ -23,8 +23,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.stored_designs import Checkpoint, save_trained
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes
-from mri_design.scan.writing.mrd import mrd_skeleton_bytes
+from mri_design.scan.writing import DicomLabels, dicom_bytes, mrd_skeleton_bytes, nifti_bytes
 from mri_design.sequences.orders import LineOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import SequenceSettings, load_scanner

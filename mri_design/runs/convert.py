@@ -33,8 +33,7 @@ from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
 from mri_design.scan.sampling import readouts_of_positions, refused_samples
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
-from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
-from mri_design.scan.writing.mrd import mrd_scan_bytes
+from mri_design.scan.writing import DicomLabels, dicom_bytes, mrd_scan_bytes, nifti_bytes, pair_files, stacked_slices
 
 _PARTS = {
     "coil_maps": "coil maps",

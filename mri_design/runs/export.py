@@ -26,7 +26,14 @@ from mri_design.runs.stored_run import (
 from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart
-from mri_design.scan.writing.images import DicomLabels, dicom_bytes, nifti_bytes, pair_files, stacked_slices
+from mri_design.scan.writing import (
+    DicomLabels,
+    dicom_bytes,
+    mrd_skeleton_bytes,
+    nifti_bytes,
+    pair_files,
+    stacked_slices,
+)
 from mri_design.sequences.events import largest_bandwidth
 from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
@@ -273,8 +280,6 @@ def _npy(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
 
 
 def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
-    from mri_design.scan.writing.mrd import mrd_skeleton_bytes  # here, because the import takes longer than the others
-
     plane, trains = run.plane, run.trains()
     if plane and extents is not None:
         raise UsageError("--fov: an MRD file of the samples of a plane has no sizes; leave it out")

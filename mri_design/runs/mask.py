@@ -19,7 +19,7 @@ from mri_design.runs.provenance import words
 from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import largest_side_lobe, to_bart
-from mri_design.scan.writing.images import pair_files
+from mri_design.scan.writing import pair_files
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 """Of the files that hold a mask."""
