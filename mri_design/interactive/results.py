@@ -36,10 +36,10 @@ from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import layout_of
+from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.store import Ending, Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 

@@ -32,8 +32,7 @@ from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
-from mri_design.runs.provenance import told
-from mri_design.runs.scan_facts import tell_part, warn_of_maps, warn_of_noise
+from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.store import Ending, Record, Run, require_resume
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz

@@ -29,8 +29,8 @@ from mri_design.kinds import KINDS, count_text
 from mri_design.model.companion import unit_modulus
 from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, Readouts, ShotReadouts
+from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
 from mri_design.runs.provenance import part_of_scan, told
-from mri_design.runs.scan_facts import KnownSlice, NamedImage, pixel_of
 from mri_design.scan.data import Orientation, TrajectoryData
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories import compensated_spread

@@ -55,10 +55,11 @@ from mri_design.experiment.strategies import (
     strategy_named,
 )
 from mri_design.kinds import KINDS
-from mri_design.runs import scan_facts
 from mri_design.runs.design.report import save_acquisition, save_design
 from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_sections, facts_of, first_row, layout_of, measured_text, reading
+from mri_design.runs.provenance import simulation_summary, tell_calibration
+from mri_design.runs.reference_slices import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.resident import keeper_of
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
@@ -233,9 +234,9 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     InputError
         Where an input or what an interrupted run left cannot be used, or grids differ.
     """
-    training, orientation = scan_facts.load_images(request.sources, request.recipe, work, request.count)
-    tests, of_tests = scan_facts.load_images(request.test, request.recipe, work, request.count)
-    scan_facts.require_apart(training, tests)
+    training, orientation = load_images(request.sources, request.recipe, work, request.count)
+    tests, of_tests = load_images(request.test, request.recipe, work, request.count)
+    require_apart(training, tests)
     readouts = training[0].slice_model.candidates
     lines = request.count(readouts.size)
     recipe, calibration = _calibrated(request, [*training, *tests], work, lines)
@@ -287,7 +288,7 @@ def _calibrated(
         strategy = make_strategy(request.strategy, recipe.design.encoding)
         calibration = extent.centre_for_maps(strategy, recipe, lines, calibration)
         told = f"the lines of the mask, {calibration} of them at the centre, training scans apart"
-    scan_facts.tell_calibration(calibration, lines, recipe, readouts, work.progress, told)
+    tell_calibration(calibration, lines, recipe, readouts, work.progress, told)
     recipe = extent.with_calibration(recipe, calibration)
     for image in images:
         extent.require_lines(image.slice_model.measured, lines, recipe, readouts)
@@ -296,7 +297,7 @@ def _calibrated(
 
 def _strategy(request: ProtocolRequest, training: Sequence[ReferenceSlice], recipe: Recipe, work: Work) -> Strategy:
     if request.strategy in TRAINING_RULES:
-        return scan_facts.knowing_rule(request.strategy, training, recipe, work.seed)
+        return knowing_rule(request.strategy, training, recipe, work.seed)
     return make_strategy(request.strategy, recipe.design.encoding)
 
 
@@ -338,7 +339,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     mask = save_design(folder, DesignAccount(trace), readouts, noise)
     acquisition = save_acquisition(folder, extent.in_acquisition_order(trace.lines, readouts, recipe), recipe)
-    facts, told = scan_facts.facts_of_all(training, result.tests)
+    facts, told = facts_of_all(training, result.tests)
     sections = [*mask[:1], *acquisition]
     if tested is not None:
         tested.save(folder)
@@ -363,7 +364,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
         "strategy": strategy,
         "training images": f"{len(names)}: {', '.join(names)}",
         "test images": len(result.tests),
-        **scan_facts.simulation_summary([image.simulated for image in training]),
+        **simulation_summary([image.simulated for image in training]),
         **told,
     }
 
@@ -617,7 +618,7 @@ def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesi
     InputError
         Where an input cannot be used, or scans are on different grids.
     """
-    scans, _ = scan_facts.load_images(request.sources, request.recipe, work, request.count)
+    scans, _ = load_images(request.sources, request.recipe, work, request.count)
     readouts = scans[0].slice_model.candidates
     lines = request.count(readouts.size)
     recipe, centre = _start_of_order(request, scans, lines)
@@ -641,7 +642,7 @@ def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesi
         design = keep.order()
         if design is None:
             show("training", 0, lines - len(centre))
-            design = replace(begin_training(training, centre), settings=scan_facts.facts_of_all(scans)[0])
+            design = replace(begin_training(training, centre), settings=facts_of_all(scans)[0])
         return train(training, design, after_line)
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mri_design.errors import option
+from mri_design.experiment.calibration import PreparedScan, causes_of_bad_maps
+from mri_design.experiment.recipe import Recipe
 from mri_design.scan.data import ImageStack, Scan, ScanSummary
 from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import index_runs
+
+if TYPE_CHECKING:  # scans are loaded without
+    from mri_design.readouts import Readouts
+    from mri_design.runs.work import Progress
 
 Described = Scan | ScanSummary | ImageStack
 
@@ -80,3 +87,97 @@ def simulated_from(data: Described) -> str:
     """The source of simulated k-space ("from images"); empty where it was not simulated."""
     source = data.provenance.simulated
     return told("simulated", source) if source else ""
+
+
+def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
+    """One row for a report's table that says which k-space was simulated; none where no scan's was.
+
+    Parameters
+    ----------
+    origins : iterable of str
+        `simulated_from` of every scan.
+    """
+    listed = list(origins)
+    kinds = list(dict.fromkeys(origin for origin in listed if origin))
+    if not kinds:
+        return {}
+    some = sum(bool(origin) for origin in listed)
+    some_only = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
+    return {"k-space": f"simulated {' and '.join(kinds)}{some_only}"}
+
+
+def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
+    """Say what of a file a run is about: which slice, which series, whether it is simulated, and what was not read.
+
+    Whoever asks how far the run is (`mri-design info DIR`) is told the slice and the series, too.
+    """
+    progress.about(part_of_scan(scan))
+    warn_of_left_out(scan, recipe, progress)
+    if simulated_from(scan):
+        progress.say(f"simulated k-space {simulated_from(scan)}")
+
+
+def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
+    """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
+    if text := left_out_text(scan, recipe.input.counters):
+        progress.warn(f"{scan.name}: {text}")
+    if text := centre_words(scan):
+        progress.warn(f"{scan.name}: its centre of k-space is {text}")
+
+
+def warn_of_noise(scan: PreparedScan, progress: Progress) -> None:
+    """Say in one line what is to be said against the noise of a scan, and in another which coils measured nothing.
+
+    The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
+    given that the scan contradicts, for which there is a cure; or it was raised to what the samples can carry.
+    """
+    known, noise = scan.provenance, scan.provenance.noise
+    if known.dead_coils:
+        progress.warn(
+            f"{scan.data.name}: {told('coils', replace(known, combined=None))}; images are made of the others"
+        )
+    if noise.limit or noise.wants_better:
+        cure = "" if noise.limit else f"; {told('noise_cure', noise.source == 'given')}"
+        progress.warn(f"{scan.data.name}: its noise is {told('noise', noise)}{cure}")
+
+
+def warn_of_maps(scan: PreparedScan, progress: Progress) -> None:
+    """Say in one line what is to be said against coil maps."""
+    maps = scan.provenance.maps
+    if maps.bad:
+        cure = told("maps_cure", maps.source == "given", causes_of_bad_maps(scan.data))
+        progress.warn(f"{scan.data.name}: its coil maps are {told('maps', maps)}; {cure}")
+
+
+def tell_calibration(
+    calibration: int, count: int, recipe: Recipe, readouts: Readouts, progress: Progress, growing: str = ""
+) -> None:
+    """Say where coil maps have fewer centre lines than usual, so that some are left to choose, or most of the mask.
+
+    Parameters
+    ----------
+    calibration : int
+        Centre lines, or side of the square, that maps were estimated from; 0 is none.
+    count : int
+        Lines or samples in the end.
+    recipe : Recipe
+        In force.
+    readouts : Readouts
+        What is chosen from.
+    progress : Progress
+        Takes both sentences.
+    growing : str
+        Which lines coil maps rest on in the place of these, where they grow with a mask; said in any case.
+    """
+    usual = recipe.coils.most_lines
+    if growing:
+        progress.say(f"coil maps are estimated from {growing}; {option('start')} sets how many")
+    elif 0 < calibration < usual and recipe.design.start is None and readouts.kind.centre_first:
+        progress.say(
+            f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
+            f"altogether; {option('start')} sets how many"
+        )
+    from mri_design.experiment.extent import mostly_calibration  # here: a scan is loaded without
+
+    if most := mostly_calibration(calibration, count, readouts):
+        progress.warn(most)

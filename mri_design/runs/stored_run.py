@@ -30,7 +30,7 @@ from mri_design.scan.io.source import COUNTERS
 from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 
 if TYPE_CHECKING:
-    from mri_design.runs.scan_facts import KnownSlice, NamedImage
+    from mri_design.runs.known_slice import KnownSlice, NamedImage
 
 _ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
 ARRAYS = {"recon": "image", "coil_maps": "maps"} | {

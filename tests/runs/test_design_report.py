@@ -24,7 +24,7 @@ from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import save_acquisition, save_design, score_rows, step_explorer, step_rows
-from mri_design.runs.scan_facts import KnownSlice, NamedImage
+from mri_design.runs.known_slice import KnownSlice, NamedImage
 from tests import short_trace
 from tests.design_steps import changed, design_step
 

@@ -33,7 +33,7 @@ from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import first_row, image_rows, layout_of, mask_picture, save_images
-from mri_design.runs.scan_facts import KnownSlice, NamedImage
+from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.scan import compensated_spread, spiral_curve
 
 DONE, STOPPED = (

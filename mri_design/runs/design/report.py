@@ -38,8 +38,9 @@ from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReado
 from mri_design.runs import image_sections
 from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
 from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
-from mri_design.runs.provenance import simulated_from
-from mri_design.runs.scan_facts import ORACLE_NOTE, KnownSlice, NamedImage, simulation_summary
+from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.provenance import simulated_from, simulation_summary
+from mri_design.runs.reference_slices import ORACLE_NOTE
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
 

@@ -33,10 +33,11 @@ from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.nonuniform import require_finufft
-from mri_design.runs import scan_facts
 from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
+from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
+from mri_design.runs.reference_slices import knowing_oracle
 from mri_design.runs.resident import keeper_of
-from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.store import Ending, Record
 from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Keep, Work
@@ -400,7 +401,7 @@ class ReplayedScan:
         if data.reference is not None and not np.any(data.reference):
             cure = f"Give a slice that shows the object with {option('slices', 'N')}."
             raise InputError("reference", f"nothing but zeros in slice {number}", "an image with signal", cure)
-        scan_facts.tell_part(data, recipe, work.progress)
+        tell_part(data, recipe, work.progress)
         self._frames = other_frames(request.source, recipe, request.maps, number, request.around, work.seed)
         self._files = request.read_companions(work.seed)
         self.companions = companions_over(self._files, data, number, whole.n_slices)
@@ -423,7 +424,7 @@ class ReplayedScan:
             return prepare(each, self.recipe, calibration_lines=self._calibrating, ordinary=True, growing=grows)
 
         scan = prepared(data)
-        scan_facts.warn_of_noise(scan, progress)
+        warn_of_noise(scan, progress)
         self.recipe = recipe = extent.with_calibration(recipe, scan.calibration_lines)
         self.scans = [scan, *map(prepared, self.data[1:])]
         on_grid = recipe.replacing("design", encoding="lines") if self._request.of_shots else recipe
@@ -445,7 +446,7 @@ class ReplayedScan:
                 f"altogether; {option('constraints.calibration')} sets how many"
             )
         growing = f"the lines as they are measured, beginning with {len(self.first)} at the centre" if grows else ""
-        scan_facts.tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)
+        tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)
 
     def leave_out_air(self) -> list[int]:
         """Numbers of the slices, but for that of the image, whose start shows noise only: they have no say."""
@@ -466,7 +467,7 @@ class ReplayedScan:
             self.seen = [one.calibrated(one.measured) for one in self.slices]
             known = zip(self.scans, self.slices, strict=True)
             truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
-            strategy = scan_facts.knowing_oracle(name, self.seen, truths, recipe, seed)
+            strategy = knowing_oracle(name, self.seen, truths, recipe, seed)
         offered, count = list(zip(self._files, self.companions, strict=True)), self._whole.n_slices
         steered = steering_image(offered, self.slices, self.numbers, count, self.first, recipe, seed)
         if steered is None:
@@ -521,7 +522,7 @@ class ReplayedScan:
         """The design with everything that its lines have measured, coil maps and neighbours of the slice included."""
         lines, whole, slices = state.trace.lines, self._whole, self.slices
         self.scans = [scan.knowing(one.coil_map_estimate(lines)) for scan, one in zip(self.scans, slices, strict=True)]
-        scan_facts.warn_of_maps(self.scans[0], self._work.progress)
+        warn_of_maps(self.scans[0], self._work.progress)
         places = {number: None if whole.geometry is None else whole.geometry[number] for number in self.numbers}
         near = self._request.around.of(self.numbers[0], Frames("", (), whole.n_slices), places)
         calibrated = dict(zip(self.numbers, zip(self.scans, slices, strict=True), strict=True))

@@ -27,10 +27,9 @@ from mri_design.experiment.sources import slices_text
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
 from mri_design.runs.given_reference import scaled_words
-from mri_design.runs.provenance import simulated_from
+from mri_design.runs.provenance import simulated_from, simulation_summary
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
-from mri_design.runs.scan_facts import simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
 from mri_design.runs.work import Keep

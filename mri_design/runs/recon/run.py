@@ -30,9 +30,9 @@ from mri_design.experiment.reconstruction import check_draws, check_size_of_draw
 from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
-from mri_design.runs import scan_facts
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.provenance import told
+from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.recon.other_scans import coverage_of, other_scans
 from mri_design.runs.recon.slices import (
     OTHER_IMAGES,
@@ -49,7 +49,6 @@ from mri_design.runs.recon.slices import (
     slice_image,
     what_is_used,
 )
-from mri_design.runs.scan_facts import KnownSlice, NamedImage
 from mri_design.runs.store import Record
 from mri_design.runs.stored_run import ARRAYS, StoredRun, shown_settings
 from mri_design.runs.work import Keep, Work
@@ -382,7 +381,7 @@ class OpenScan:
             if number == self.numbers[0]:
                 self.first = data
                 whole = data.known(slice=None) if self.several else data
-                scan_facts.tell_part(whole, recipe, progress)
+                tell_part(whole, recipe, progress)
             size = (data.n_coils, *data.grid_shape, mask.ndim)
             if shape not in (None, size):
                 raise InputError(
@@ -422,8 +421,8 @@ class OpenScan:
         return self._warned(CalibratedSlice.of(replace(self.each, numbering=None), self.measured(self.numbers[0])))
 
     def _warned(self, one: CalibratedSlice) -> CalibratedSlice:
-        scan_facts.warn_of_noise(one.scan, self._work.progress)
-        scan_facts.warn_of_maps(one.scan, self._work.progress)
+        warn_of_noise(one.scan, self._work.progress)
+        warn_of_maps(one.scan, self._work.progress)
         return one
 
     def reconstruct(self, kept: KeptSlices, one: CalibratedSlice | None) -> tuple[int, KnownSlice, list[NamedImage]]:

@@ -27,7 +27,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
-from mri_design.runs.scan_facts import KnownSlice, NamedImage
+from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.work import Keep
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.formats import mask_of_measured, read_mask
