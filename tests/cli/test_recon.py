@@ -171,20 +171,6 @@ def test_draws_and_the_reference_stand_beside_an_image_that_they_do_not_change(r
     assert not (out / "draws.npy").exists() and not (out / "reference.npy").exists()
 
 
-def test_slices_have_independent_draws_of_their_own_and_other_methods_none(
-    run: Run, work: Path, tmp_path: Path
-) -> None:
-    one = np.load(work / "scan.npz")
-    twice = {name: np.stack([one[name][0]] * 2) for name in ("kspace", "reference")}
-    np.savez(tmp_path / "two.npz", **twice, noise_variance=one["noise_variance"])
-    words = ("recon", tmp_path / "two.npz", "--recipe", "quick-local.toml", "--no-report", "--draws", 4)
-    run(*words, "--out", tmp_path / "x", code=(0, 4))
-    drawn, image = np.load(tmp_path / "x" / "draws.npy"), np.load(tmp_path / "x" / "recon.npy")
-    assert drawn.shape == (2, 4, 24, 20) and np.load(tmp_path / "x" / "reference.npy").shape == (2, 24, 20)
-    first, second = drawn - image[:, None]
-    assert np.abs(np.vdot(first, second)) < 0.2 * np.vdot(first, first).real
-
-
 STEP = 2
 
 
@@ -247,17 +233,6 @@ def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file:
     assert (mean["method"], gridded["method"]) == ("mean", "gridded") and float(mean["relative_l2"]) < 0.15
     assert mean["readouts"] == "20" and mean["samples"] == "960"
     assert settings(out)["matrix"] == [N, N] and settings(out)["readouts"] == 20
-
-
-def test_a_mask_chooses_readouts(run: Run, spoke_file: Path, tmp_path: Path) -> None:
-    mask, out = np.arange(SPOKES) % 2 == 0, tmp_path / "x"
-    np.save(tmp_path / "mask.npy", mask)
-    words = ("--mask", tmp_path / "mask.npy", "--method", "zero-filled")
-    run("recon", spoke_file, *words, "--out", out, code=0)
-    np.testing.assert_array_equal(np.load(out / "mask.npy"), mask)
-    assert not (out / "std.npy").exists()
-    first = rows(out / "metrics.csv")[0]
-    assert (first["readouts"], first["method"]) == ("10", "gridded")
 
 
 def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(

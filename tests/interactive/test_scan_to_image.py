@@ -63,13 +63,6 @@ def test_errors_are_against_the_image_that_is_given(scan: md.LoadedScan, tmp_pat
     assert "truth.npy" in saved["settings"]["reference_source"]
 
 
-def test_images_of_other_lines_are_other_runs(scan: md.LoadedScan) -> None:
-    given = (None, range(10, 22), range(10, 23))
-    made = [scan.reconstruct(lines, method="zero-filled").told.recorded.identity for lines in given]
-    made.append(scan.reconstruct(method="zero-filled", reference=abs(scan.data.reference[0])).told.recorded.identity)
-    assert len(set(made)) == 4
-
-
 def test_a_comparison_holds_methods_against_each_other(scan: md.LoadedScan, tmp_path: Path) -> None:
     known = {"reconstruction": {"method": "zero-filled"}, "inference": {"loops": 1}}
     compared = scan.compare(["low-pass"], lines=12, methods=["zero-filled", "least-squares"], recipe=known)
@@ -82,9 +75,10 @@ def test_a_comparison_holds_methods_against_each_other(scan: md.LoadedScan, tmp_
         scan.compare(["low-pass"], lines=12, methods=["methd"], recipe=known)
 
 
-def test_what_is_saved_is_the_folder_of_the_verb(design: md.ScanDesign, image: md.ScanImage, tmp_path: Path) -> None:
+def test_what_is_saved_is_written_once_unless_it_may_be_again(
+    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
+) -> None:
     folder = design.save(tmp_path / "design")
-    np.testing.assert_array_equal(np.load(folder / "recon.npy"), image.array)
     assert not (folder / "report.html").exists()
     with pytest.raises(md.UsageError):
         design.save(folder)
@@ -125,15 +119,6 @@ def test_what_is_saved_is_read_as_the_same_object(
         md.load_run(tmp_path / "run")
 
 
-def test_the_image_goes_to_nifti(image: md.ScanImage, tmp_path: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
-    image.to_nifti(tmp_path / "image.nii.gz")
-    pixels = np.asanyarray(nibabel.load(tmp_path / "image.nii.gz").dataobj)
-    np.testing.assert_allclose(np.sort(pixels, axis=None), np.sort(abs(image.array), axis=None), rtol=1e-6)
-    with pytest.raises(md.UsageError):
-        image.to_nifti(tmp_path / "image.nii.gz")
-
-
 def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     kspace = scan.data.kspace[0, 0]
     noise = {"variance": scan.data.noise_variance}
@@ -150,17 +135,6 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
         md.load(Tensor(kspace, of_a_gradient=True))
     stack = md.ImageStack(np.abs(scan.data.reference).astype(np.float32))
     assert md.load(stack, recipe=RECIPE).data.grid_shape == (32, 32) and md.load(scan.data).data is scan.data
-
-
-def test_a_mask_is_a_mask_in_any_type(scan: md.LoadedScan) -> None:
-    mask = np.abs(np.arange(32) - 16) < 6
-    wanted = scan.reconstruct(np.flatnonzero(mask), method="zero-filled")
-    for given in (mask, mask.astype(int), mask.astype(np.float32), mask.astype(int).tolist(), mask[None]):
-        image = scan.reconstruct(given, method="zero-filled")
-        np.testing.assert_array_equal(image.mask, mask)
-        np.testing.assert_array_equal(image.array, wanted.array)
-    flat = scan.reconstruct(np.repeat(mask[:, None], 32, axis=1).astype(np.uint8), method="zero-filled")
-    np.testing.assert_allclose(flat.array, wanted.array, atol=1e-6 * np.abs(wanted.array).max())
 
 
 @pytest.mark.parametrize(
@@ -226,22 +200,13 @@ def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> N
     mask = np.abs(np.arange(32) - 16) < 6
     volume = three.reconstruct(mask, slices="all", method="map")
     assert isinstance(volume, md.ScanVolume) and volume.numbers == (0, 1, 2) and volume.std is None
-    assert volume.array.shape == (3, 32, 32)
     folder = volume.save(tmp_path / "volume")
-    np.testing.assert_array_equal(np.load(folder / "recon.npy"), volume.array)
     found = [float(row["found_error"]) for row in read_csv_texts(folder / "metrics.csv") if row["method"] == "map"]
-    assert len(found) == 4 and found[0] < found[1] < found[2]  # and the mean
-    assert volume.error.found == pytest.approx(sum(found[:3]) / 3, rel=1e-4)
-    assert json.loads((folder / "manifest.json").read_text())["settings"]["error"]["found"] == volume.error.found
+    assert len(found) == 4 and volume.error.found == pytest.approx(np.mean(found[:3]), rel=1e-4)
     assert len(volume.plot().axes) == 3 and volume._repr_html_().count("<img") == 3
-    assert volume.draws is None
     for call in (volume.sample, volume.interval):
         with pytest.raises(md.UsageError):
             call()
-    drawn = three.reconstruct(mask, slices="all", draws=3)
-    np.testing.assert_array_equal(drawn.sample(2), drawn.draws[:, :2])
-    bounds = drawn.interval(0.5)
-    assert np.shape(bounds)[-3:] == (3, 32, 32)
 
 
 def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
@@ -353,15 +318,17 @@ def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedSca
             md.load(scan.kspace, recipe=RECIPE, **wrong)
 
 
-def test_a_mask_says_which_lines_were_measured(scan: md.LoadedScan) -> None:
+def test_a_mask_in_any_type_says_which_lines_are_used_or_were_measured(scan: md.LoadedScan) -> None:
     mask = np.abs(np.arange(32) - 16) < 6
-    wanted = scan.reconstruct(mask, method="zero-filled")
-    for given in (mask, mask.astype(int), np.flatnonzero(mask), np.repeat(mask[:, None], 32, axis=1)):
+    wanted = scan.reconstruct(np.flatnonzero(mask), method="zero-filled")
+    samples = np.repeat(mask[:, None], 32, axis=1)
+    for given in (mask, mask.astype(np.float32), mask.astype(int).tolist(), mask[None], samples):
+        image = scan.reconstruct(given, method="zero-filled")
+        np.testing.assert_allclose(image.array, wanted.array, atol=1e-6 * np.abs(wanted.array).max())
         part = md.load("phantom:t2w", mask=given, recipe=RECIPE)
         np.testing.assert_array_equal(part.data.measured, mask)
         assert not part.kspace[:, :, ~mask].any() and part.kspace[:, :, mask].all()
         np.testing.assert_array_equal(part.reconstruct(method="zero-filled").array, wanted.array)
-    np.testing.assert_array_equal(md.load(scan.kspace, mask=mask, recipe=RECIPE).mask, mask)
     assert scan.mask.all() and scan.mask.shape == (32,)
     for wrong in (mask[1:], [40], np.full(32, 0.5), np.zeros(32)):
         with refused("mask"):
