@@ -137,7 +137,6 @@ from .volume import Around as Around
 from .volume import Frames as Frames
 from .volume import Shared as Shared
 from .volume import Slices as Slices
-from .volume import Survey as Survey
 from .volume import is_around as is_around
 from .volume import neighbour_modulus as neighbour_modulus
 from .volume import neighbours as neighbours

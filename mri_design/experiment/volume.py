@@ -220,56 +220,37 @@ def _checked(reader: SliceReader, source: str, recipe: Recipe, number: int) -> A
     return with_recipe_noise(data, recipe)
 
 
-@dataclass(frozen=True)
 class Shared:
     """What all slices of a volume have in common, so that their images are in one unit and their phase runs on.
 
-    Parameters
-    ----------
-    covariance : complex array, shape (coil, coil), or None
-        Noise of the coils as read, E[n n^H] / 2, estimated from the slices; None where file or recipe give it.
-    noise : NoiseOrigin
-        Where it is from, why it may be wrong, and what every place that holds noise says of it.
-    directions : complex array, shape (coil, coil), or None
-        `coil_directions` of the white coils of all slices; None where no maps are estimated.
-    """
-
-    covariance: NDArray[np.complex128] | None = None
-    noise: NoiseOrigin = field(default_factory=NoiseOrigin)
-    directions: NDArray[np.complex128] | None = None
-
-    def known_by(self, data: AnySlice) -> AnySlice:
-        """A slice with the noise of the volume."""
-        if self.covariance is None:
-            return data
-        return replace(data, noise_covariance=self.covariance).known(noise=self.noise)
-
-
-NOTHING_SHARED = Shared()
-
-
-class Survey:
-    """Gathers what slices share, slice by slice.
+    It is found by looking at each, and then settled. Slices along a trajectory share nothing: each has noise and maps
+    of its own.
 
     Parameters
     ----------
     recipe : Recipe
         Given noise and calibration settings.
-    what : str
+    unit : str
         What is looked at, in words: "slices", or of several frames "images".
+
+    Attributes
+    ----------
+    covariance : complex array, shape (coil, coil), or None
+        Noise of the coils as read, E[n n^H] / 2, estimated from the slices; None where file or recipe give it.
+    directions : complex array, shape (coil, coil), or None
+        `coil_directions` of the white coils of all slices; None where no maps are estimated.
     """
 
-    def __init__(self, recipe: Recipe, what: str = "slices") -> None:
-        self._recipe, self._what = recipe, what
-        self._noise: list[NoiseEstimate] = []
+    def __init__(self, recipe: Recipe, unit: str = "slices") -> None:
+        self._recipe, self._unit, self._noise = recipe, unit, list[NoiseEstimate]()
         self._refused: InputError | None = None
         self._energies: NDArray[np.complex128] | None = None
         self._given: NDArray[np.complex128] | None = None
+        self.covariance: NDArray[np.complex128] | None = None
+        self.directions: NDArray[np.complex128] | None = None
 
-    def add(self, data: AnySlice, used: NDArray[np.bool_]) -> None:
+    def look(self, data: AnySlice, used: NDArray[np.bool_]) -> None:
         """Look at a slice, and of the lines or samples that are ``used`` at what coil maps are estimated from.
-
-        Slices along a trajectory share nothing: each has noise and maps of its own.
 
         Raises
         ------
@@ -295,8 +276,8 @@ class Survey:
                 energies = calibration_energies(seen, lines)
             self._energies = energies if self._energies is None else self._energies + energies
 
-    def shared(self) -> Shared:
-        """What the slices share.
+    def settle(self) -> None:
+        """Find the noise and the directions of coil space.
 
         Raises
         ------
@@ -305,20 +286,22 @@ class Survey:
         """
         if self._refused is not None and not self._noise:
             raise self._refused
-        if not self._noise:
-            return Shared(directions=self._directions(None))
-        noise = median_noise(self._noise)
-        doubt: Literal["", "signal"] = "signal" if noise.reason else ""
-        slices = len(self._noise), self._what
-        origin = NoiseOrigin(source="slices", estimate=noise, slices=slices, doubt=doubt)
-        return Shared(noise.covariance, origin, self._directions(noise.covariance))
+        white = self._given
+        if self._noise:
+            noise = median_noise(self._noise)
+            doubt: Literal["", "signal"] = "signal" if noise.reason else ""
+            slices = len(self._noise), self._unit
+            self._origin = NoiseOrigin(source="slices", estimate=noise, slices=slices, doubt=doubt)
+            self.covariance = white = noise.covariance
+        if self._energies is not None:
+            root = np.eye(len(self._energies)) if white is None else inverse_root(white)
+            self.directions = coil_directions(root @ self._energies @ root.conj().T)
 
-    def _directions(self, covariance: NDArray[np.complex128] | None) -> NDArray[np.complex128] | None:
-        if self._energies is None:
-            return None
-        white = self._given if covariance is None else covariance
-        root = np.eye(len(self._energies)) if white is None else inverse_root(white)
-        return coil_directions(root @ self._energies @ root.conj().T)
+    def known_by(self, data: AnySlice) -> AnySlice:
+        """A slice with the noise of the volume."""
+        if self.covariance is None:
+            return data
+        return replace(data, noise_covariance=self.covariance).known(noise=self._origin)
 
 
 WORDS = ("slices", "frames")

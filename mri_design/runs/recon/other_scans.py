@@ -16,8 +16,8 @@ from mri_design.evaluation.metrics import error_beyond_noise
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.coverage import FEWEST, Coverage, scores
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
-from mri_design.experiment.volume import Slices, opened_slices, recipe_of_frame
-from mri_design.runs.recon.slices import CalibratedSlice, MeasuredSlice, SliceWork
+from mri_design.experiment.volume import Shared, Slices, opened_slices, recipe_of_frame
+from mri_design.runs.recon.slices import MeasuredSlice, SliceWork, calibrated, images_of
 from mri_design.runs.work import Work
 from mri_design.runs.workers import Workers
 from mri_design.scan.data import KSpaceData, TrajectoryData
@@ -145,7 +145,7 @@ def coverage_of(
 
     found, count = dict[str, NDArray[np.float32]](), len(files)
     work.progress.show(_STAGE, 0, count)
-    with Workers(SliceWork(recipe, work.seed), max(1, min(work.jobs, count)), work.executor) as workers:
+    with Workers(SliceWork(recipe, work.seed, Shared(recipe)), max(1, min(work.jobs, count)), work.executor) as workers:
         for number, file, made in workers.map(_scores, items(), ahead=_AHEAD * work.jobs):
             if isinstance(made, str):
                 refused.append(f"{file} is left out: {made}")
@@ -195,7 +195,7 @@ def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str,
     """Errors of one slice in its standard deviations, or why there are none."""
     name, measured = item
     try:
-        known, images = CalibratedSlice.of(work, measured).images()
+        known, images = images_of(work, measured, calibrated(work, measured))
     except InputError as error:
         return measured.number, name, str(error)
     made, reference = images[0].reconstruction, known.shown_reference

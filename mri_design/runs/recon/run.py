@@ -26,7 +26,7 @@ from mri_design.experiment.companion_images import CompanionImages, companion_fi
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import names_file
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import check_draws, check_size_of_draws
+from mri_design.experiment.reconstruction import Image, check_draws, check_size_of_draws
 from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
@@ -37,13 +37,15 @@ from mri_design.runs.recon.other_scans import coverage_of, other_scans
 from mri_design.runs.recon.slices import (
     OTHER_IMAGES,
     REPORT,
-    CalibratedSlice,
     KeptSlices,
     MeasuredSlice,
     SliceFacts,
     SliceWork,
     Stages,
+    calibrated,
     facts_of,
+    images_of,
+    judged,
     neighbour_image,
     recipe_for,
     slice_image,
@@ -192,7 +194,7 @@ class ReconResult:
     @property
     def status(self) -> str:
         """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
-        missed = [one.status for one in self.facts if not one.converged]
+        missed = [one.image["status"] for one in self.facts if not one.converged]
         count = f"{len(missed)} of {len(self.numbers)} {self.numbering.unit}: " if len(self.numbers) > 1 else ""
         return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
 
@@ -364,7 +366,7 @@ class OpenScan:
         progress, recipe, numbering = self._work.progress, self.recipe, self._numbering
         self._stages = None if self.several else Stages(progress.show, recipe.reconstruction.method)
         every = numbering.images(range(self._count)) if self._around else self.numbers
-        survey, shape = volume.Survey(recipe, numbering.unit), None
+        shared, shape = volume.Shared(recipe, numbering.unit), None
         self.masks = dict[int, NDArray[np.bool_]]()
         self.places, self.sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
         for done, number in enumerate(every):
@@ -373,7 +375,7 @@ class OpenScan:
                 data = self._slices.read(number)
                 mask = self.masks[number] = what_is_used(data, self._request.mask, recipe)
                 if self.several:
-                    survey.add(data, mask)
+                    shared.look(data, mask)
             except InputError as error:
                 if len(every) == 1:
                     raise
@@ -400,7 +402,7 @@ class OpenScan:
         given = {} if references is None else references.of_slices(self._first_frame, self._count, grid)
         self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them
         check_size_of_draws(recipe.reconstruction, len(self.numbers), grid)
-        shared = survey.shared() if self.several else volume.NOTHING_SHARED
+        shared.settle()
         self.each = SliceWork(recipe, self._work.seed, shared, numbering)
 
     @property
@@ -414,18 +416,19 @@ class OpenScan:
         known = companions_over(self._files, data, own, self._count, several=len(self._first_frame) > 1)
         return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
 
-    def only_one(self) -> CalibratedSlice:
-        """The only slice, which has to show signal."""
+    def only_one(self) -> KnownSlice:
+        """The only slice, calibrated, which has to show signal."""
         assert self._stages is not None
         self._stages.begin("calibrating")
-        return self._warned(CalibratedSlice.of(replace(self.each, numbering=None), self.measured(self.numbers[0])))
+        return self._calibrated(replace(self.each, numbering=None), self.measured(self.numbers[0]))
 
-    def _warned(self, one: CalibratedSlice) -> CalibratedSlice:
-        warn_of_noise(one.scan, self._work.progress)
-        warn_of_maps(one.scan, self._work.progress)
-        return one
+    def _calibrated(self, work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
+        known = calibrated(work, measured)
+        warn_of_noise(known.scan, self._work.progress)
+        warn_of_maps(known.scan, self._work.progress)
+        return known
 
-    def reconstruct(self, kept: KeptSlices, one: CalibratedSlice | None) -> tuple[int, KnownSlice, list[NamedImage]]:
+    def reconstruct(self, kept: KeptSlices, one: KnownSlice | None) -> tuple[int, KnownSlice, list[NamedImage]]:
         """Reconstruct what is left, neighbours first: the number of a slice to show, what is known of it, its images.
 
         Of several slices each is kept as soon as it is finished, and one in the middle that shows signal is shown.
@@ -443,11 +446,13 @@ class OpenScan:
                 kept.add_modulus(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
             if one is not None and self._stages is not None:
-                one = one.beside(volume.neighbours(near[numbers[0]], kept.modulus))
-                known, images = one.images(self._stages)
-                kept.facts[numbers[0]] = facts_of(one, known, images)
+                (number,), alone = numbers, replace(self.each, numbering=None)
+                measured = self.measured(number, volume.neighbours(near[number], kept.modulus))
+                one = replace(one, slice_model=replace(one.slice_model, companions=tuple(measured.companions)))
+                known, images = images_of(alone, measured, one, self._stages)
+                kept.facts[number] = facts_of(alone, measured, known, images)
                 self._stages.begin(REPORT)
-                return numbers[0], known, images
+                return number, known, images
             show(SLICES, len(numbers) - len(left), len(numbers))
             items = (self.measured(number, volume.neighbours(near[number], kept.modulus)) for number in left)
             for made in workers.map(slice_image, items, ahead):
@@ -457,23 +462,22 @@ class OpenScan:
         bright = [number for number in self._first_frame if not kept.facts[number].noise_only] or self._first_frame
         shown = bright[len(bright) // 2]
         data, mask = self._slices.read(shown), self.masks[shown]
-        ready = self._warned(CalibratedSlice.of(self.each, MeasuredSlice(shown, data, mask, self._given.get(shown))))
-        return shown, *ready.read_back(kept.arrays(shown), kept.facts[shown])
+        measured = MeasuredSlice(shown, data, mask, self._given.get(shown))
+        image = Image.kept(kept.arrays(shown), kept.facts[shown].image)
+        return shown, *judged(self.each, measured, self._calibrated(self.each, measured), image)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
         """Say what became of other images, and which slices hold noise only or exceed their field of view."""
-        progress, numbering, first = self._work.progress, self._numbering, facts[self.numbers[0]]
-        used = dict[str, list[int]]()
+        progress, names, first = self._work.progress, self._numbering.names, facts[self.numbers[0]]
+        numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
-            progress.say(f"The non-local block of the prior is left out: {first.image['left_out']}")
-        for number in self.numbers:
+            progress.say(told("non_local_left_out", first.image["left_out"]))
+        for number in numbers:
             if OTHER_IMAGES in facts[number].rows[0]:
                 used.setdefault(str(facts[number].rows[0][OTHER_IMAGES]), []).append(number)
         if used:
-            text = "; ".join(f"{names} in {numbering.names(where)}" for names, where in used.items())
-            progress.say(f"other images: {text if len(self.numbers) > 1 else first.account['companions']}")
-        if noise_only := [number for number in self.numbers if facts[number].noise_only]:
-            words = "hold noise only: their images show" if len(noise_only) > 1 else "holds noise only: its image shows"
-            progress.warn(f"{numbering.names(noise_only)} {words} noise")
-        if folded := [number for number in self.numbers if facts[number].folded]:
-            progress.warn(f"{numbering.names(folded)}: {told('folded')}")
+            everywhere = {name: names(where) for name, where in used.items()}
+            progress.say(told("other_images", everywhere if len(numbers) > 1 else first.account["companions"]))
+        for fact in ("noise_only", "folded"):
+            if found := [number for number in numbers if getattr(facts[number], fact)]:
+                progress.warn(told(f"{fact}_slices", names(found), len(found)))

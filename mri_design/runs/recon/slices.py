@@ -1,4 +1,4 @@
-"""Slices on their way through a reconstruction: calibrated, reconstructed stage by stage, kept in the run's folder."""
+"""Slices on their way through a reconstruction: measured, calibrated, reconstructed, kept."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import looks_folded
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
-from mri_design.experiment.calibration import PreparedScan, prepare
+from mri_design.experiment import volume
+from mri_design.experiment.calibration import prepare
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared
-from mri_design.experiment.volume import NEIGHBOURS, NOTHING_SHARED, AnySlice, Frames, Shared, neighbour_modulus
 from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
-from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
@@ -73,7 +72,7 @@ class Stages:
 _WITHOUT_STREAKS = ("mean", "map")
 
 
-def what_is_used(data: AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> NDArray[np.bool_]:
+def what_is_used(data: volume.AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> NDArray[np.bool_]:
     """Lines (ky,), samples (ky, kz) or readouts of a slice that are used: those of a mask or its file, or all measured.
 
     Samples where a plane is asked for, lines have holes, or the mask is one of samples.
@@ -99,7 +98,7 @@ def what_is_used(data: AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> 
     return sampling.samples if plane or sampling.holes else data.measured
 
 
-def recipe_for(mask: NDArray[np.bool_], data: AnySlice, recipe: Recipe) -> Recipe:
+def recipe_for(mask: NDArray[np.bool_], data: volume.AnySlice, recipe: Recipe) -> Recipe:
     """The recipe for lines, or for samples of a plane, as a mask says.
 
     Raises
@@ -134,7 +133,7 @@ class MeasuredSlice:
     """
 
     number: int
-    data: AnySlice
+    data: volume.AnySlice
     mask: NDArray[np.bool_]
     reference: GivenReference | None = None
     companions: Sequence[Companion] = ()
@@ -151,98 +150,66 @@ class SliceWork:
     seed : int
         Of the run.
     shared : Shared
-        Noise and directions of coil space that the slices share.
+        Noise and directions of coil space that the slices share; one slice shares nothing.
     numbering : Frames, optional
         How several images are numbered. Without it there is one, which has to show more than noise.
     """
 
     recipe: Recipe
     seed: int
-    shared: Shared = NOTHING_SHARED
-    numbering: Frames | None = None
+    shared: volume.Shared
+    numbering: volume.Frames | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibratedSlice:
-    """A slice with noise and coil maps known.
+def calibrated(work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
+    """A slice with noise and coil maps known, and no reference looked at yet.
 
-    Parameters
-    ----------
-    work : SliceWork
-        Recipe and seed.
-    measured : MeasuredSlice
-        As read, with the noise of the run.
-    scan : PreparedScan
-        Calibrated by what is used of it.
-    slice_model : SliceModel
-        As models take it.
-    lines : sequence of int
-        Candidates that are used, by number.
-    signal : float
-        Signal level.
+    Raises
+    ------
+    InputError
+        Where it cannot be calibrated, or is the only one and holds noise only.
     """
+    data = work.shared.known_by(measured.data)
+    scan = prepare(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
+    model = replace(scan.slice_model(0, work.recipe), companions=tuple(measured.companions))
+    signal = (model.signal_level if work.numbering is None else model.level)(_lines(model, measured))
+    return KnownSlice(data=data, scan=scan, slice_model=model, signal=signal, reference=None)
 
-    work: SliceWork
-    measured: MeasuredSlice
-    scan: PreparedScan
-    slice_model: SliceModel
-    lines: Sequence[int]
-    signal: float
 
-    @classmethod
-    def of(cls, work: SliceWork, measured: MeasuredSlice) -> CalibratedSlice:
-        """Calibrate a slice.
+def _lines(model: SliceModel, measured: MeasuredSlice) -> list[int]:
+    """Candidates that are used, by number."""
+    used = np.ones(model.candidates.size, bool) if isinstance(measured.data, TrajectoryData) else measured.mask
+    return np.flatnonzero(used).tolist()
 
-        Raises
-        ------
-        InputError
-            Where it cannot be calibrated, or is the only one and holds noise only.
-        """
-        recipe, mask, data = work.recipe, measured.mask, work.shared.known_by(measured.data)
-        scan = prepare(data, recipe, measured=mask, ordinary=True, directions=work.shared.directions)
-        model = replace(scan.slice_model(0, recipe), companions=tuple(measured.companions))
-        along = isinstance(data, TrajectoryData)
-        lines = list(range(model.candidates.size)) if along else np.flatnonzero(mask).tolist()
-        signal = (model.signal_level if work.numbering is None else model.level)(lines)
-        measured = replace(measured, data=data)
-        return cls(work=work, measured=measured, scan=scan, slice_model=model, lines=lines, signal=signal)
 
-    def beside(self, companions: Sequence[Companion]) -> CalibratedSlice:
-        """The slice with further images of the object."""
-        every = (*self.slice_model.companions, *companions)
-        return replace(self, slice_model=replace(self.slice_model, companions=every))
+def images_of(
+    work: SliceWork, measured: MeasuredSlice, known: KnownSlice, stages: Stages | None = None
+) -> tuple[KnownSlice, list[NamedImage]]:
+    """The image by the recipe's method in the units of the input, one to compare it with, and what is known of it.
 
-    def images(self, stages: Stages | None = None) -> tuple[KnownSlice, list[NamedImage]]:
-        """The image by the recipe's method in the units of the input, one to compare it with, and what is known of it.
+    Raises
+    ------
+    InputError
+        Where a reference that was given has nothing in common with it.
+    """
+    recipe, model = work.recipe, known.slice_model
+    options = InferenceOptions(signal=known.signal, number=measured.number)
+    if stages is not None:
+        options = replace(options, callback=loops_shown(stages.loop, recipe, model), watch=stages.begin)
+    lines, rng = _lines(model, measured), image_rng(work.seed)
+    made = reconstruct_prepared(model, lines, None, recipe, rng, options=options)
+    return judged(work, measured, known, made.times(known.image_unit))
 
-        Raises
-        ------
-        InputError
-            Where a reference that was given has nothing in common with it.
-        """
-        recipe, method = self.work.recipe, self.work.recipe.reconstruction.method
-        options = InferenceOptions(signal=self.signal, number=self.measured.number)
-        if stages is not None:
-            options = replace(options, callback=loops_shown(stages.loop, recipe, self.slice_model), watch=stages.begin)
-        rng = image_rng(self.work.seed)
-        made = reconstruct_prepared(self.slice_model, self.lines, method, recipe, rng, options=options)
-        made = made.times(self.scan.image_unit(0))
-        known = self.known(made.image)
-        return known, known.judged(method, made, self.lines)
 
-    def known(self, image: Array) -> KnownSlice:
-        """What a run knows about the slice, of which this is the image (ky, kx), in the input's units."""
-        reference = self.measured.reference
-        given = None if reference is None else reference.fitted(image)
-        data, method = self.measured.data, self.work.recipe.reconstruction.method
-        folded = not data.on_grid and method in _WITHOUT_STREAKS and looks_folded(image)
-        return KnownSlice.of(data, self.scan, self.slice_model, self.signal, given, folded=folded)
-
-    def read_back(self, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts) -> tuple[KnownSlice, list[NamedImage]]:
-        """`images` of a slice that is kept, as if it had been reconstructed just now."""
-        known = self.known(arrays["recon"])
-        made = Image.kept(arrays, facts.image)
-        return known, known.judged(self.work.recipe.reconstruction.method, made, self.lines)
+def judged(
+    work: SliceWork, measured: MeasuredSlice, known: KnownSlice, image: Image
+) -> tuple[KnownSlice, list[NamedImage]]:
+    """An image in the units of the input held against the reference, and another to compare it with."""
+    method = work.recipe.reconstruction.method
+    given = None if measured.reference is None else measured.reference.fitted(image.image)
+    folded = not known.data.on_grid and method in _WITHOUT_STREAKS and looks_folded(image.image)
+    known = KnownSlice.of(known.data, known.scan, known.slice_model, known.signal, given, folded=folded)
+    return known, known.judged(method, image, _lines(known.slice_model, measured))
 
 
 OTHER_IMAGES = "other images"
@@ -289,32 +256,23 @@ class SliceFacts:
     lost: float | None = None
 
     @property
-    def status(self) -> str:
-        """How the reconstruction ended, one of `Status`."""
-        return str(self.image["status"])
-
-    @property
     def converged(self) -> bool:
         """Whether the reconstruction did."""
-        return self.status == Status.CONVERGED.value
+        return bool(self.image["status"] == Status.CONVERGED.value)
 
 
-def facts_of(ready: CalibratedSlice, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
+def facts_of(work: SliceWork, measured: MeasuredSlice, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
     """What is to be kept of the images of a slice beside their arrays."""
-    made, pictures, numbering = (
-        images[0].reconstruction,
-        CompanionPictures.of(images[0].reconstruction),
-        ready.work.numbering,
-    )
-    place = {} if numbering is None else numbering.place(ready.measured.number)
-    rows = [{**place, **row} for row in image_rows(known, images, ready.lines)]
+    made, lines = images[0].reconstruction, _lines(known.slice_model, measured)
+    pictures, combined = CompanionPictures.of(made), known.scan.provenance.combined
+    place = {} if work.numbering is None else work.numbering.place(measured.number)
+    rows = [{**place, **row} for row in image_rows(known, images, lines)]
     if made.companions is not None:
         rows[0][OTHER_IMAGES] = "; ".join(made.companions.used) or "none"
-    combined = ready.scan.provenance.combined
     return SliceFacts(
         rows=rows,
         image=made.facts,
-        noise_only=not ready.slice_model.shows_signal(ready.lines),
+        noise_only=not known.slice_model.shows_signal(lines),
         folded=known.folded,
         account=made.account(),
         reference_scale=None if known.given is None else known.given.factor,
@@ -330,35 +288,34 @@ def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[
     The arrays are ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``reference``,
     ``draws`` (draw, ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
     """
-    ready = CalibratedSlice.of(work, measured)
-    known, images = ready.images()
-    made, maps, pictures = (
-        images[0].reconstruction,
-        ready.scan.maps_as_read,
-        CompanionPictures.of(images[0].reconstruction),
-    )
-    complex_ones = {
+    known, images = images_of(work, measured, calibrated(work, measured))
+    made, maps = images[0].reconstruction, known.scan.maps_as_read
+    pictures, noise = CompanionPictures.of(made), made.noise
+    found = {
         "recon": made.image,
+        "std": made.std,
+        "noise": None if noise is None else noise.std,
+        "g_factor": None if noise is None else noise.g_factor,
+        "coil_maps": None if maps is None else maps[0],
         "draws": made.draws,
         "reference": None if made.draws is None else known.shown_reference,
-        "coil_maps": None if maps is None else maps[0],
+        _OTHERS: None if pictures is None else np.stack([np.abs(panel.image) for panel in pictures.panels]),
     }
-    others = None if pictures is None else np.stack([np.abs(panel.image) for panel in pictures.panels])
-    real_ones = {"std": made.std, _OTHERS: others}
-    arrays = {name: np.asarray(one, dtype=np.complex64) for name, one in complex_ones.items() if one is not None}
-    arrays |= {name: np.asarray(one, dtype=np.float32) for name, one in real_ones.items() if one is not None}
-    if made.noise is not None:
-        arrays |= {"noise": made.noise.std, "g_factor": made.noise.g_factor}
-    facts = facts_of(ready, known, images)
-    del ready, known, images, made, maps, pictures, complex_ones
+    arrays = {
+        name: np.asarray(one, np.complex64 if np.iscomplexobj(one) else np.float32)
+        for name, one in found.items()
+        if one is not None
+    }
+    facts = facts_of(work, measured, known, images)
+    del known, images, made, maps, pictures, noise, found
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return measured.number, arrays, facts
 
 
 def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, NDArray[np.float32]]:
     """The number of a slice, and the modulus of its image that its neighbours know."""
-    ready = CalibratedSlice.of(work, measured)
-    return measured.number, neighbour_modulus(ready.slice_model, ready.lines, work.recipe, work.seed)
+    model = calibrated(work, measured).slice_model
+    return measured.number, volume.neighbour_modulus(model, _lines(model, measured), work.recipe, work.seed)
 
 
 class KeptSlices:
@@ -406,7 +363,7 @@ class KeptSlices:
 
     def add_modulus(self, number: int, modulus: NDArray[np.float32]) -> None:
         """Keep the modulus of a slice that its neighbours know."""
-        self._keep.keep_arrays(_name(number, NEIGHBOURS), {_MODULUS: modulus})
+        self._keep.keep_arrays(_name(number, volume.NEIGHBOURS), {_MODULUS: modulus})
         self.neighbours.add(number)
         self._write()
 
@@ -422,7 +379,7 @@ class KeptSlices:
 
     def modulus(self, number: int) -> NDArray[np.float32]:
         """The modulus of a slice that its neighbours know."""
-        return self._keep.arrays(_name(number, NEIGHBOURS), (_MODULUS,))[_MODULUS]
+        return self._keep.arrays(_name(number, volume.NEIGHBOURS), (_MODULUS,))[_MODULUS]
 
     def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
         """The arrays of a slice."""
@@ -438,7 +395,7 @@ class KeptSlices:
     @property
     def files(self) -> list[str]:
         """Names of all that is kept."""
-        return [PROGRESS, *map(_name, self.facts), *(_name(number, NEIGHBOURS) for number in self.neighbours)]
+        return [PROGRESS, *map(_name, self.facts), *(_name(number, volume.NEIGHBOURS) for number in self.neighbours)]
 
 
 def _name(number: int, kind: str = "slice") -> str:
