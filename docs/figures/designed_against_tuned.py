@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,10 +22,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import mri_design as md
-from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ShownMask, compare_strategies
-from mri_design.runs.store import Run
+from mri_design.runs.work import Keep, Work
 
 LINES, DRAWS = 32, 5
 DESIGNED, TUNED = "calibrated", "vd-polynomial@tuned"
@@ -47,12 +45,11 @@ def main() -> None:
         train=scan_sources(["phantom:t1w"], "middle"),
         seeds=DRAWS,
     )
-    with tempfile.TemporaryDirectory() as place, RunFolder(Path(place) / "run") as folder:
-        result = compare_strategies(request, Run(folder=folder, jobs=2))
+    result = compare_strategies(request, Work(jobs=2), Keep())
     errors = {name: runs[:, 0] for name, runs in result.errors.runs.items()}
     for name in (DESIGNED, TUNED):
         print(name, " ".join(f"{error:.3f}" for error in sorted(errors[name])))
-    print("power", *result.pieces.tuned.values())
+    print("power", *result.study.pieces.tuned.values())
     shown = {mask.strategy: mask for mask in result.shown}
     figure = drawn([shown[DESIGNED], shown[TUNED]], errors[TUNED], result.study.tests[0].shown)
     drawing = io.BytesIO()
