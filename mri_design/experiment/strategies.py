@@ -1,14 +1,16 @@
 """Strategies by name: those that choose phase-encode lines, samples of a plane, or shots.
 
-A name is FAMILY, FAMILY:SETTING, or for densities FAMILY[:POWER] draw=DRAW. A strategy is a class in
-`design` and one line of registration here; from then on recipes, the command line and comparisons know it. A
-user's own script registers one by `register_strategy`.
+A name is FAMILY, FAMILY:SETTING, or for densities FAMILY[:POWER] draw=DRAW. A strategy is a class in `design` and an
+entry of strategies.toml; from then on recipes, the command line and comparisons know it. A user's own script registers
+one by `register_strategy`.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +21,6 @@ from mri_design.whole_numbers import whole_number
 
 if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
     from mri_design.design.strategy import Strategy
-
-SHOTS = "shots"
-"""Stands for every family of shots, those to come included."""
 
 ORACLES: list[str] = []
 """Strategies that look at the true image; they cannot choose before `TrueImages.knowing` has given it to them."""
@@ -61,16 +60,16 @@ class Known:
         return self.make().needs_posterior if self.scan is None else self.scan
 
 
-STRATEGIES: dict[str, dict[str, Known]] = {"lines": {}, "plane": {}, SHOTS: {}}
-"""By what they choose, and by name, in the order in which help lists them."""
+STRATEGIES: dict[str, dict[str, Known]] = {kind.sort: {} for kind in KINDS.values() if kind.on_grid or kind.shots}
+"""By what they choose (`Kind.sort`), and by name, in the order in which help lists them."""
 
 ABOUT: dict[str, str] = {}
 """What families choose, in a few words that go on from "lines", "samples" or "spokes"; a script may add its own."""
 
 
-def _chosen_as(encoding: str) -> str:
-    """The entry of `STRATEGIES` for an encoding."""
-    return KINDS[encoding].sort
+def _named(encoding: str) -> dict[str, Known]:
+    """The strategies that choose what an encoding says."""
+    return STRATEGIES[KINDS[encoding].sort]
 
 
 def register_strategy(
@@ -181,71 +180,23 @@ def _caipi(name: str, text: str) -> dict[str, Any]:
     return {"spacing": (rows, columns), "shift": shift[0] if shift else None}
 
 
-POWERS = (1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
-PLANE_POWERS = (2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
-DISC_POWERS = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
-WIDTHS = (4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
-SPACINGS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+_SETTINGS: dict[str, ReadsSetting] = {"density": _density, "distance": _spacing, "distances": _caipi}
+_SHIPPED = tomllib.loads(resources.files("mri_design.experiment").joinpath("strategies.toml").read_text("utf-8"))
+for _one in _SHIPPED["strategy"]:
+    _file, _class = _one["class"].split(".")
+    register_strategy(
+        _one["name"],
+        Shipped(f"design.{_file}", _class, _one.get("with", {})),
+        _one["chooses"],
+        random=_one.get("random"),
+        tuned=_one.get("tuned", ()),
+        settings=_SETTINGS.get(_one.get("setting")),
+        looks_at=_one.get("looks_at", "nothing"),
+    )
+    ABOUT[_one["name"]] = _one["about"]
 
-
-def _ship(name: str, part: str, encodings: str, about: str, *, also: Any = (), **marks: Any) -> None:
-    """One line of registration of a strategy of this package: its name, file and class, and what it chooses."""
-    file, kind = part.split(".")
-    made = Shipped(f"design.{file}", kind, dict(also))
-    register_strategy(name, made, encodings, **{"looks_at": "nothing", **marks})
-    ABOUT[name] = about
-
-
-_WRONG = (
-    "chosen while the scan is measured, where the image so far is expected to be most wrong; every measurement "
-    "corrects the expectation"
-)
-_ship("calibrated", "calibrated.Calibrated", "lines plane", _WRONG, looks_at="scan")
-_MOST = "chosen while the scan is measured, to tell most about the image under the posterior (the published rule)"
-_ship("information-gain", "greedy.InformationGain", "lines plane shots", _MOST, looks_at="scan")
-_LANCZOS = "chosen as by information-gain, with variances from Lanczos vectors"
-_ship("information-gain-lanczos", "greedy.LanczosInformationGain", "lines", _LANCZOS, looks_at="scan")
-_WRONG = "chosen while the scan is measured, where the posterior expects its mean to be most wrong"
-_ship("expected-error", "greedy.ExpectedError", "lines plane shots", _WRONG, looks_at="scan")
-_ALIKE = "drawn at random, all equally likely, beside a few at the centre"
-_ship("random", "fixed.RandomLines", "lines", _ALIKE)
-_ship("random", "fixed.RandomSamples", "plane", _ALIKE, also={"power": 0.0, "name": "random"})
-_FASTMRI = {"centre_fraction": 0.08, "name": "fastmri-random"}
-_AROUND = "around a full centre of 8 %"
-_ship("fastmri-random", "fixed.RandomLines", "lines", f"drawn at random {_AROUND}, as in fastMRI", also=_FASTMRI)
-_EQUAL = f"at equal distances {_AROUND}, with a random offset, as in fastMRI"
-_ship("fastmri-equispaced", "fixed.Equispaced", "lines", _EQUAL)
-_FALLS = "drawn from a density that falls with a power of the distance from the centre"
-_DENSITY = {"also": {"power": 4.0}, "tuned": POWERS, "settings": _density}
-_ship("vd-polynomial", "fixed.VariableDensity", "lines", _FALLS, **_DENSITY)
-_ship("vd-polynomial", "fixed.RandomSamples", "plane", _FALLS, tuned=PLANE_POWERS)
-_DENSITY = {"also": {"family": "gaussian", "power": 20.0, "name": "vd-gaussian"}, "tuned": WIDTHS, "settings": _density}
-_ship("vd-gaussian", "fixed.VariableDensity", "lines", "drawn from a Gaussian density around the centre", **_DENSITY)
-_DISC = "drawn at random with a least distance from each other, around a full centre"
-_ship("poisson-disc", "fixed.PoissonDisc", "plane", _DISC, tuned=DISC_POWERS)
-_CAIPI = "in a regular pattern that is shifted from row to row (2-D CAIPIRINHA), and a full centre"
-_ship("caipi", "fixed.CaipiSamples", "plane", _CAIPI, random=False, settings=_caipi)
-_REGULAR = "at equal distances, those left over at the centre (parallel imaging)"
-_ship("regular", "fixed.RegularLines", "lines", _REGULAR, tuned=SPACINGS, settings=_spacing)
-_ship("low-pass", "fixed.LowPass", "lines plane", "nearest to the centre", random=False)
-_ship("golden-ratio", "fixed.GoldenRatio", "lines", "in steps of the golden ratio of the grid", random=False)
-for _name, _angles, _about in (
-    ("half-turn", {}, "spread evenly over half a turn"),
-    ("full-turn", {"kind": "full-turn"}, "spread evenly over a turn"),
-    ("one-missing", {"kind": "one-missing"}, "spread evenly over a turn as if there were one more"),
-    ("golden", {"kind": "golden"}, "a golden angle apart"),
-    ("tiny-golden", {"kind": "golden", "tiny": 7}, "a tiny golden angle apart"),
-):
-    _ship(_name, "fixed.FixedAngles", SHOTS, _about, also={**_angles, "name": _name}, random=False)
-_MARK = "true image: a mark, not a design"
-_SEEN = f"chosen where the image is most wrong, which it sees in the {_MARK}"
-_ship("oracle-residual", "trials.OracleResidual", "lines plane", _SEEN, looks_at="truth")
-_SEEN = "chosen by the expected error, which the true image corrects around each: a mark, not a design"
-_ship("oracle-hole", "trials.OracleHole", "lines plane", _SEEN, looks_at="truth")
-_SEEN = f"chosen as those after which the image is best, which it sees in the {_MARK}"
-_ship("oracle-greedy", "trials.OracleGreedy", "lines", _SEEN, looks_at="truth")
-_SEEN = "chosen where reconstructions of the training scans are most wrong, the same for every scan"
-_ship("residual-greedy", "trials.TrainingResidual", "lines plane", _SEEN, looks_at="training")
+USUAL: dict[str, str] = _SHIPPED["usual"]
+"""The strategies of a comparison that names none; of shots all."""
 
 
 def explained(name: str) -> str:
@@ -266,17 +217,15 @@ def explained(name: str) -> str:
     return f"{about}{DRAWS.get(draw, '')}" + (f" (set to {setting.strip()})" if setting and about else "")
 
 
-def _chosen(kind: str) -> str:
+def _chosen(sort: str) -> str:
     """Words for the candidates that strategies of an entry of `STRATEGIES` choose."""
-    if kind != SHOTS:
-        return KINDS[kind].several
-    return " and ".join(each.several for each in KINDS.values() if each.shots)
+    return " and ".join(kind.several for kind in KINDS.values() if kind.sort == sort and (kind.on_grid or kind.shots))
 
 
 def tuned_powers(name: str, encoding: str = "lines") -> tuple[float, ...]:
     """Powers (of ``regular`` distances of the lines) that tuning tries for a strategy; none where its name has one."""
     family, setting = split_name(name)
-    known = STRATEGIES[_chosen_as(encoding)].get(family)
+    known = _named(encoding).get(family)
     return known.tuned if known is not None and (setting is None or setting.startswith("draw=")) else ()
 
 
@@ -288,15 +237,7 @@ def with_power(name: str, power: float) -> str:
 
 def strategy_names(encoding: str = "lines") -> tuple[str, ...]:
     """Every name `make_strategy` knows."""
-    return tuple(STRATEGIES[_chosen_as(encoding)])
-
-
-USUAL = {
-    "lines": "calibrated,information-gain,vd-polynomial,vd-polynomial:1 draw=systematic,regular,fastmri-equispaced,"
-    "fastmri-random,low-pass",
-    "plane": "calibrated,vd-polynomial,poisson-disc,caipi,low-pass",
-}
-"""The strategies of a comparison that names none; of shots all."""
+    return tuple(_named(encoding))
 
 
 def usual_strategies(encoding: str = "lines") -> list[str]:
@@ -306,7 +247,7 @@ def usual_strategies(encoding: str = "lines") -> list[str]:
 
 def strategy_named(name: str, encoding: str = "lines") -> str:
     """The name of a strategy in full, where an alias stands for it (`registry.ALIASES`)."""
-    return full_name(name, STRATEGIES[_chosen_as(encoding)])
+    return full_name(name, _named(encoding))
 
 
 def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> Strategy:
@@ -337,7 +278,7 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
         if family in FROM_FILES:
             return TrainedOrder(design=design, name=strategy_label(name))
         return Calibrated(side_information=(design,), name=strategy_label(name))
-    made = STRATEGIES[_chosen_as(encoding)][family].make()
+    made = _named(encoding)[family].make()
     return replace(made, **fields, name=name) if fields else made  # type: ignore[type-var]
 
 
@@ -355,11 +296,11 @@ def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
 
     require_instance(Strategy, wanted="a name of `strategy_names`, or a Strategy", strategy=strategy)
     name = strategy.name
-    known = STRATEGIES[_chosen_as(encoding)].get(name)
+    known = _named(encoding).get(name)
     if known is not None and type(known.make()) is not type(strategy):
         raise InputError(f"strategy {name}", described(strategy), f"another name: {name!r} is one that is known")
     if known is None or known.make() != strategy:
-        register_strategy(name, lambda: strategy, [_chosen_as(encoding)])
+        register_strategy(name, lambda: strategy, [KINDS[encoding].sort])
     return name
 
 
@@ -408,12 +349,12 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
     """
     name = strategy_named(str(name), encoding)
     family, setting = split_name(name)
-    makers = STRATEGIES[_chosen_as(encoding)]
+    makers = _named(encoding)
     families = (*makers, *(FROM_FILES if not KINDS[encoding].shots else ()))
     others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
     others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []
     if others and family not in families:
-        here, there = _chosen(_chosen_as(encoding)), ", ".join(each for each in makers if each not in but)
+        here, there = _chosen(KINDS[encoding].sort), ", ".join(each for each in makers if each not in but)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")
     if reads_file(name):
         if family not in FROM_FILES and KINDS[encoding].axes != 1:
@@ -436,7 +377,7 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
 
 def is_random(name: str, encoding: str = "lines") -> bool:
     """Whether another seed gives another mask, with no look at the data."""
-    known = STRATEGIES[_chosen_as(encoding)].get(split_name(name)[0])
+    known = _named(encoding).get(split_name(name)[0])
     if known is None or reads_file(name):
         return False
     return known.random if known.random is not None else not known.needs_scan
@@ -444,7 +385,7 @@ def is_random(name: str, encoding: str = "lines") -> bool:
 
 def kinds_of_masks(encoding: str = "lines") -> tuple[str, ...]:
     """Names of the strategies that look at no data, so that they make masks without a scan."""
-    return tuple(name for name, known in STRATEGIES[_chosen_as(encoding)].items() if not known.needs_scan)
+    return tuple(name for name, known in _named(encoding).items() if not known.needs_scan)
 
 
 def reads_file(name: str) -> bool:
