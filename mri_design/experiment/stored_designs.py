@@ -12,7 +12,7 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
 from pathlib import Path
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.design.training import TrainedDesign
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.io.numpy_files import read_npz_members
@@ -100,9 +100,13 @@ def kept_in(checkpoint: Checkpoint, *, every: float | None = None) -> Iterator[C
 
     try:
         yield keep
-    finally:
-        if waiting is not None:
-            save_state(checkpoint, waiting)
+    except BaseException:
+        with suppress(MriDesignError):  # of slices in processes that are lost what was written before stays
+            if waiting is not None:
+                save_state(checkpoint, waiting)
+        raise
+    if waiting is not None:
+        save_state(checkpoint, waiting)
 
 
 def save_state(checkpoint: Checkpoint, state: DesignState) -> None:

@@ -60,7 +60,7 @@ from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_sections, facts_of, first_row, layout_of, measured_text, reading
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.reference_slices import facts_of_all, knowing_rule, load_images, require_apart
-from mri_design.runs.resident import keeper_of
+from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
@@ -257,10 +257,14 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     with Workers(material, work.jobs, work.executor) as workers:
         if checkpoint is None or not checkpoint.path.exists():
             show(len(first))
-        with keeper_of(workers, len(training)) as keeper:
-            options = DesignOptions(checkpoint=checkpoint, callback=lambda s: show(len(s.trace.lines)), keeper=keeper)
-            slices = [image.slice_model for image in training]
-            designed = run_design(slices, strategy, lines, recipe, seed=work.seed, start=first, options=options).trace
+        slices = [image.slice_model for image in training]
+        options = DesignOptions(checkpoint=checkpoint, callback=lambda s: show(len(s.trace.lines)))
+        designed = design_among(
+            workers,
+            lambda shared: run_design(slices, strategy, lines, recipe, seed=work.seed, start=first, options=shared),
+            len(slices),
+            options,
+        ).trace
         refined = _refined(designed, request.swaps, workers, keep, work) if request.swaps else None
         trace = designed if refined is None else with_exchanges(designed, refined)
         if study is not None:

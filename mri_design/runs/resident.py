@@ -1,126 +1,99 @@
 """Slices that live in other processes for as long as a design lasts.
 
-Each is sent to its process once and stays there with its warm starts and posteriors. For every line a request of a few
-hundred bytes goes there, and the image and what the strategy asks for come back. Whoever holds the design remembers
-what was asked since it last fetched where a slice stood, so that a slice whose process was lost is begun again from
-there and asked the same: the design stays the same to the last bit.
+Each is sent to its process once and stays there with its warm start and its posterior. For every line a request of a
+few hundred bytes goes there, and the image and what the strategy asks for come back. Where a process is lost, the
+design goes on from its checkpoint with others: it stays the same to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from mri_design.design.energies import KeptPosteriors
-from mri_design.design.engine import Found, InferenceRequest, Keeper, KeptSlice
+from mri_design.design.engine import DesignState, Found, InferenceRequest, Keeper, KeptSlice
 from mri_design.errors import MriDesignError
+from mri_design.experiment.design import DesignOptions
 from mri_design.operators.base import Array
-from mri_design.runs.workers import DaskCluster, LostPieceError, Processes, Workers, lost_worker
+from mri_design.runs.workers import (
+    GONE,
+    PUT_UP_WITH,
+    DaskWorker,
+    LostPieceError,
+    Processes,
+    Workers,
+    lost_worker,
+    outcome,
+)
 from mri_design.variances.base import VarianceEstimator
 
 Answer = TypeVar("Answer")
 
-_TRIES = 3
-"""Processes that may be lost over one call before the design gives up."""
 
-Action = tuple[Any, ...]
-"""A method of `KeptSlice` that changes it, by name, and its arguments."""
-Question = tuple[Any, ...]
-"""A function of a `KeptSlice`, which leaves it as it is, and its further arguments."""
-MEASURED: Action = ("measured",)
+def design_among(
+    workers: Workers[Any], design: Callable[[DesignOptions], DesignState], slices: int, options: DesignOptions
+) -> DesignState:
+    """``design(options)`` with its so many slices shared out among workers; a single one stays here.
 
-
-class _Missing:
-    """The answer for a slice that is not there."""
-
-
-_kept: dict[tuple[str, int], tuple[KeptSlice, int]] = {}
-"""In a process that keeps slices, by design and number: each with how many actions it has behind it."""
-
-
-def _performed(
-    key: tuple[str, int],
-    version: int,
-    actions: Sequence[Action],
-    question: Question | None,
-    origin: tuple[KeptSlice, Sequence[Action]] | None,
-) -> Any:
-    """Do actions with a slice that has ``version`` behind it, and answer a question about it.
-
-    Without a question the answer is that of the last action. From ``origin``, with what was done since then, the slice
-    is begun again if it is not there as it has to be.
+    Raises
+    ------
+    MriDesignError
+        Where processes are lost again and again before the next line.
     """
-    kept, done = _kept.pop(key, (None, -1))  # one that fails half-way is not kept
-    before: Sequence[Action] = ()
-    if kept is None or done != version:
-        if origin is None:
-            return _Missing
-        kept, before = origin
-    answer = None
-    for method, *arguments in (*before, *actions):
-        answer = getattr(kept, method)(*arguments)
-    _kept[key] = kept, version + len(actions)
-    if question is not None:
-        function, *arguments = question
-        answer = function(kept, *arguments)
-    return answer
+    if workers.executor is None or slices < 2:
+        return design(options)
+    reached = lost = 0
+
+    def after_line(state: DesignState) -> None:
+        nonlocal reached, lost
+        if len(state.trace.lines) > reached:
+            reached, lost = len(state.trace.lines), 0
+        if options.callback is not None:
+            options.callback(state)
+
+    while True:
+        keeper = ResidentSlices(workers.executor.each())
+        try:
+            return design(replace(options, keeper=keeper, callback=after_line))
+        except LostPieceError as error:
+            lost += 1
+            if lost == PUT_UP_WITH:
+                raise lost_worker(error) from error
+        finally:
+            keeper.close()
 
 
-def _drop(design: str) -> None:
+_kept: dict[tuple[str, int], KeptSlice] = {}
+"""In a process that keeps slices, by design and number."""
+
+
+def _take(_: object, item: tuple[str, int, KeptSlice]) -> None:
+    design, number, one = item
+    _kept[design, number] = one
+
+
+def _drop(_: object, design: str) -> None:
     for key in [key for key in _kept if key[0] == design]:
         del _kept[key]
 
 
-def _of_posterior(kept: KeptSlice, which: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(getattr(kept, which), *arguments)
+def _asked(_: object, item: tuple[str, int, bool, Callable[..., Any], tuple[Any, ...]]) -> Any:
+    """A function of a slice, of which the item says whether its lines have been measured before."""
+    design, number, measured, function, arguments = item
+    one = _kept.get((design, number))
+    if one is None:
+        raise LostPieceError("the slice is no longer there")
+    if measured:
+        one.measured()
+    return function(one, *arguments)
 
 
-class _Remote:
-    """A slice as those who hold the design know it.
-
-    Attributes
-    ----------
-    origin : KeptSlice
-        As it was when it was last fetched; nothing is inferred with this copy.
-    actions : list of Action
-        Since then, the first ``done`` of which have been done.
-    before : int
-        How many there were before these; -1 as long as the slice was not sent.
-    """
-
-    def __init__(self, origin: KeptSlice) -> None:
-        self.origin, self.actions, self.done, self.before = origin, list[Action](), 0, -1
-
-    def call(self, question: Question | None, end: int, anew: bool) -> tuple[Any, ...]:
-        """Arguments of `_performed` that have actions done until ``end``, and ask; ``anew`` where it may be lost."""
-        origin = (self.origin, self.actions[: self.done]) if anew or self.before < 0 else None
-        return max(self.before, 0) + self.done, self.actions[self.done : end], question, origin
-
-    def answered(self, end: int) -> None:
-        """The actions until ``end`` have been done."""
-        self.before, self.done = max(self.before, 0), end
-
-    def until_measured(self, behind: int) -> int:
-        """The end of the actions for the standing of ``behind`` measurements ago.
-
-        Raises
-        ------
-        MriDesignError
-            Where more has been done.
-        """
-        marks = [i + 1 for i, action in enumerate(self.actions) if i >= self.done and action == MEASURED]
-        if behind > len(marks):
-            raise MriDesignError("the design has gone on: its slices stand elsewhere than when this state was made")
-        return [self.done, *marks][-1 - behind]
-
-    def fetched(self, warm: Any) -> None:
-        """Inference goes on from where it stood after the last measurement; what was done since is remembered."""
-        self.origin.warm = warm
-        last = max((i + 1 for i, action in enumerate(self.actions[: self.done]) if action == MEASURED), default=0)
-        self.actions, self.done, self.before = self.actions[last:], self.done - last, self.before + last
+def _of_posterior(one: KeptSlice, which: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(getattr(one, which), *arguments)
 
 
 class ResidentSlices(Keeper):
@@ -128,170 +101,113 @@ class ResidentSlices(Keeper):
 
     Parameters
     ----------
-    executor : Processes or DaskCluster
-        Of `Workers`.
+    processes : sequence of Processes or DaskWorker
+        Each is one process.
+
+    Attributes
+    ----------
+    inferences, measurements : int
+        How often the slices were inferred and measured.
     """
 
-    def __init__(self, executor: Processes | DaskCluster) -> None:
-        self._executor = executor
-        self._design = uuid4().hex
-        self._slices: list[_Remote] = []
+    def __init__(self, processes: Sequence[Processes] | Sequence[DaskWorker]) -> None:
+        self._processes, self._design = processes, uuid4().hex
         self._found: list[Found] = []
-        self._inferences = self._measurements = 0
+        self._behind: set[int] = set()  # slices that have not heard of the last measurement
+        self.inferences = self.measurements = 0
 
     def begin(self, slices: Iterable[KeptSlice]) -> None:
-        """See `Keeper`. The slices are sent with the first request."""
-        self.close()
-        self._slices = [_Remote(kept) for kept in slices]
+        """See `Keeper`."""
+        self._all(_take, {number: (self._design, number, one) for number, one in enumerate(slices)})
+
+    def _all(self, function: Callable[[None, Any], Any], items: Mapping[int, Any]) -> list[Any]:
+        """The function of an item in the process of each number."""
+        places = [self._processes[number % len(self._processes)] for number in items]
+        try:
+            futures = [place.submit(function, item) for place, item in zip(places, items.values(), strict=True)]
+        except (BrokenExecutor, *GONE) as error:
+            raise LostPieceError(str(error)) from error
+        return [outcome(place, future) for place, future in zip(places, futures, strict=True)]
+
+    def ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]]) -> list[Answer]:
+        """``function(kept, *arguments)`` of the slices with these numbers."""
+        behind, self._behind = self._behind, self._behind - each.keys()
+        return self._all(_asked, {n: (self._design, n, n in behind, function, own) for n, own in each.items()})
 
     def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
         """See `Keeper`."""
-        self._inferences += 1
-        self._found = self._done([("infer", request) for request in requests])
+        self.inferences += 1
+        self._found = self.ask(KeptSlice.infer, {number: (request,) for number, request in enumerate(requests)})
         return self._found
 
     def expect(
         self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: Sequence[tuple[int, ...]]
     ) -> list[tuple[int, bool]]:
         """See `Keeper`."""
-        return self._done([("expect", lines, estimator, seed) for seed in noise])
-
-    def _done(self, actions: Sequence[Action]) -> list[Any]:
-        """Answers of the slices to an action each."""
-        for remote, action in zip(self._slices, actions, strict=True):
-            remote.actions.append(action)
-        return self._ask(dict.fromkeys(range(len(self._slices))))
+        return self.ask(KeptSlice.expect, {number: (lines, estimator, seed) for number, seed in enumerate(noise)})
 
     @property
     def posteriors(self) -> KeptPosteriors:
         """See `Keeper`."""
-        return _Posteriors(self, "posterior", self._inferences, [found.mean for found in self._found])
+        return _Posteriors(self, "posterior", [found.mean for found in self._found])
 
     @property
     def expecting(self) -> KeptPosteriors:
         """See `Keeper`."""
-        return _Posteriors(self, "expecting", self._inferences, [found.mean for found in self._found])
+        return _Posteriors(self, "expecting", [found.mean for found in self._found])
 
     def measured(self) -> None:
-        """See `Keeper`. It is told with the next request."""
-        self._measurements += 1
-        for remote in self._slices:
-            remote.actions.append(MEASURED)
+        """See `Keeper`. The slices hear of it with the next request."""
+        self.measurements += 1
+        self._behind = set(range(len(self._found)))
 
     @property
     def warm_starts(self) -> Sequence[Any]:
         """See `Keeper`. Whoever looks at them has to do so before more lines are measured."""
-        return _WarmStarts(self, self._measurements, len(self._slices))
+        return _Fetched(self, "warm", len(self._found), "measurements")
 
-    def close(self, wait: bool = True) -> None:
+    def close(self) -> None:
         """Let the processes forget the slices."""
-        places = range(min(len(self._slices), self._executor.places))
-        with suppress(LostPieceError):
-            told = [self._executor.submit_at(place, _drop, self._design) for place in places]
-            for future in told if wait else ():
-                self._executor.outcome(future)
-        self._slices = []
-
-    def fetch(self, measurements: int) -> list[Any]:
-        """Where inference stood after so many measurements, unless they have been inferred from more of them since."""
-        behind = self._measurements - measurements
-        ends = [remote.until_measured(behind) for remote in self._slices]
-        found = self._ask({n: (getattr, "warm") for n in range(len(self._slices))}, ends)
-        for remote, warm in zip(self._slices, found, strict=True):
-            remote.fetched(warm)
-        return found
-
-    def ask(self, inferences: int, questions: Mapping[int, Question]) -> list[Any]:
-        """Answers to questions to some slices, by their numbers, unless they have been inferred anew since."""
-        if inferences != self._inferences:
-            raise MriDesignError("the design has gone on: these posteriors are no longer kept")
-        return self._ask(questions)
-
-    def _ask(self, questions: Mapping[int, Question | None], ends: Sequence[int] | None = None) -> list[Any]:
-        """Do what is left to do, or until ``ends``, and answer; slices that were lost are begun again."""
-        ends = [len(remote.actions) for remote in self._slices] if ends is None else ends
-        answers, places = dict[int, Any](), self._executor.places
-        lost: LostPieceError | None = None
-        for attempt in range(_TRIES + 1):
-            calls = {
-                n: self._slices[n].call(question, ends[n], anew=attempt > 0)
-                for n, question in questions.items()
-                if n not in answers
-            }
-            futures = {
-                n: self._executor.submit_at(n % places, _performed, (self._design, n), *call)
-                for n, call in calls.items()
-            }
-            for n, future in futures.items():
-                try:
-                    answer = self._executor.outcome(future)
-                except LostPieceError as error:
-                    lost = error
-                    continue
-                if answer is not _Missing:
-                    answers[n] = answer
-                    self._slices[n].answered(ends[n])
-            if len(answers) == len(questions):
-                return [answers[n] for n in questions]
-        assert lost is not None
-        raise lost_worker(lost) from lost
+        for place in self._processes:
+            with suppress(BrokenExecutor, *GONE):
+                place.submit(_drop, self._design)
+            place.close()
 
 
-class _Posteriors(KeptPosteriors):
-    """The posteriors of the last inference, which the slices have under the name ``which``."""
+class _Fetched(Sequence[Any]):
+    """An attribute of the slices, fetched when it is looked at for the first time, unless the design has gone on."""
 
-    def __init__(self, keeper: ResidentSlices, which: str, inferences: int, means: Sequence[Array]) -> None:
-        self._keeper, self._which, self._inferences, self._means = keeper, which, inferences, means
-        self._whole: dict[int, Any] = {}
+    def __init__(self, keeper: ResidentSlices, which: str, count: int, counter: str = "inferences") -> None:
+        self._keeper, self._which, self._count, self._counter = keeper, which, count, counter
+        self._made, self._whole = getattr(keeper, counter), dict[int, Any]()
 
     def __len__(self) -> int:
-        return len(self._means)
+        return self._count
 
     def __getitem__(self, index: Any) -> Any:
         numbers = range(len(self))[index]
         if not isinstance(numbers, int):
             return [self[i] for i in numbers]
         if numbers not in self._whole:
-            question = (getattr, self._which)
-            (self._whole[numbers],) = self._keeper.ask(self._inferences, {numbers: question})
+            (self._whole[numbers],) = self._ask(getattr, {numbers: (self._which,)})
         return self._whole[numbers]
+
+    def _ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]]) -> list[Answer]:
+        if getattr(self._keeper, self._counter) != self._made:
+            raise MriDesignError("the design has gone on: its slices stand elsewhere, and this is no longer kept")
+        return self._keeper.ask(function, each)
+
+
+class _Posteriors(_Fetched, KeptPosteriors):
+    """The posteriors of the last inference."""
+
+    def __init__(self, keeper: ResidentSlices, which: str, means: Sequence[Array]) -> None:
+        super().__init__(keeper, which, len(means))
+        self._means = means
 
     @property
     def means(self) -> Sequence[Array]:
         return self._means
 
     def each(self, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
-        questions = {n: (_of_posterior, self._which, function, *own) for n, own in enumerate(arguments)}
-        return self._keeper.ask(self._inferences, questions)
-
-
-class _WarmStarts(Sequence[Any]):
-    """Where inference of the slices stood after a measurement, fetched when they are looked at for the first time."""
-
-    def __init__(self, keeper: ResidentSlices, measurements: int, count: int) -> None:
-        self._keeper, self._measurements, self._count = keeper, measurements, count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._fetched[index]
-
-    @cached_property
-    def _fetched(self) -> list[Any]:
-        return self._keeper.fetch(self._measurements)
-
-
-@contextmanager
-def keeper_of(workers: Workers[Any], slices: int) -> Iterator[Keeper | None]:
-    """A keeper for so many slices of a design in ``workers``; None where this process keeps them, as one slice."""
-    if workers.executor is None or slices < 2:
-        yield None
-        return
-    keeper = ResidentSlices(workers.executor)
-    try:
-        yield keeper
-    except BaseException:
-        keeper.close(wait=False)
-        raise
-    keeper.close()
+        return self._ask(_of_posterior, {n: (self._which, function, *own) for n, own in enumerate(arguments)})

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from itertools import chain, count, islice
+from itertools import count, islice
 from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
-from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -27,6 +26,8 @@ PATIENCE = 30.0
 """Seconds that a scheduler may take to answer, and to have a worker."""
 GONE = (OSError, TimeoutError, AttributeError)
 """What a client of dask raises whose scheduler is gone."""
+LOOK = 1.0
+"""Seconds after which somebody who waits for a worker of dask looks whether it is still there."""
 PUT_UP_WITH = 3
 """Processes that may die of one piece."""
 PRELOADED = "mri_design.runs.warm_process"
@@ -47,7 +48,27 @@ _SHOWN = 3
 
 
 class LostPieceError(MriDesignError):
-    """A piece whose process was killed before it was done."""
+    """What a process kept, or was doing, when it was lost."""
+
+
+def outcome(process: Processes | DaskWorker, future: Future[Any]) -> Any:
+    """The result of what one process was sent.
+
+    Raises
+    ------
+    LostPieceError
+        Where the process is lost.
+    Exception
+        What the function raised.
+    """
+    while True:
+        try:
+            return future.result(timeout=LOOK)
+        except TimeoutError as error:
+            if not process.alive():
+                raise LostPieceError("the worker is gone") from error
+        except process.losses as error:
+            raise LostPieceError(str(error)) from error
 
 
 def require_executor(text: str) -> None:
@@ -68,24 +89,23 @@ def require_executor(text: str) -> None:
 
 
 _material: Any = None  # in a process of this machine: what every piece gets, sent once
+_ended: Any = None  # an event that is set when no further piece is wanted
 
 
 def _call(function: Piece, item: Any) -> Any:
-    return function(_material, item)
-
-
-def _interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The function, which an interruption of the command ends; between two calls the process ignores it."""
+    """The piece, which an interruption of the command ends; between two of them the process ignores it."""
+    if _ended.is_set():
+        raise CancelledError
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return function(*arguments)
+        return function(_material, item)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _begin_process(material: Any) -> None:
-    global _material
-    _material = material
+def _begin_process(material: Any, ended: Any) -> None:
+    global _material, _ended
+    _material, _ended = material, ended
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)  # several processes with several threads each would only wait for one another
     Thread(target=_end_with_parent, daemon=True).start()
@@ -122,81 +142,46 @@ def load_ahead(jobs: int, executor: str = LOCAL) -> None:
 
 
 class Processes:
-    """Processes of this machine, which can be asked for by their numbers. Another takes the place of one that dies."""
+    """Processes of this machine, which begin with their first pieces. Where one dies, the pieces of all are lost."""
+
+    losses: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    """What a future raises whose process died."""
 
     def __init__(self, material: Any, jobs: int) -> None:
-        context = _context()
-        self._pool = partial(ProcessPoolExecutor, 1, context, initializer=_begin_process, initargs=(material,))
-        self._pools = [[self._pool()] for _ in range(jobs)]  # of each place; a process begins with its first piece
-        self._ended = False
-        self._pieces, self._idle = ThreadPoolExecutor(jobs), SimpleQueue[int]()  # each thread waits for one process
-        for place in range(jobs):
-            self._idle.put(place)
-
-    @property
-    def places(self) -> int:
-        """How many processes there are."""
-        return len(self._pools)
+        context, self._jobs = _context(), jobs
+        self._ended = context.Event()
+        self._begin = partial(
+            ProcessPoolExecutor, jobs, context, initializer=_begin_process, initargs=(material, self._ended)
+        )
+        self._pool = self._begin()
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """``function(material, item)``, to come, in the next free process."""
-        return self._pieces.submit(self._computed, function, item)
+        return self._pool.submit(_call, function, item)
 
-    def _computed(self, function: Piece, item: Any) -> Any:
-        place = self._idle.get()
-        try:
-            return self.submit_at(place, _call, function, item).result()
-        finally:
-            self._idle.put(place)
+    def renew(self, error: BaseException) -> None:
+        """Go on after a loss."""
+        self._pool.shutdown()
+        self._pool = self._begin()
 
-    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """``function(*arguments)`` at a place, to come: the process that had the last one, unless it was lost.
+    def each(self) -> list[Processes]:
+        """So many single processes, in which things can stay between two calls, as long as they are `alive`."""
+        return [Processes(None, 1) for _ in range(self._jobs)]
 
-        What is computed there must not rely on what an earlier call left there.
-        """
-        pools = self._pools[place]
-        try:
-            return pools[-1].submit(_interruptible, function, *arguments)
-        except BrokenExecutor:
-            if self._ended:
-                raise
-            pools.append(self._pool())
-            return pools[-1].submit(_interruptible, function, *arguments)
-
-    def outcome(self, future: Future[Any]) -> Any:
-        """Wait for a result.
-
-        Raises
-        ------
-        LostPieceError
-            Where the process that computed it died, or another one that the cluster needs.
-        Exception
-            What the function raised.
-        """
-        try:
-            return future.result()
-        except BrokenExecutor as error:
-            raise LostPieceError(str(error)) from error
+    def alive(self) -> bool:
+        """Whether to go on waiting for a result: futures tell themselves of a process that dies."""
+        return True
 
     def close(self) -> None:
-        """End all work."""
-        self._pieces.shutdown(wait=False, cancel_futures=True)
-        self._ended = True
-        # Side by side, and once each: a pool that was shut down without waiting is not waited for later, and its
-        # thread would end while the interpreter exits.
-        with ThreadPoolExecutor() as waiting:
-            for pool in chain.from_iterable(self._pools):
-                waiting.submit(pool.shutdown, cancel_futures=True)
-        self._pieces.shutdown()
+        """End all work, and wait: a pool's thread that ends while the interpreter exits sometimes fails."""
+        self._ended.set()
+        self._pool.shutdown(cancel_futures=True)
 
 
-def _on_one_thread(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """On a worker of dask, with one thread: the function of the material, if it is named, and of the arguments."""
-    if name:
-        worker = optional_package("distributed", "dask").get_worker()
-        arguments = (getattr(worker, name), *arguments)
+def _on_one_thread(name: str, function: Piece, item: Any) -> Any:
+    """On a worker of dask, with one thread: the function of the material of that name, and of the item."""
     with threadpool_limits(1):
-        return function(*arguments)
+        return function(getattr(optional_package("distributed", "dask").get_worker(), name), item)
 
 
 def _prepared(distributed: Any, material_name: str, material: Any, deaf: bool) -> Any:
@@ -238,18 +223,18 @@ def _as_other_processes() -> AbstractContextManager[Any]:
 class DaskCluster:
     """Workers of a dask cluster. The scheduler gives the piece of a worker that died to another one, a few times.
 
-    Where the scheduler goes away, or all workers at once, what is asked for next begins with a new connection or
-    cluster.
+    Where the scheduler goes away, or all workers at once, the next piece begins with a new connection or cluster.
     """
 
     def __init__(self, material: Any, jobs: int, address: str) -> None:
         self._distributed = optional_package("distributed", "dask")
+        self.losses: tuple[type[BaseException], ...] = (self._distributed.KilledWorker, CancelledError)
         self._material, self._jobs, self._address = material, jobs, address
         self._begin()
 
     def _begin(self) -> None:
         distributed, address = self._distributed, self._address
-        self._cluster, self._name, self._lost = None, f"mri-design-{uuid4()}", False
+        self._cluster, self._name = None, f"mri-design-{uuid4()}"
         if address:
             try:
                 self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
@@ -270,49 +255,30 @@ class DaskCluster:
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         self._client.register_plugin(_prepared(distributed, self._name, self._material, deaf=not address))
-        self._executor = self._client.get_executor(pure=False)
-        self._addresses = sorted(self._client.nthreads())
 
-    @property
-    def places(self) -> int:
-        """See `Processes`."""
-        return len(self._addresses)
-
-    def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """See `Processes`."""
-        self._renew()
-        future: Future[Any] = self._executor.submit(_on_one_thread, self._name, function, item)
+    def submit(self, function: Piece, item: Any, workers: Sequence[str] | None = None) -> Future[Any]:
+        """See `Processes`; on ``workers`` by their addresses, or on any."""
+        executor = self._client.get_executor(pure=False, workers=workers)
+        future: Future[Any] = executor.submit(_on_one_thread, self._name, function, item)
         return future
 
-    def submit_at(self, place: int, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """See `Processes`. Where the worker is gone another one takes its place."""
-        self._renew()
-        try:
-            alive = sorted(self._client.nthreads())
-        except GONE:
-            alive = []
-        if not alive:
-            self._lost = True
-            self._renew()
-            alive = self._addresses
-        place %= len(self._addresses)
-        if self._addresses[place] not in alive:
-            free = [address for address in alive if address not in self._addresses]
-            self._addresses[place] = free[0] if free else alive[place % len(alive)]
-        address = self._addresses[place]
-        there = self._client.get_executor(pure=False, workers=[address], allow_other_workers=True)
-        future: Future[Any] = there.submit(_on_one_thread, "", function, *arguments)
-        return future
+    def renew(self, error: BaseException) -> None:
+        """See `Processes`. The scheduler is gone, or all workers, where it cancelled what it was sent."""
+        if isinstance(error, CancelledError):
+            self.close()
+            self._begin()
 
-    def outcome(self, future: Future[Any]) -> Any:
+    def each(self) -> list[DaskWorker]:
         """See `Processes`."""
-        try:
-            return future.result()
-        except self._distributed.KilledWorker as error:
-            raise LostPieceError(str(error)) from error
-        except CancelledError as error:  # the scheduler is gone, or all workers, and what was sent to them with them
-            self._lost = True
-            raise LostPieceError("the dask cluster lost its workers or its scheduler") from error
+        if not self.addresses():
+            self.renew(CancelledError())
+        return [DaskWorker(self, address) for address in self.addresses()]
+
+    def addresses(self) -> list[str]:
+        """Of the workers that are there."""
+        with suppress(*GONE):
+            return sorted(self._client.nthreads())
+        return []
 
     def close(self) -> None:
         """See `Processes`."""
@@ -322,10 +288,23 @@ class DaskCluster:
         if self._cluster is not None:
             self._cluster.close()
 
-    def _renew(self) -> None:
-        if self._lost:
-            self.close()
-            self._begin()
+
+class DaskWorker:
+    """One worker of a cluster: what is sent to it waits for ever where it is gone, see `alive`."""
+
+    def __init__(self, cluster: DaskCluster, address: str) -> None:
+        self._cluster, self._address, self.losses = cluster, address, (*cluster.losses, *GONE)
+
+    def submit(self, function: Piece, item: Any) -> Future[Any]:
+        """See `Processes`."""
+        return self._cluster.submit(function, item, [self._address])
+
+    def alive(self) -> bool:
+        """Whether it is there."""
+        return self._address in self._cluster.addresses()
+
+    def close(self) -> None:
+        """Nothing: it works for others."""
 
 
 class Workers(Generic[Material]):
@@ -349,7 +328,7 @@ class Workers(Generic[Material]):
     Attributes
     ----------
     executor : Processes or DaskCluster, optional
-        Other processes: any free one computes ``function(material, item)``, a chosen one something of its own. None
+        Other processes: any free one computes ``function(material, item)``, and `each` something of its own. None
         computes here.
 
     Notes
@@ -456,13 +435,14 @@ class Workers(Generic[Material]):
                     for number in [place, *begun] if not lost else [place]:
                         if number not in futures:
                             futures[number] = self.executor.submit(function, begun[number])
-                    piece = begun[place], self.executor.outcome(futures.pop(place)), None
-                except LostPieceError as error:
+                    piece = begun[place], futures.pop(place).result(), None
+                except self.executor.losses as error:
                     lost += 1
                     if lost == PUT_UP_WITH:
                         piece = begun[place], None, lost_worker(error)
                     wait(futures.values())
-                    futures = {number: future for number, future in futures.items() if _is_done(future)}
+                    futures = {number: future for number, future in futures.items() if self._is_done(future)}
+                    self.executor.renew(error)
                 except Exception as error:
                     piece = begun[place], None, error
             del begun[place]
@@ -470,9 +450,9 @@ class Workers(Generic[Material]):
                 begun[max(begun, default=place) + 1] = further
             yield piece
 
-
-def _is_done(future: Future[Any]) -> bool:
-    return future.done() and not future.cancelled() and not isinstance(future.exception(), BrokenExecutor)
+    def _is_done(self, future: Future[Any]) -> bool:
+        assert self.executor is not None
+        return not future.cancelled() and not isinstance(future.exception(), self.executor.losses)
 
 
 def lost_worker(error: BaseException) -> MriDesignError:

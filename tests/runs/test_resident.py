@@ -1,10 +1,11 @@
 """Slices that live in other processes give the design that this process would have made, whatever happens to them."""
 
 import os
-import pickle
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,15 @@ from mri_design import (
     make_strategy,
     run_design,
 )
-from mri_design.design import KeptSlice, expected_energies
+from mri_design.design import expected_energies
 from mri_design.experiment import load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
-from mri_design.runs.resident import ResidentSlices, keeper_of
-from mri_design.runs.workers import Workers
+from mri_design.runs.resident import design_among
+from mri_design.runs.workers import Processes, Workers
 from tests.slow_cases import slow_cases
 
 TARGET = 11
-
-
-class PlugPulledError(Exception):
-    """Somebody pulled the plug."""
 
 
 @pytest.fixture
@@ -53,10 +50,19 @@ def recipe(tiny: Recipe) -> Recipe:
 
 
 def design(
-    slices: list[SliceModel], recipe: Recipe, keeper: Any = None, strategy: Any = "information-gain", **options: Any
+    slices: list[SliceModel],
+    recipe: Recipe,
+    workers: Workers[Any] | None = None,
+    strategy: Any = "information-gain",
+    **options: Any,
 ) -> DesignState:
     rule = make_strategy(strategy) if isinstance(strategy, str) else strategy
-    return run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=DesignOptions(keeper=keeper, **options))
+
+    def designed(options: DesignOptions) -> DesignState:
+        return run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=options)
+
+    given = DesignOptions(**options)
+    return designed(given) if workers is None else design_among(workers, designed, len(slices), given)
 
 
 def assert_same(one: DesignState, other: DesignState) -> None:
@@ -117,9 +123,7 @@ def test_the_design_is_that_of_this_process(
 ) -> None:
     closing = isinstance(strategy, str)
     here = design(slices, recipe, strategy=strategy, closing=closing)
-    with keeper_of(two, 3) as keeper:
-        assert keeper is not None
-        there = design(slices, recipe, keeper, strategy, closing=closing)
+    there = design(slices, recipe, two, strategy, closing=closing)
     if not closing:
         assert there.trace.lines == here.trace.lines
         return
@@ -127,100 +131,92 @@ def test_the_design_is_that_of_this_process(
     np.testing.assert_array_equal(there.trace.closing.expected, here.trace.closing.expected)  # type: ignore[union-attr]
 
 
-def test_nothing_but_requests_and_what_is_asked_for_travels(
-    slices: list[SliceModel], recipe: Recipe, monkeypatch: pytest.MonkeyPatch, two: Workers[Any]
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_slices_of_lost_processes_are_inferred_again(
+    slices: list[SliceModel], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
-    """After the first request, with the slices, some bytes go to a process for every line and slice."""
-    sent: list[int] = []
-    with keeper_of(two, 3) as keeper:
-        executor: Any = two.executor
-        submit = executor.submit_at
-
-        def counted(place: int, function: Any, *arguments: Any) -> Any:
-            sent.append(len(pickle.dumps(arguments)))
-            return submit(place, function, *arguments)
-
-        monkeypatch.setattr(executor, "submit_at", counted)
-        design(slices, recipe, keeper)
-    whole = len(pickle.dumps(KeptSlice(slices[0], 1.0)))
-    assert min(sent[:3]) > whole
-    assert max(sent[3:]) < 5000
-
-
-def test_the_slices_of_lost_processes_are_inferred_again(slices: list[SliceModel], recipe: Recipe) -> None:
+    """From the checkpoint, or from the beginning."""
+    started, killed, each = list[int](), list[int](), Processes.each
     here = design(slices, recipe)
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
 
-        def kill(state: DesignState) -> None:
-            if len(state.trace.lines) == 7:
-                for place in (0, 1):
-                    workers.executor.submit_at(place, ended, place)  # type: ignore[union-attr]
+    def noted(self: Processes) -> list[Processes]:
+        made = each(self)
+        started.append(made[0].submit(process, None).result())
+        return made
 
-        there = design(slices, recipe, keeper, callback=kill)
-    assert_same(there, here)
+    def kill(state: DesignState) -> None:
+        if len(state.trace.lines) == 7 and not killed:
+            killed.append(started[0])
+            os.kill(started[0], signal.SIGKILL)
+
+    monkeypatch.setattr(Processes, "each", noted)
+    options = {"checkpoint": Checkpoint(tmp_path / "c.npz", "me")} if kept else {}
+    with Workers(None, 2) as workers:
+        assert_same(design(slices, recipe, workers, callback=kill, **options), here)
+    assert len(killed) == 1 and len(started) == 2
+
+
+def process(*_: object) -> int:
+    return os.getpid()
 
 
 def test_a_slice_that_kills_every_process_ends_the_design(
     slices: list[SliceModel], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resident, "_performed", ended)
-    with (
-        pytest.raises(MriDesignError),
-        Workers(None, 2) as workers,
-        keeper_of(workers, 3) as keeper,
-    ):
-        design(slices, recipe, keeper)
+    monkeypatch.setattr(resident, "_asked", ended)
+    with pytest.raises(MriDesignError), Workers(None, 2) as workers:
+        design(slices, recipe, workers)
 
 
 def test_an_interruption_while_processes_work_loses_no_line(
     slices: list[SliceModel], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, kept, shown = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int]()
-    with pytest.raises(KeyboardInterrupt), Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
-        executor: Any = workers.executor
-        outcome, answers = executor.outcome, list[int]()
+    here, kept, shown, answers = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int](), count()
+    outcome = resident.outcome
 
-        def interrupted(future: Any) -> Any:
-            answers.append(len(answers))
-            if len(answers) == 22:
-                raise KeyboardInterrupt
-            return outcome(future)
+    def interrupted(*about: Any) -> Any:
+        if next(answers) == 22:
+            raise KeyboardInterrupt
+        return outcome(*about)
 
-        monkeypatch.setattr(executor, "outcome", interrupted)
-        options = {"checkpoint": kept, "callback": lambda state: shown.append(len(state.trace.lines))}
-        design(slices, recipe, keeper, **options)
-    assert len(load_state(kept).trace.lines) == shown[-1] > 5
-    with Workers(None, 2) as workers, keeper_of(workers, 3) as keeper:
-        assert_same(design(slices, recipe, keeper, checkpoint=kept), here)
+    with Workers(None, 2) as workers:
+        with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+            patch.setattr(resident, "outcome", interrupted)
+            design(
+                slices, recipe, workers, checkpoint=kept, callback=lambda state: shown.append(len(state.trace.lines))
+            )
+        assert len(load_state(kept).trace.lines) == shown[-1] > 5
+        assert_same(design(slices, recipe, workers, checkpoint=kept), here)
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(
     slices: list[SliceModel], recipe: Recipe, two: Workers[Any]
 ) -> None:
     states: list[DesignState] = []
-    with keeper_of(two, 3) as keeper:
-        design(slices, recipe, keeper, callback=states.append)
-        assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
-        with pytest.raises(MriDesignError):
-            _ = states[0].warm[0]
+    design(slices, recipe, two, callback=states.append)
+    assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
+    with pytest.raises(MriDesignError):
+        _ = states[0].warm[0]
 
 
 @pytest.mark.thorough
 class TestDask:
     def test_the_design_is_that_of_this_process(self, slices: list[SliceModel], recipe: Recipe, address: str) -> None:
-        with Workers(None, 1, address) as workers, keeper_of(workers, 3) as keeper:
-            assert isinstance(keeper, ResidentSlices)
-            assert_same(design(slices, recipe, keeper), design(slices, recipe))
+        with Workers(None, 1, address) as workers:
+            assert_same(design(slices, recipe, workers), design(slices, recipe))
+            time.sleep(0.1)
         assert not resident._kept  # the cluster's workers are threads of this process here
 
     @pytest.mark.slow
     def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices: list[SliceModel], recipe: Recipe) -> None:
         pytest.importorskip("distributed")
-        with Workers(None, 2, "dask") as workers, keeper_of(workers, 3) as keeper:
+        lost: list[str] = []
+        with Workers(None, 2, "dask") as workers:
+            executor: Any = workers.executor
 
             def kill(state: DesignState) -> None:
-                if len(state.trace.lines) == 7:
-                    executor: Any = workers.executor
-                    executor._client.restart_workers([executor._addresses[0]], raise_for_error=False)
+                if len(state.trace.lines) == 7 and not lost:
+                    lost.extend(executor.addresses()[:1])
+                    executor._client.restart_workers(lost, raise_for_error=False)
 
-            assert_same(design(slices, recipe, keeper, callback=kill), design(slices, recipe))
+            assert_same(design(slices, recipe, workers, callback=kill), design(slices, recipe))

@@ -15,7 +15,7 @@ from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.run import DesignRequest, design_scan
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
-from mri_design.runs.resident import keeper_of
+from mri_design.runs.resident import design_among
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
 from tests.interruptions import interrupted
@@ -156,9 +156,13 @@ def test_maps_are_renewed_while_a_design_goes_on_and_kept_in_between(scan: KSpac
 def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KSpaceData, places: int) -> None:
     slices = [growing(scan), growing(changed(scan, []))]
     strategy = make_strategy("calibrated")
-    with Workers(None, max(places, 1)) as workers, keeper_of(workers, 2) as keeper:
-        options = DesignOptions(keeper=keeper, closing=True)
-        state = run_design(slices, strategy, LINES, RECIPE, start=START, options=options)
+    with Workers(None, max(places, 1)) as workers:
+        state = design_among(
+            workers,
+            lambda options: run_design(slices, strategy, LINES, RECIPE, start=START, options=options),
+            len(slices),
+            DesignOptions(closing=True),
+        )
     replay, counts = Replay(design_inference(strategy, RECIPE), design_seed(0)), range(len(START), LINES)
     *_, (_, last) = slice_means(slices[1], state.signals[1], 1, state.trace, replay, counts)
     np.testing.assert_array_equal(last.mean, state.warm[1].mean)

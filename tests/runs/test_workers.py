@@ -42,6 +42,10 @@ def environment(material: str, item: str) -> tuple[str | None, str | None]:
     return os.environ.get(material), os.environ.get(item)
 
 
+def own_number(material: object, item: int) -> int:
+    return os.getpid()
+
+
 def poisonous(material: int, item: int) -> int:
     if item == 2:
         raise ZeroDivisionError("an image of zeros")
@@ -126,10 +130,9 @@ def test_a_process_that_dies_idle_is_replaced_with_its_material() -> None:
         assert list(workers.map(product, [1, 2, 3])) == [3, 6, 9]
         executor = workers.executor
         assert executor is not None
-        processes = {executor.outcome(executor.submit_at(place, os.getpid)) for place in range(2)}
-        for process in processes:
-            os.kill(process, signal.SIGKILL)
-        within(20, lambda: not any(Path("/proc", str(process), "exe").exists() for process in processes))
+        process = executor.submit(own_number, 0).result()
+        os.kill(process, signal.SIGKILL)
+        within(20, lambda: not Path("/proc", str(process), "exe").exists())
         assert list(workers.map(product, [4, 5, 6])) == [12, 15, 18]
 
 
@@ -190,7 +193,7 @@ class TestDask:
             executor._cluster.close()
             assert list(results) == [6, 9]
             executor._cluster.close()
-            assert executor.outcome(executor.submit_at(0, product, 2, 5)) == 10
+            assert executor.each()[0].submit(product, 5).result() == 15
 
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:

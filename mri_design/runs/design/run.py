@@ -37,7 +37,7 @@ from mri_design.runs.design.companions import companions_within, contradicted, o
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.reference_slices import knowing_oracle
-from mri_design.runs.resident import keeper_of
+from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record
 from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Keep, Work
@@ -499,20 +499,17 @@ class ReplayedScan:
             expected = extent.lines_expected(state.trace, stop, self.most)
             show(len(state.trace.lines) - start, expected - start)
 
-        with (
-            Workers(None, min(work.jobs, len(self.slices)), work.executor if shared else LOCAL) as workers,
-            keeper_of(workers, len(self.slices)) as keeper,
-        ):
-            options = design.DesignOptions(
-                stop=stop,
-                checkpoint=checkpoint,
-                callback=after_line,
-                keeper=keeper,
-                closing=True,
-                image_error=self._looks,
-            )
-            state = design.run_design(
-                self.seen, strategy, self.most, self.recipe, seed=work.seed, start=self.first, options=options
+        options = design.DesignOptions(
+            stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=self._looks
+        )
+        with Workers(None, min(work.jobs, len(self.slices)), work.executor if shared else LOCAL) as workers:
+            state = design_among(
+                workers,
+                lambda options: design.run_design(
+                    self.seen, strategy, self.most, self.recipe, seed=work.seed, start=self.first, options=options
+                ),
+                len(self.slices),
+                options,
             )
         chosen = len(state.trace.lines) - start
         show(chosen, chosen)
