@@ -51,7 +51,7 @@ class LostPieceError(MriDesignError):
     """What a process kept, or was doing, when it was lost."""
 
 
-def outcome(process: Processes | DaskWorker, future: Future[Any]) -> Any:
+def outcome(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) -> Any:
     """The result of what one process was sent.
 
     Raises
@@ -144,7 +144,7 @@ def load_ahead(jobs: int, executor: str = LOCAL) -> None:
 class Processes:
     """Processes of this machine, which begin with their first pieces. Where one dies, the pieces of all are lost."""
 
-    losses: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    losses: tuple[type[Exception], ...] = (BrokenExecutor,)
     """What a future raises whose process died."""
 
     def __init__(self, material: Any, jobs: int) -> None:
@@ -228,7 +228,7 @@ class DaskCluster:
 
     def __init__(self, material: Any, jobs: int, address: str) -> None:
         self._distributed = optional_package("distributed", "dask")
-        self.losses: tuple[type[BaseException], ...] = (self._distributed.KilledWorker, CancelledError)
+        self.losses: tuple[type[Exception], ...] = (self._distributed.KilledWorker, CancelledError)
         self._material, self._jobs, self._address = material, jobs, address
         self._begin()
 
@@ -255,24 +255,28 @@ class DaskCluster:
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
         self._client.register_plugin(_prepared(distributed, self._name, self._material, deaf=not address))
+        self._executor = self._client.get_executor(pure=False)
 
     def submit(self, function: Piece, item: Any, workers: Sequence[str] | None = None) -> Future[Any]:
         """See `Processes`; on ``workers`` by their addresses, or on any."""
-        executor = self._client.get_executor(pure=False, workers=workers)
+        executor = self._executor if workers is None else self._client.get_executor(pure=False, workers=workers)
         future: Future[Any] = executor.submit(_on_one_thread, self._name, function, item)
         return future
 
     def renew(self, error: BaseException) -> None:
         """See `Processes`. The scheduler is gone, or all workers, where it cancelled what it was sent."""
-        if isinstance(error, CancelledError):
+        if isinstance(error.__cause__, CancelledError) or not self.alive():
             self.close()
             self._begin()
 
     def each(self) -> list[DaskWorker]:
         """See `Processes`."""
-        if not self.addresses():
-            self.renew(CancelledError())
+        self.renew(LostPieceError())
         return [DaskWorker(self, address) for address in self.addresses()]
+
+    def alive(self) -> bool:
+        """Whether there are workers."""
+        return bool(self.addresses())
 
     def addresses(self) -> list[str]:
         """Of the workers that are there."""
@@ -293,7 +297,8 @@ class DaskWorker:
     """One worker of a cluster: what is sent to it waits for ever where it is gone, see `alive`."""
 
     def __init__(self, cluster: DaskCluster, address: str) -> None:
-        self._cluster, self._address, self.losses = cluster, address, (*cluster.losses, *GONE)
+        self._cluster, self._address = cluster, address
+        self.losses: tuple[type[Exception], ...] = (*cluster.losses, *GONE)
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Processes`."""
@@ -435,12 +440,13 @@ class Workers(Generic[Material]):
                     for number in [place, *begun] if not lost else [place]:
                         if number not in futures:
                             futures[number] = self.executor.submit(function, begun[number])
-                    piece = begun[place], futures.pop(place).result(), None
-                except self.executor.losses as error:
+                    piece = begun[place], outcome(self.executor, futures.pop(place)), None
+                except (LostPieceError, BrokenExecutor) as error:
                     lost += 1
                     if lost == PUT_UP_WITH:
                         piece = begun[place], None, lost_worker(error)
-                    wait(futures.values())
+                    while wait(futures.values(), LOOK).not_done and self.executor.alive():
+                        pass
                     futures = {number: future for number, future in futures.items() if self._is_done(future)}
                     self.executor.renew(error)
                 except Exception as error:
@@ -452,7 +458,8 @@ class Workers(Generic[Material]):
 
     def _is_done(self, future: Future[Any]) -> bool:
         assert self.executor is not None
-        return not future.cancelled() and not isinstance(future.exception(), self.executor.losses)
+        done = future.done() and not future.cancelled()
+        return done and not isinstance(future.exception(), self.executor.losses)
 
 
 def lost_worker(error: BaseException) -> MriDesignError:
