@@ -22,7 +22,7 @@ from mkdocs.structure.pages import Page
 
 import mri_design
 from mri_design.experiment.recipe import SHIPPED, BlockRecipe, Recipe
-from mri_design.experiment.settings import Kind, Settings
+from mri_design.experiment.settings import Setting, Settings
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {
@@ -157,24 +157,24 @@ def gallery_card(name: str, page: str) -> str:
 def settings_table(section: str) -> str:
     """Settings of one section of a recipe, or those of all sections that are for experts: what each takes and is."""
     rows = []
-    for name, kind in Recipe.kinds().items():
+    for name, kind in Recipe.declared().items():
         inner = kind.inner or kind
         plain = not (isinstance(inner.base, type) and issubclass(inner.base, Settings))
-        for key, one in ({"": kind} if plain else inner.base.kinds()).items():
-            there = one.setting.expert if section == "experts" else name == section and not one.setting.expert
+        for key, one in ({"": kind} if plain else inner.base.declared()).items():
+            there = one.expert if section == "experts" else name == section and not one.expert
             if there:
                 label = f"{name}.{key}".strip(".") if section == "experts" else key
-                rows.append(f"| `{label}` | {_takes(one)} | {_default(name, key, one)} | {one.setting.help} |")
+                rows.append(f"| `{label}` | {_takes(one)} | {_default(name, key, one)} | {one.help} |")
     return "\n".join(["| setting | takes | default | what it is |", "| :--- | :--- | :--- | :--- |", *rows])
 
 
-def _takes(kind: Kind) -> str:
+def _takes(kind: Setting) -> str:
     return ", ".join(f'`"{choice}"`' for choice in kind.choices) or kind.wanted.replace(
         "true or false", "`true` or `false`"
     )
 
 
-def _default(section: str, key: str, kind: Kind) -> str:
+def _default(section: str, key: str, kind: Setting) -> str:
     if section == "prior":
         value = (
             BlockRecipe(kind="pixels", scale=1.0).plain()[key] if key not in ("kind", "scale") else "(must be given)"
@@ -182,9 +182,7 @@ def _default(section: str, key: str, kind: Kind) -> str:
     else:
         value = Recipe().as_settings()[section]
         value = value[key] if key else value
-    return (
-        kind.setting.unset or "none" if value is None else value if value == "(must be given)" else f"`{_toml(value)}`"
-    )
+    return kind.unset or "none" if value is None else value if value == "(must be given)" else f"`{_toml(value)}`"
 
 
 def _toml(value: object) -> str:
@@ -206,17 +204,17 @@ def recipe_text() -> str:
         "# A recipe of your own names only what it changes.",
     ]
     recipe = Recipe()
-    for name, kind in Recipe.kinds().items():
+    for name, kind in Recipe.declared().items():
         value, inner = getattr(recipe, name), kind.inner or kind
         if isinstance(value, Settings):
             lines += ["", f"[{name}]", *_comment(_summary(type(value)))]
-            for key, one in value.kinds().items():
+            for key, one in value.declared().items():
                 lines += _setting_lines(key, one, value.plain()[key])
         elif kind.inner is not None:
             lines += ["", *_comment(_summary(inner.base))]
             lines += _comment(f"A recipe that names any [[{name}]] replaces them all.")
-            for key, one in inner.base.kinds().items():
-                lines += _comment(f"{key}: {one.setting.help} Takes {one.wanted}.", "  ")
+            for key, one in inner.base.declared().items():
+                lines += _comment(f"{key}: {one.help} Takes {one.wanted}.", "  ")
             for block in value:
                 changed = {k: v for k, v in block.plain().items() if v != getattr(type(block), k, None)}
                 lines += ["", f"[[{name}]]", *(f"{k} = {_toml(v)}" for k, v in changed.items())]
@@ -230,11 +228,11 @@ def _summary(section: type) -> str:
     return (section.__doc__ or "").partition("Parameters\n")[0].rstrip()
 
 
-def _setting_lines(key: str, kind: Kind, value: object) -> list[str]:
+def _setting_lines(key: str, kind: Setting, value: object) -> list[str]:
     if value is None:
-        return _comment(f"{key}: {kind.setting.help} Takes {kind.wanted}; without it: {kind.setting.unset or 'none'}.")
+        return _comment(f"{key}: {kind.help} Takes {kind.wanted}; without it: {kind.unset or 'none'}.")
     choices = f" One of: {', '.join(kind.choices)}." if kind.choices else ""
-    return [*_comment(kind.setting.help + choices), f"{key} = {_toml(value)}"]
+    return [*_comment(kind.help + choices), f"{key} = {_toml(value)}"]
 
 
 def _comment(text: str, further: str = "") -> list[str]:

@@ -140,20 +140,21 @@ def of(key: str, more: str = "") -> OptionInfo:
     more : str
         Added to the help.
     """
-    kind, default = _setting(key)
-    setting, name = kind.setting, _name(key).replace("_", "-")
-    choices = f"One of: {', '.join(kind.choices)}." if not all(one in setting.help for one in kind.choices) else ""
+    setting, default = _setting(key)
+    name = _name(key).replace("_", "-")
+    told = all(one in setting.help for one in setting.choices)
+    choices = "" if told else f"One of: {', '.join(setting.choices)}."
     otherwise = setting.unset if default is None else f"--no-{name}" if default is False else default
     fallback = f"[default: {otherwise}, or the recipe's]" if otherwise else ""
     said: dict[str, Any] = {
         "help": " ".join(part for part in (_HELP.get(key, setting.help), choices, more, fallback) if part),
-        "metavar": setting.metavar or ("N" if kind.base is int else None),
+        "metavar": setting.metavar or ("N" if setting.base is int else None),
         "panel": setting.panel,
     }
-    if kind.base is int:
+    if setting.base is int:
         limits = (None if limit is None else int(limit) for limit in (setting.least, setting.most))
-        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), words=kind.words, **said)
-    return option(f"--{name}/--no-{name}" if kind.base is bool else f"--{name}", **said)
+        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), words=setting.words, **said)
+    return option(f"--{name}/--no-{name}" if setting.base is bool else f"--{name}", **said)
 
 
 def _name(key: str) -> str:
@@ -163,8 +164,8 @@ def _name(key: str) -> str:
 
 def _setting(key: str) -> tuple[Any, object]:
     section, _, name = key.partition(".")
-    base = Recipe.kinds()[section].base
-    return base.kinds()[name], getattr(base, name)
+    base = Recipe.declared()[section].base
+    return base.declared()[name], getattr(base, name)
 
 
 @dataclass(frozen=True)

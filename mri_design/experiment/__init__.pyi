@@ -88,7 +88,6 @@ from .reconstruction import method_named as method_named
 from .reconstruction import reconstruct as reconstruct
 from .reconstruction import reconstruct_by_recipe as reconstruct_by_recipe
 from .reconstruction import reconstruct_prepared as reconstruct_prepared
-from .settings import Kind as Kind
 from .settings import Settings as Settings
 from .shots import candidates_of as candidates_of
 from .shots import closed_form_samples as closed_form_samples

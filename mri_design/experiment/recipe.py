@@ -722,7 +722,7 @@ class Recipe(Settings):
             For a section or setting that does not exist, and for values that a recipe file could not have either; an
             oracle may be named, as with ``--strategy``.
         """
-        sections = {name: value for name in self.kinds() if isinstance(value := getattr(self, name), Settings)}
+        sections = {name: value for name in self.declared() if isinstance(value := getattr(self, name), Settings)}
         if section == "prior" and set(settings) == {"blocks"}:
             if (blocks := settings["blocks"]) is None:
                 return self

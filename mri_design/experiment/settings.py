@@ -26,7 +26,7 @@ from mri_design.registry import full_name
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Description of one setting.
+    """What one setting takes: its type, as it is annotated, and what is declared beside it.
 
     Parameters
     ----------
@@ -48,6 +48,16 @@ class Setting:
         End of the message where the value is refused.
     help : str
         In a sentence or two, for recipe, pages and command line: its entry in the docstring of the section.
+    base : type
+        ``bool``, ``int``, ``float``, ``str``, ``tuple`` or a class of `Settings`.
+    listed : tuple of str
+        Every value of a text that is annotated with them.
+    optional : bool
+        Whether None stands for no value.
+    inner : Setting, optional
+        Of the members of a tuple.
+    words : tuple of str
+        Texts that may stand in the place of a number.
     """
 
     least: float | None = None
@@ -63,6 +73,23 @@ class Setting:
     panel: str | None = None
     cure: str = ""
     help: str = ""
+    base: Any = str
+    listed: tuple[str, ...] = ()
+    optional: bool = False
+    inner: Setting | None = None
+    words: tuple[str, ...] = ()
+
+    def annotated(self, hint: Any) -> Setting:
+        """The setting with the type that an annotation means."""
+        if get_origin(hint) in (Union, UnionType):
+            kinds = [one for one in get_args(hint) if one is not NoneType]
+            words = tuple(word for other in kinds[1:] for word in get_args(other))
+            return replace(self.annotated(kinds[0]), optional=NoneType in get_args(hint), words=words)
+        if get_origin(hint) is Literal:
+            return replace(self, base=str, listed=get_args(hint))
+        if get_origin(hint) is tuple:
+            return replace(self, base=tuple, inner=self.annotated(get_args(hint)[0]))
+        return replace(self, base=hint)
 
     @property
     def limits(self) -> str:
@@ -73,10 +100,66 @@ class Setting:
         text = " and ".join(words.format(limit) for words, limit in given.items() if limit is not None)
         return f", {text}" if text else ""
 
-    def allows(self, number: float) -> bool:
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Every value of a text that has only some."""
+        return self.listed if self.names is None else self.names()
+
+    @property
+    def wanted(self) -> str:
+        """Noun phrase that says which values are taken."""
+        if self.choices:
+            *others, last = map(repr, self.choices)
+            return f"{', '.join(others)} or {last}"
+        if self.base in (int, float):
+            number = ("a whole number" if self.base is int else "a finite number") + self.limits
+            return " or ".join([number, *map(repr, self.words)])
+        if self.inner is not None:
+            many = "" if self.members is None else " of {} to {}".format(*self.members)
+            return f"a list{many}, each {self.inner.wanted}"
+        return {bool: "true or false", str: "text in quotes"}[self.base]
+
+    def checked(self, value: Any, place: str) -> Any:
+        """The value as it is kept: numbers as numbers, lists as tuples, tables as sections.
+
+        Raises
+        ------
+        InputError
+            About ``place``.
+        """
+        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
+            return value
+        if issubclass(self.base, Settings):
+            return value if isinstance(value, self.base) else self.base.of(value, place)
+        if self.inner is not None:
+            return self._members(value, place, self.inner)
+        value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+        if self.choices and isinstance(value, str):
+            if (value := full_name(value, self.choices)) in self.choices:
+                return value
+            name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
+            raise InputError(place, f"unknown {name} {value!r}", self.wanted, near)
+        right = type(value) is self.base or (self.base is float and type(value) is int)
+        if self.choices or not right or (self.base in (int, float) and not self._allows(value)):
+            raise InputError(place, described(value), self.wanted, self.cure)
+        if self.check is not None:
+            try:
+                self.check(value)
+            except InputError as error:
+                raise InputError(place, error.got, error.wanted, error.cure) from error
+        return float(value) if self.base is float else value
+
+    def _allows(self, number: float) -> bool:
         """Whether a number is finite and within the limits."""
         given = ((within, getattr(self, name)) for name, (within, _) in _LIMITS.items())
         return math.isfinite(number) and all(limit is None or within(number, limit) for within, limit in given)
+
+    def _members(self, value: Any, place: str, inner: Setting) -> tuple[Any, ...]:
+        least, most = self.members or (0, math.inf)
+        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+            wanted = f"one [[{place}]] table or several" if issubclass(inner.base, Settings) else self.wanted
+            raise InputError(place, described(value), wanted, self.cure)
+        return tuple(inner.checked(one, f"{place}.{i}") for i, one in enumerate(value))
 
 
 _LIMITS: dict[str, tuple[Callable[[float, float], bool], str]] = {
@@ -103,111 +186,6 @@ def docstring(made: Any) -> str:
     return ast.get_docstring(node) or "" if isinstance(node, ast.ClassDef | ast.FunctionDef) else ""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A type as it is annotated, and the setting beside it.
-
-    Parameters
-    ----------
-    base : type
-        ``bool``, ``int``, ``float``, ``str``, ``tuple`` or a class of `Settings`.
-    setting : Setting
-        Help and limits.
-    listed : tuple of str
-        Every value of a text that is annotated with them.
-    optional : bool
-        Whether None stands for no value.
-    inner : Kind, optional
-        Of the members of a tuple.
-    words : tuple of str
-        Texts that may stand in the place of a number.
-    """
-
-    base: Any
-    setting: Setting
-    listed: tuple[str, ...] = ()
-    optional: bool = False
-    inner: Kind | None = None
-    words: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, hint: Any, setting: Setting) -> Kind:
-        """The kind that an annotation means."""
-        optional, words = False, tuple[str, ...]()
-        if get_origin(hint) in (Union, UnionType):
-            optional = NoneType in get_args(hint)
-            hint, *others = (one for one in get_args(hint) if one is not NoneType)
-            words = tuple(word for other in others for word in get_args(other))
-        if get_origin(hint) is Literal:
-            return cls(str, setting, get_args(hint), optional)
-        if get_origin(hint) is tuple:
-            return cls(tuple, setting, (), optional, cls.of(get_args(hint)[0], setting))
-        return cls(hint, setting, (), optional, None, words)
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Every value of a text that has only some."""
-        return self.listed if self.setting.names is None else self.setting.names()
-
-    @property
-    def wanted(self) -> str:
-        """Noun phrase that says which values are taken."""
-        if self.choices:
-            *others, last = map(repr, self.choices)
-            return f"{', '.join(others)} or {last}"
-        if self.base in (int, float):
-            number = ("a whole number" if self.base is int else "a finite number") + self.setting.limits
-            return " or ".join([number, *map(repr, self.words)])
-        if self.inner is not None:
-            many = "" if self.setting.members is None else " of {} to {}".format(*self.setting.members)
-            return f"a list{many}, each {self.inner.wanted}"
-        return {bool: "true or false", str: "text in quotes"}[self.base]
-
-    def checked(self, value: Any, place: str) -> Any:
-        """The value as it is kept: numbers as numbers, lists as tuples, tables as sections.
-
-        Raises
-        ------
-        InputError
-            About ``place``.
-        """
-        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
-            return value
-        if issubclass(self.base, Settings):
-            return value if isinstance(value, self.base) else self.base.of(value, place)
-        if self.inner is not None:
-            return self._members(value, place, self.inner)
-        value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
-        if self.choices:
-            if isinstance(value, str):
-                if (value := full_name(value, self.choices)) in self.choices:
-                    return value
-                name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
-                raise InputError(place, f"unknown {name} {value!r}", self.wanted, near)
-            raise self._refused(value, place)
-        if type(value) is not self.base and not (self.base is float and type(value) is int):
-            raise self._refused(value, place)
-        if self.base in (int, float) and not self.setting.allows(value):
-            raise self._refused(value, place)
-        if self.setting.check is not None:
-            try:
-                self.setting.check(value)
-            except InputError as error:
-                raise InputError(place, error.got, error.wanted, error.cure) from error
-        return float(value) if self.base is float else value
-
-    def _members(self, value: Any, place: str, inner: Kind) -> tuple[Any, ...]:
-        tables = issubclass(inner.base, Settings)
-        least, most = self.setting.members or (0, math.inf)
-        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
-            wanted = f"one [[{place}]] table or several" if tables else self.wanted
-            raise InputError(place, described(value), wanted, self.setting.cure)
-        return tuple(inner.checked(one, f"{place}.{i}") for i, one in enumerate(value))
-
-    def _refused(self, value: object, place: str) -> InputError:
-        return InputError(place, described(value), self.wanted, self.setting.cure)
-
-
 class Settings:
     """A section of a recipe: a frozen dataclass that refuses values which its fields do not allow."""
 
@@ -217,7 +195,7 @@ class Settings:
         for one in fields(self):  # type: ignore[arg-type]
             value = getattr(self, one.name)
             if value is not one.default:  # defaults are not looked at, so that they cost no time
-                object.__setattr__(self, one.name, self.kinds()[one.name].checked(value, one.name))
+                object.__setattr__(self, one.name, self.declared()[one.name].checked(value, one.name))
 
     @classmethod
     def of(cls, values: object, place: str = "") -> Self:
@@ -238,7 +216,7 @@ class Settings:
         if not isinstance(values, Mapping):
             wanted = f"a table [{place}]" if place else "a table of settings"
             raise InputError(place or "recipe", described(values), wanted)
-        known = cls.kinds()
+        known = cls.declared()
         prefix = f"{place}." if place else ""
         for name, value in values.items():
             if name not in known:
@@ -252,30 +230,30 @@ class Settings:
 
     @classmethod
     @cache
-    def kinds(cls) -> dict[str, Kind]:
-        """Kind of every setting, by name."""
-        hints, plain, found = get_type_hints(cls), Setting(), dict[str, Kind]()
+    def declared(cls) -> dict[str, Setting]:
+        """Every setting by its name."""
+        hints, found = get_type_hints(cls), dict[str, Setting]()
         entries = "".join(docstring(each) + "\n" for each in reversed(cls.__mro__))
         helps = dict(re.findall(r"^(\w+) : .*\n((?: {4}.*\n)+)", entries, re.MULTILINE))
         for one in fields(cls):  # type: ignore[arg-type]
-            described = replace(one.metadata.get("setting", plain), help=" ".join(helps.get(one.name, "").split()))
-            found[one.name] = Kind.of(hints[one.name], described)
+            help_text = " ".join(helps.get(one.name, "").split())
+            found[one.name] = replace(one.metadata.get("setting", Setting()), help=help_text).annotated(hints[one.name])
         return found
 
     def plain(self) -> dict[str, Any]:
         """Values as a manifest has them: tables as dictionaries, tuples as lists."""
-        return {name: _plain(getattr(self, name)) for name in self.kinds()}
+        return {name: _plain(getattr(self, name)) for name in self.declared()}
 
     @classmethod
     def _unknown(cls, name: str, value: object, prefix: str) -> InputError:
-        known, place = cls.kinds(), f"{prefix}{name}"
-        section = prefix.partition(".")[0]
+        known, place = cls.declared(), f"{prefix}{name}"
         near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
-        elsewhere = [f"{other}.{name}" for other, kind in cls.sections.items() if name in kind.kinds()]
+        elsewhere = [f"{other}.{name}" for other, section in cls.sections.items() if name in section.declared()]
         if not near and elsewhere:
             near = f"Did you mean {elsewhere[-1]}?"
         what = "section" if not prefix and isinstance(value, Mapping) else "setting"
-        wanted = f"a setting of [{section}]: {', '.join(known)}" if prefix else f"one of: {', '.join(known)}"
+        wanted = f"a setting of [{prefix.partition('.')[0]}]" if prefix else "one of"
+        wanted += f": {', '.join(known)}"
         return InputError(place, f"an unknown {what}", wanted, near)
 
 

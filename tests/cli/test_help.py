@@ -37,13 +37,13 @@ def test_every_verb_has_a_help_with_the_options_that_stand_first(run: Run, verb:
 
 def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
     assert phantom_names() == flags.PHANTOMS
-    assert ReconstructionRecipe.kinds()["method"].choices == METHODS
+    assert ReconstructionRecipe.declared()["method"].choices == METHODS
     assert tuple(EXPORTED) == files.FORMATS
     assert CONVERTED == files.CONVERTED
     assert all(name in run("export", "--help").output for name in shipped_scanners())
     assert files.SEQUENCES == KINDS
     assert study.RULES == RULES
-    assert DesignRecipe.kinds()["order"].choices == ORDERS
+    assert DesignRecipe.declared()["order"].choices == ORDERS
     text = " ".join(run("design", "--help").output.replace("│", " ").split())
     every = {name for encoding in designed_kinds() for name in strategy_names(encoding)} - set(TRAINING_RULES)
     assert len(every) > 20 and all(name in text for name in every)

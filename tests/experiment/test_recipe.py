@@ -14,8 +14,8 @@ def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
 
 def test_every_setting_says_what_it_is() -> None:
     for section in (BlockRecipe, *Settings.sections.values()):
-        assert all(kind.setting.help for kind in section.kinds().values()), section
-    assert md.Recipe.kinds()["fft"].setting.help
+        assert all(kind.help for kind in section.declared().values()), section
+    assert md.Recipe.declared()["fft"].help
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
