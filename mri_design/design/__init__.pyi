@@ -26,7 +26,6 @@ from .engine import Keeper as Keeper
 from .engine import KeptSlice as KeptSlice
 from .engine import Measuring as Measuring
 from .engine import Refined as Refined
-from .engine import StopRule as StopRule
 from .engine import found_energies as found_energies
 from .engine import infer_slice as infer_slice
 from .engine import innovation as innovation
@@ -68,7 +67,7 @@ from .greedy import squared_correlation as squared_correlation
 from .greedy import thinned as thinned
 from .stopping import FEWEST_TESTED as FEWEST_TESTED
 from .stopping import AnyOf as AnyOf
-from .stopping import NamedRule as NamedRule
+from .stopping import StopRule as StopRule
 from .stopping import UntilError as UntilError
 from .stopping import UntilGain as UntilGain
 from .strategy import ChoosesBlocks as ChoosesBlocks

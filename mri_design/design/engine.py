@@ -8,15 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.energies import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
+from mri_design.design.stopping import stop_rule
 from mri_design.design.strategy import (
-    ChoosesBlocks,
     DesignView,
     LineCandidates,
     Strategy,
@@ -276,86 +275,6 @@ def most_information(energy: float, noise: float, values: int) -> float:
     return values * float(np.log1p(energy / noise))
 
 
-def decided(
-    slices: Sequence[SliceModel],
-    posteriors: Sequence[GaussianPosterior],
-    choice: Choice,
-    block: Sequence[DesignStep],
-    cost: StepCost,
-    together: bool = False,
-) -> DesignStep:
-    """The decision before its line is measured: its forecast is completed, its outcome is what is predicted of it.
-
-    Parameters
-    ----------
-    slices : sequence of SliceModel
-        Whose noise and coils a line is measured with.
-    posteriors : sequence of GaussianPosterior
-        What the strategy saw; empty for rules that need none.
-    choice : Choice
-        What it chose.
-    block : sequence of DesignStep
-        Decisions that were made from the same inference before this one.
-    cost : StepCost
-        What it took.
-    together : bool
-        Whether the lines of the block are chosen from one look, so that the first forecast speaks for all.
-    """
-    forecast, outcome = choice.forecast, LineOutcome()
-    known = block[0].forecast if block and together else forecast
-    predicted = known.predicted
-    if posteriors and known.expected is not None and predicted is not None:
-        # The mean is that of the block's start, and so is what was predicted of it.
-        begun = block[0].forecast.predicted if block else None
-        believed = predicted if begun is None else begun
-        values = [s.candidates.data(s.kspace, [choice.line]).size for s in slices]
-        noise = sum(2 * s.noise_variance * count for s, count in zip(slices, values, strict=True))
-        outcome = LineOutcome(predicted_energy=float(believed[choice.line] + noise))
-        forecast = replace(forecast, image_energy=image_energy(posteriors))
-        if np.isnan(forecast.information):
-            most = most_information(float(predicted[choice.line]), noise, sum(values))
-            forecast = replace(forecast, information=most)
-    return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
-
-
-def measured(
-    slices: Sequence[SliceModel], means: Sequence[Array], steps: Sequence[DesignStep], together: bool = False
-) -> list[DesignStep]:
-    """A block of decisions once its lines have been measured: what they hold is looked up in the slices.
-
-    Parameters
-    ----------
-    slices : sequence of SliceModel
-        Where the lines' data are.
-    means : sequence of complex arrays, shape (ky, kx)
-        Of the posteriors that the block was decided from; empty for rules that need none.
-    steps : sequence of DesignStep
-        From `decided`.
-    together : bool
-        As there.
-    """
-    energies: list[float] = []
-    if together and means:  # by one transform for all of them
-        lines = [step.line for step in steps]
-        of_slices = (found_energies(s, mean, lines) for s, mean in zip(slices, means, strict=True))
-        energies = np.asarray(sum(of_slices)).tolist()
-    known: list[DesignStep] = []
-    for number, step in enumerate(steps):
-        forecast = steps[0].forecast if together else step.forecast
-        if means and forecast.expected is not None:
-            each = (innovation(mr_slice, mean, step.line) for mr_slice, mean in zip(slices, means, strict=True))
-            found = energies[number] if energies else sum(each)
-            step = replace(step, outcome=replace(step.outcome, actual_energy=found))
-        known.append(step)
-    return known
-
-
-StopRule = Callable[[Forecast], bool]
-"""Sees what is predicted for the lines so far, and of the line that is decided on; True ends the design without it.
-
-This line has not been measured yet. For a rule whose attribute ``looks_ahead`` is true the engine computes
-`Forecast.least_error` too.
-"""
 Measuring = Callable[[Sequence[DesignStep]], None]
 """Has the lines of a block of decisions measured, and returns once the slices hold their data."""
 ImageError = Callable[[Sequence[SliceModel], "DesignState"], float]
@@ -429,7 +348,7 @@ class DesignEngine:
         Without it the slices hold them already: they are replayed as the scanner. What it raises ends the run; the
         state that `run` showed last goes on from there.
     image_error : callable, optional
-        Fills `Forecast.image_error` where a stop rule asks for it (`NamedRule.asks`).
+        Fills `Forecast.image_error` where a stop rule asks for it (`StopRule.needs_image_error`).
 
     Raises
     ------
@@ -485,7 +404,7 @@ class DesignEngine:
         state: DesignState,
         target: int,
         callback: Callable[[DesignState], None] | None = None,
-        stop: StopRule | None = None,
+        stop: Callable[[Forecast], bool] | None = None,
         keeper: Keeper | None = None,
         closing: bool = False,
     ) -> DesignState:
@@ -501,8 +420,9 @@ class DesignEngine:
             Lines in the end, those of the start included.
         callback : callable, optional
             Sees the state after every measurement (of a block of lines).
-        stop : callable, optional
-            Asked once per inference, about its first decision; the one that it declines is `DesignTrace.declined`.
+        stop : StopRule or function, optional
+            Asked once per inference, about its first decision, whose line has not been measured: true ends the design
+            without it, as `DesignTrace.declined`. A function (forecast) -> bool asks for nothing beside the forecast.
         keeper : Keeper, optional
             Keeps the slices and infers them; without one this process does. The design does not depend on it.
         closing : bool
@@ -513,98 +433,217 @@ class DesignEngine:
         InputError
             Where there are not that many lines, or those so far break the constraints.
         """
-        measurable = np.logical_and.reduce([s.measured for s in slices])
-        candidates = LineCandidates(
-            measurable,
-            state.trace.lines,
-            target,
-            len(state.trace.start),
-            constraints=self.constraints,
-            readouts=slices[0].candidates,
-        )
-        keeper = Keeper() if keeper is None else keeper
-        kept = (
-            KeptSlice(s, signal, self.refined, state.warm[i] if state.warm else None)
-            for i, (s, signal) in enumerate(zip(slices, state.signals, strict=True))
-        )
-        keeper.begin(kept)
-        while len(candidates.acquired) < target:
-            unseen = self._unseen(slices, candidates) if stop is None else 0
-            steps, posteriors = self._decide(slices, state, candidates, keeper, unseen)
-            if getattr(stop, "looks_ahead", False) and posteriors:
-                forecast = self._ahead(state.trace, posteriors, candidates, steps[0].forecast)
-                steps[0] = _with_forecast(steps[0], forecast)
-            ratio = _image_ratio(state.trace, candidates.readouts, any(s.own_maps is not None for s in slices))
-            if ratio is not None and self._needs_image_error(stop, steps[0].forecast, ratio):
-                steps[0] = _with_forecast(steps[0], self._with_image_error(slices, state, steps[0].forecast))
-            if stop is not None and stop(steps[0].forecast):
-                return replace(state, trace=replace(state.trace, declined=steps[0]))
+        course = _Course(self, slices, state, target, stop, Keeper() if keeper is None else keeper)
+        while course.left:
+            steps = course.decide()
+            if course.rule(steps[0].forecast):
+                return replace(course.state, trace=replace(course.state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
-            seen = [s.calibrated(_map_lines(candidates), rough=True) for s in slices] if posteriors else slices
-            steps = measured(seen, means_of(posteriors), steps, self._in_blocks(candidates))
-            candidates = candidates.after(*(step.line for step in steps))
-            keeper.measured()
-            trace = replace(state.trace, steps=(*state.trace.steps, *steps))
-            state = DesignState(trace, state.signals, keeper.warm_starts if posteriors else ())
+            course.go_on(steps)
             if callback is not None:
-                callback(state)
-        if closing:
-            ahead = bool(getattr(stop, "looks_ahead", False))
-            end = self._closing(slices, state, candidates, keeper, ahead)
-            known = Forecast() if end is None else end
-            if self._needs_image_error(stop, known, 0.0):
-                end = self._with_image_error(slices, state, known)
-            return replace(state, trace=replace(state.trace, closing=end))
-        return state
+                callback(course.state)
+        return course.closed() if closing else course.state
 
-    def _needs_image_error(self, stop: StopRule | None, forecast: Forecast, ratio: float) -> bool:
-        """Whether a rule wants to know the error of the image (`NamedRule.asks`), and somebody can tell it."""
-        asks = getattr(stop, "asks", None)
-        return asks is not None and self.image_error is not None and bool(asks(forecast, ratio))
 
-    def _with_image_error(self, slices: Sequence[SliceModel], state: DesignState, forecast: Forecast) -> Forecast:
-        """The forecast with what is predicted of the image; the design's own prediction where nothing is."""
-        assert self.image_error is not None
-        found = self.image_error(slices, state)
+class _Course:
+    """A design on its way: what may come next, what has been decided, and what the posteriors know now.
+
+    Attributes
+    ----------
+    candidates : LineCandidates
+        What has been measured, and what may be.
+    state : DesignState
+        After the last measurement.
+    posteriors : sequence of GaussianPosterior
+        Of every slice from what has been measured; empty for rules that need none, and where a part of the mask is
+        chosen from none.
+    """
+
+    def __init__(
+        self,
+        engine: DesignEngine,
+        slices: Sequence[SliceModel],
+        state: DesignState,
+        target: int,
+        stop: Callable[[Forecast], bool] | None,
+        keeper: Keeper,
+    ) -> None:
+        self.engine, self.slices, self.state, self.keeper = engine, slices, state, keeper
+        self.rule, self.may_end = stop_rule(stop), stop is not None
+        measurable, readouts = np.logical_and.reduce([s.measured for s in slices]), slices[0].candidates
+        lines, n_start = state.trace.lines, len(state.trace.start)
+        self.candidates = LineCandidates(measurable, lines, target, n_start, engine.constraints, readouts)
+        self.in_blocks = readouts.thinned and engine.strategy.chooses_blocks
+        self.posteriors: Sequence[GaussianPosterior] = ()
+        warm: Sequence[WarmStart | None] = state.warm or [None] * len(slices)
+        given = zip(slices, state.signals, warm, strict=True)
+        keeper.begin(KeptSlice(one, signal, engine.refined, where) for one, signal, where in given)
+
+    @property
+    def left(self) -> int:
+        """How many are still to be chosen."""
+        return self.candidates.target - len(self.candidates.acquired)
+
+    @property
+    def map_lines(self) -> tuple[int, ...]:
+        """The lines that coil maps rest on which are not known."""
+        return self.candidates.acquired[: map_lines(self.candidates.n_start, len(self.candidates.acquired))]
+
+    def infer(self) -> list[Found]:
+        """Infer every slice from the lines so far, and say what it took; nothing for rules that need no posterior."""
+        engine, self.posteriors = self.engine, ()
+        if not engine.strategy.needs_posterior:
+            return []
+        loops, known = (engine.inference, engine.first_loops, engine.step_loops), len(self.map_lines)
+        # The same noise in every step: draws change little, and the last step's are where the next ones start.
+        seeds = [(engine.seed, i) for i in range(len(self.slices))]
+        found = self.keeper.infer([InferenceRequest(self.candidates.acquired, *loops, own, known) for own in seeds])
+        self.posteriors = self.keeper.posteriors
+        return found
+
+    def decide(self) -> list[DesignStep]:
+        """The next block of lines, before they are measured; the first knows all that the stop rule asks for."""
+        began, unseen = time.perf_counter(), self._unseen()
+        found = [] if unseen else self.infer()
+        converged, matvecs = all(each.converged for each in found), sum(each.matvecs for each in found)
+        steps = list[DesignStep]()
+        if self.in_blocks:
+            engine, view = self.engine, DesignView(self.candidates, self.posteriors, self.state.trace.steps)
+            count = unseen or (min(engine.block, self.left) if engine.strategy.needs_posterior else self.left)
+            for choice in engine.strategy.choose_block(view, self._rng(len(view.steps)), count):
+                seconds = 0.0 if steps else time.perf_counter() - began  # the cost of a block is that of the first
+                steps.append(self._decided(choice, steps, StepCost(converged, 0 if steps else matvecs, seconds)))
+        else:
+            steps = self._one_by_one(began, converged, matvecs)
+        steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=self._looked(steps[0].forecast)))
+        return steps
+
+    def _one_by_one(self, began: float, converged: bool, matvecs: int) -> list[DesignStep]:
+        """A block of lines, each chosen as if those before it were measured, whatever they hold."""
+        engine, candidates, known, steps = self.engine, self.candidates, self.posteriors, list[DesignStep]()
+        for pending in range(min(engine.block, self.left)):
+            if pending:
+                seeds = [(engine.seed, i) for i in range(len(known))]
+                costs = self.keeper.expect(candidates.acquired, engine.inference.variances, seeds) if seeds else []
+                known = self.keeper.expecting if seeds else known
+                matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
+            view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending)
+            choice = engine.strategy.choose(view, self._rng(len(view.steps)))
+            steps.append(self._decided(choice, steps, StepCost(converged, matvecs, time.perf_counter() - began)))
+            candidates = candidates.after(steps[-1].line)
+            began = time.perf_counter()
+        return steps
+
+    def _rng(self, step: int) -> np.random.Generator:
+        return rng_of_step(self.engine.seed, step, len(self.slices))
+
+    def _unseen(self) -> int:
+        """How many samples the strategy chooses next before anything is inferred."""
+        if self.may_end or not self.in_blocks:
+            return 0
+        coils = min(s.n_coils for s in self.slices)
+        part = self.engine.strategy.unseen(self.candidates.readouts, self.candidates.target, coils)
+        return max(0, part - len(self.candidates.acquired))
+
+    def _decided(self, choice: object, block: Sequence[DesignStep], cost: StepCost) -> DesignStep:
+        """The decision before its line is measured: its forecast is completed, its outcome is what is predicted of it.
+
+        Raises
+        ------
+        InputError
+            Where the strategy gave something else than a choice.
+        """
+        if not isinstance(choice, Choice):
+            raise InputError(f"choice of {self.engine.strategy.name}", described(choice), "a Choice")
+        forecast, outcome = replace(choice.forecast, tested=float(self.state.trace.found)), LineOutcome()
+        known = block[0].forecast if block and self.in_blocks else forecast  # the first of a block speaks for all
+        predicted = known.predicted
+        if self.posteriors and known.expected is not None and predicted is not None:
+            # The mean is that of the block's start, and so is what was predicted of it.
+            begun = block[0].forecast.predicted if block else None
+            believed = predicted if begun is None else begun
+            values = [s.candidates.data(s.kspace, [choice.line]).size for s in self.slices]
+            noise = sum(2 * s.noise_variance * count for s, count in zip(self.slices, values, strict=True))
+            outcome = LineOutcome(predicted_energy=float(believed[choice.line] + noise))
+            forecast = replace(forecast, image_energy=image_energy(self.posteriors))
+            if np.isnan(forecast.information):
+                most = most_information(float(predicted[choice.line]), noise, sum(values))
+                forecast = replace(forecast, information=most)
+        return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
+
+    def _looked(self, forecast: Forecast) -> Forecast:
+        """The forecast with what the stop rule asks for beside it: what is left in the end, the error of the image."""
+        if self.rule.looks_ahead and self.posteriors:
+            forecast = self._ahead(forecast)
+        own_maps = any(s.own_maps is not None for s in self.slices)
+        ratio = _image_ratio(self.state.trace, self.candidates.readouts, own_maps)
+        return forecast if ratio is None else self._with_image_error(forecast, ratio)
+
+    def _with_image_error(self, forecast: Forecast, ratio: float) -> Forecast:
+        """The forecast with the error of the image where the rule wants to know it; the design's own if unknown."""
+        find = self.engine.image_error
+        if find is None or not self.rule.needs_image_error(forecast, ratio):
+            return forecast
+        found = find(self.slices, self.state)
         return replace(forecast, image_error=found if np.isfinite(found) else forecast.predicted_error)
 
-    def _closing(
-        self, slices: Sequence[SliceModel], state: DesignState, candidates: LineCandidates, keeper: Keeper, ahead: bool
-    ) -> Forecast | None:
-        """The forecast after one more inference from all the lines; None for strategies that predict nothing.
+    def go_on(self, steps: list[DesignStep]) -> None:
+        """The steps have been measured: look up what was found, and let inference go on from here."""
+        seen = [s.calibrated(self.map_lines, rough=True) for s in self.slices] if self.posteriors else self.slices
+        steps = self._found(seen, steps)
+        self.candidates = self.candidates.after(*(step.line for step in steps))
+        self.keeper.measured()
+        trace = replace(self.state.trace, steps=(*self.state.trace.steps, *steps))
+        self.state = DesignState(trace, self.state.signals, self.keeper.warm_starts if self.posteriors else ())
 
-        With ``ahead`` it says what the lines that were not measured would have left.
+    def _found(self, slices: Sequence[SliceModel], steps: list[DesignStep]) -> list[DesignStep]:
+        """The steps with the energies that their lines hold beside the means of the posteriors."""
+        forecasts = [(steps[0] if self.in_blocks else step).forecast for step in steps]
+        means = means_of(self.posteriors)
+        if not means or all(forecast.expected is None for forecast in forecasts):
+            return steps
+        pairs, lines = list(zip(slices, means, strict=True)), [step.line for step in steps]
+        if self.in_blocks:  # by one transform for all of them
+            energies = np.asarray(sum(found_energies(one, mean, lines) for one, mean in pairs)).tolist()
+        else:
+            energies = [sum(innovation(one, mean, line) for one, mean in pairs) for line in lines]
+        return [
+            step if forecast.expected is None else replace(step, outcome=replace(step.outcome, actual_energy=energy))
+            for step, forecast, energy in zip(steps, forecasts, energies, strict=True)
+        ]
+
+    def closed(self) -> DesignState:
+        """The end, with the forecast after one more inference from all lines where the strategy predicts one.
+
+        For a rule that looks ahead it says what the lines that were not measured would have left.
         """
-        if not self.strategy.predicts:
-            return None
-        posteriors, _ = self._infer(len(slices), candidates, keeper)
-        view = DesignView(candidates, posteriors, state.trace.steps)
-        forecast = replace(
-            self.strategy.predicted(view, rng_of_step(self.seed, len(state.trace.steps), len(slices))),
-            image_energy=image_energy(posteriors),
-            information=state.trace.steps[-1].forecast.information if state.trace.steps else float("nan"),
-            tested=float(state.trace.found),
-        )
-        if not (candidates.allowed & ~candidates.mask).any():
-            return replace(forecast, least_error=forecast.predicted_error, recent_fall=0.0)
-        return self._ahead(state.trace, posteriors, candidates, forecast) if ahead else forecast
+        steps, end = self.state.trace.steps, Forecast()
+        if self.engine.strategy.predicts:
+            self.infer()
+            view = DesignView(self.candidates, self.posteriors, steps)
+            end = replace(
+                self.engine.strategy.predicted(view, self._rng(len(steps))),
+                image_energy=image_energy(self.posteriors),
+                information=steps[-1].forecast.information if steps else float("nan"),
+                tested=float(self.state.trace.found),
+            )
+            if not (self.candidates.allowed & ~self.candidates.mask).any():
+                end = replace(end, least_error=end.predicted_error, recent_fall=0.0)
+            elif self.rule.looks_ahead:
+                end = self._ahead(end)
+        known = self._with_image_error(end, 0.0)
+        closing = known if self.engine.strategy.predicts or known is not end else None
+        return replace(self.state, trace=replace(self.state.trace, closing=closing))
 
-    def _ahead(
-        self,
-        trace: DesignTrace,
-        posteriors: Sequence[GaussianPosterior],
-        candidates: LineCandidates,
-        forecast: Forecast,
-    ) -> Forecast:
+    def _ahead(self, forecast: Forecast) -> Forecast:
         """The forecast with the error that is predicted to be left once every line that may be measured has been.
 
         A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the
         posterior expects of it.
         """
-        steps = trace.steps
-        if self._in_blocks(candidates):  # the first of a block speaks for all
-            steps = tuple(trace.block_start(i) for i in range(len(steps)))
+        trace, candidates, engine = self.state.trace, self.candidates, self.engine
+        steps = [trace.block_start(i) if self.in_blocks else step for i, step in enumerate(trace.steps)]
         errors = np.array([*(step.predicted_error for step in steps), forecast.predicted_error])
         errors = errors[np.isfinite(errors)]
         window = max(FEWEST_LINES, trace.n_lines // WINDOW)
@@ -614,91 +653,13 @@ class DesignEngine:
             return forecast
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
-        estimator = self.inference.variances
-        noise = PerSlice([np.random.default_rng((self.seed, i)) for i in range(len(posteriors))])
-        left = np.sum(of_each(posteriors, least_energies, candidates.readouts, lines, estimator, noise), axis=0)
+        noise = PerSlice([np.random.default_rng((engine.seed, i)) for i in range(len(self.posteriors))])
+        each = (candidates.readouts, lines, engine.inference.variances, noise)
+        left = np.sum(of_each(self.posteriors, least_energies, *each), axis=0)
         never = ~reachable & (forecast.expected > 0)
         left[never] *= forecast.predicted[never] / forecast.expected[never]
         total = float(np.sum(left))
         return replace(forecast, least_error=float(np.sqrt(total / (forecast.image_energy + total))))
-
-    def _unseen(self, slices: Sequence[SliceModel], candidates: LineCandidates) -> int:
-        """How many samples the strategy chooses next before anything is inferred."""
-        if not self._in_blocks(candidates):
-            return 0
-        part = self.strategy.unseen(candidates.readouts, candidates.target, min(s.n_coils for s in slices))
-        return max(0, part - len(candidates.acquired))
-
-    def _decide(
-        self,
-        slices: Sequence[SliceModel],
-        state: DesignState,
-        candidates: LineCandidates,
-        keeper: Keeper,
-        unseen: int = 0,
-    ) -> tuple[list[DesignStep], Sequence[GaussianPosterior]]:
-        """The next block of lines, before they are measured, and the posteriors behind it."""
-        began = time.perf_counter()
-        posteriors, found = ((), []) if unseen else self._infer(len(slices), candidates, keeper)
-        matvecs, converged = sum(each.matvecs for each in found), all(each.converged for each in found)
-        known, steps = posteriors, list[DesignStep]()
-        if self._in_blocks(candidates):
-            view, left = DesignView(candidates, known, state.trace.steps), candidates.target - len(candidates.acquired)
-            count = unseen or (min(self.block, left) if self.strategy.needs_posterior else left)
-            strategy, rng = cast(ChoosesBlocks, self.strategy), rng_of_step(self.seed, len(view.steps), len(slices))
-            for each in strategy.choose_block(view, rng, count):  # whose cost is that of the first
-                choice = self._counted(each, state.trace)
-                seconds = 0.0 if steps else time.perf_counter() - began
-                cost = StepCost(converged, 0 if steps else matvecs, seconds)
-                steps.append(decided(slices, posteriors, choice, steps, cost, together=True))
-            return steps, posteriors
-        for pending in range(min(self.block, candidates.target - len(candidates.acquired))):
-            if pending:
-                seeds = [(self.seed, i) for i in range(len(known))]
-                costs = keeper.expect(candidates.acquired, self.inference.variances, seeds) if seeds else []
-                known = keeper.expecting if seeds else known
-                matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
-            number = len(state.trace.steps) + pending
-            view = DesignView(candidates, known, (*state.trace.steps, *steps), pending)
-            choice = self._counted(self.strategy.choose(view, rng_of_step(self.seed, number, len(slices))), state.trace)
-            cost = StepCost(converged, matvecs, time.perf_counter() - began)
-            steps.append(decided(slices, posteriors, choice, steps, cost))
-            candidates = candidates.after(choice.line)
-            began = time.perf_counter()
-        return steps, posteriors
-
-    def _counted(self, choice: object, trace: DesignTrace) -> Choice:
-        """The choice, whose forecast knows how many predictions had been held against what was measured.
-
-        Raises
-        ------
-        InputError
-            Where the strategy gave something else.
-        """
-        if not isinstance(choice, Choice):
-            raise InputError(f"choice of {self.strategy.name}", described(choice), "a Choice")
-        return replace(choice, forecast=replace(choice.forecast, tested=float(trace.found)))
-
-    def _infer(
-        self, slices: int, candidates: LineCandidates, keeper: Keeper
-    ) -> tuple[Sequence[GaussianPosterior], list[Found]]:
-        """Posteriors of every slice from the lines so far, and what they took; none for rules that need none."""
-        if not self.strategy.needs_posterior:
-            return (), []
-        loops, known = (self.inference, self.first_loops, self.step_loops), len(_map_lines(candidates))
-        # The same noise in every step: draws change little, and the last step's are where the next ones start.
-        requests = [InferenceRequest(candidates.acquired, *loops, (self.seed, i), known) for i in range(slices)]
-        found = keeper.infer(requests)
-        return keeper.posteriors, found
-
-    def _in_blocks(self, candidates: LineCandidates) -> bool:
-        """Whether blocks are chosen from one look."""
-        return candidates.readouts.thinned and isinstance(self.strategy, ChoosesBlocks)
-
-
-def _map_lines(candidates: LineCandidates) -> tuple[int, ...]:
-    """The lines that coil maps rest on which are not known."""
-    return candidates.acquired[: map_lines(candidates.n_start, len(candidates.acquired))]
 
 
 def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> float | None:
@@ -722,7 +683,3 @@ def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> floa
         return None
     ratio = seen[-1][1].image_error / seen[-1][1].predicted_error if known else EXPECTED_RATIO
     return float(ratio if more < max(2, last // STALE_AFTER) else ratio * STALE_RATIO)
-
-
-def _with_forecast(step: DesignStep, forecast: Forecast) -> DesignStep:
-    return replace(step, choice=replace(step.choice, forecast=forecast))

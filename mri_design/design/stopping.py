@@ -7,6 +7,7 @@ posterior knows the centre of k-space only, and what it expects of all the rest 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -26,15 +27,13 @@ AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
 
-class NamedRule(ABC):
-    """A rule for `DesignEngine.run` that can say why.
-
-    ``looks_ahead`` asks for `Forecast.least_error`.
-    """
+class StopRule(ABC):
+    """Says when a design has enough lines, and why. What the engine asks beside that is answered here."""
 
     looks_ahead: bool = False
+    """Whether `Forecast.least_error` is wanted."""
 
-    def asks(self, forecast: Forecast, ratio: float) -> bool:
+    def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
         """Whether `Forecast.image_error` is wanted before the rule is asked.
 
         ``ratio`` is that error over the predicted one where it was last known; 0 where it is wanted in any case.
@@ -45,9 +44,9 @@ class NamedRule(ABC):
     def __call__(self, forecast: Forecast) -> bool:
         """Whether the design ends now, before the line that is decided on is measured."""
 
-    @abstractmethod
     def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """The number that the rule looks at beside its limit, in words; ``unit`` is what candidates are called."""
+        return ""
 
     def missed(self, forecast: Forecast, unit: str = "line") -> str:
         """Why what was wanted cannot be had, in words; empty while it can, or where it is reached."""
@@ -55,7 +54,22 @@ class NamedRule(ABC):
 
 
 @dataclass(frozen=True)
-class UntilError(NamedRule):
+class ByFunction(StopRule):
+    """A function of the forecast, true where the design ends."""
+
+    ends: Callable[[Forecast], bool]
+
+    def __call__(self, forecast: Forecast) -> bool:
+        return self.ends(forecast)
+
+
+def stop_rule(stop: Callable[[Forecast], bool] | None) -> StopRule:
+    """A rule, a function as one, or one that never ends a design."""
+    return stop if isinstance(stop, StopRule) else ByFunction(stop or (lambda forecast: False))
+
+
+@dataclass(frozen=True)
+class UntilError(StopRule):
     """End the design once the predicted relative L2 error of the image is small enough, or cannot become so.
 
     After every line a design predicts the error of its own posterior, by the energies of innovations. The image that
@@ -104,7 +118,7 @@ class UntilError(NamedRule):
                 cure="Five per cent are 0.05.",
             )
 
-    def asks(self, forecast: Forecast, ratio: float) -> bool:
+    def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
         """Where the prediction, times ``ratio``, would end the design, and where there is no prediction."""
         if not self.by_image or not _is_tested(forecast, self.fewest):
             return False
@@ -153,7 +167,7 @@ class UntilError(NamedRule):
 
 
 @dataclass(frozen=True)
-class UntilGain(NamedRule):
+class UntilGain(StopRule):
     """End the design once the best remaining line would bring little information.
 
     Parameters
@@ -192,19 +206,19 @@ class UntilGain(NamedRule):
 
 
 @dataclass(frozen=True)
-class AnyOf(NamedRule):
+class AnyOf(StopRule):
     """Enough lines once one of several rules says so."""
 
-    rules: tuple[NamedRule, ...]
+    rules: tuple[StopRule, ...]
 
     @property
     def looks_ahead(self) -> bool:  # type: ignore[override]
         """True where one of the rules needs the least error."""
         return any(rule.looks_ahead for rule in self.rules)
 
-    def asks(self, forecast: Forecast, ratio: float) -> bool:
+    def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
         """Where one of the rules asks."""
-        return any(rule.asks(forecast, ratio) for rule in self.rules)
+        return any(rule.needs_image_error(forecast, ratio) for rule in self.rules)
 
     def __call__(self, forecast: Forecast) -> bool:
         return any(rule(forecast) for rule in self.rules)

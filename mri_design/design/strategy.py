@@ -195,6 +195,8 @@ class Strategy(ABC):
     name: str
     needs_posterior: bool = True
     """Whether the engine infers before it asks."""
+    chooses_blocks: bool = False
+    """Whether it chooses several candidates of a plane from one look (`choose_block`)."""
     predicts: bool = False
     """Whether it predicts the error of the image, also where no line is left to choose (`predicted`)."""
 
@@ -223,6 +225,10 @@ class Strategy(ABC):
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line. ``rng`` is fresh for every step."""
 
+    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
+        """The next ``count`` candidates, all different, in the order in which they are to be measured."""
+        return [self.choose(view, rng)]
+
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """``expected`` and, where the strategy corrects the posterior, ``corrected``; see `predicts`."""
         return Forecast()
@@ -233,6 +239,8 @@ class ChoosesBlocks(Strategy):
 
     The first choice has the scores and the forecast, which hold for the whole block.
     """
+
+    chooses_blocks = True
 
     @abstractmethod
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:

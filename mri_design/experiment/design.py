@@ -12,9 +12,9 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.design.calibrated import Calibrated
-from mri_design.design.engine import DesignEngine, DesignState, ImageError, Keeper, Measuring, Refined, StopRule
+from mri_design.design.engine import DesignEngine, DesignState, ImageError, Keeper, Measuring, Refined
 from mri_design.design.strategy import Strategy
-from mri_design.design.trace import relative_error
+from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
 from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.extent import design_seed, start_lines
@@ -129,7 +129,7 @@ class DesignOptions:
     ----------
     draw : int
         Another draw of everything random under the same seed, see `design_seed`.
-    stop : StopRule, optional
+    stop : StopRule or function, optional
         Ends the design early, for example `UntilError`.
     checkpoint : Checkpoint, optional
         Written every few seconds and at the end, however the design ends, and after every measurement of a scanner;
@@ -152,7 +152,7 @@ class DesignOptions:
     """
 
     draw: int = 0
-    stop: StopRule | None = None
+    stop: Callable[[Forecast], bool] | None = None
     checkpoint: Checkpoint | None = None
     callback: Callable[[DesignState], None] | None = None
     keeper: Keeper | None = None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.fixed import Equispaced, RandomLines
-from mri_design.design.stopping import AnyOf, NamedRule, UntilError, UntilGain
+from mri_design.design.stopping import AnyOf, StopRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import TrainedOrder
@@ -226,7 +226,7 @@ def design_seed(seed: int, draw: int = 0) -> int:
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
-def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedRule | None:
+def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> StopRule | None:
     """The recipe's stop rule, once its order, constraints and rule are known to fit together, whatever the scan.
 
     An error that is wanted is that of the image (`UntilError.by_image`): the design needs `DesignOptions.image_error`.
@@ -249,7 +249,7 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> NamedR
     return rule
 
 
-def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> NamedRule | None:
+def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> StopRule | None:
     """The rule that ends a design early; None where the recipe has none.
 
     ``by_image`` is that of `UntilError`.
@@ -259,7 +259,7 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
     UsageError
         Where the strategy predicts nothing.
     """
-    design, rules = recipe.design, dict[str, NamedRule]()
+    design, rules = recipe.design, dict[str, StopRule]()
     fewest = KINDS[design.encoding].fewest_tested
     if design.until_error is not None:
         rules["until-error"] = UntilError(design.until_error, fewest, by_image)
@@ -316,7 +316,7 @@ def require_number_only(recipe: Recipe, why: str) -> None:
         raise UsageError(f"{why}; take until_error and until_gain out of the recipe")
 
 
-def lines_expected(trace: DesignTrace, rule: NamedRule | None, most: int) -> int:
+def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int) -> int:
     """How many lines a design will have, by how what its rule looks at has fallen so far; ``most`` at the utmost."""
     counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
     expected = [most]
@@ -358,14 +358,14 @@ def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recip
     return None
 
 
-def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: str = "line") -> str:
+def how_it_ended(trace: DesignTrace, rule: StopRule | None, most: int, unit: str = "line") -> str:
     """One sentence about a design that a rule could end, or that chose nothing; empty about others.
 
     Parameters
     ----------
     trace : DesignTrace
         Finished.
-    rule : NamedRule or None
+    rule : StopRule or None
         What it ran with.
     most : int
         Lines it could have had.
@@ -387,7 +387,7 @@ def how_it_ended(trace: DesignTrace, rule: NamedRule | None, most: int, unit: st
     return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end, unit)}"
 
 
-def what_was_missed(trace: DesignTrace, rule: NamedRule | None, unit: str = "line") -> str:
+def what_was_missed(trace: DesignTrace, rule: StopRule | None, unit: str = "line") -> str:
     """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
     end = trace.forecast(len(trace.lines))
     return "" if rule is None or end is None else rule.missed(end, unit)

@@ -23,7 +23,7 @@ from mri_design import (
     UntilGain,
     centre_lines,
 )
-from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, NamedRule, infer_slice
+from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, StopRule, infer_slice
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
 from tests.design.conftest import SliceMaker
@@ -57,7 +57,7 @@ EITHER = AnyOf((UntilError(0.05), UntilGain(5.0)))
         (EITHER, 0.9, 9.0, False),
     ],
 )
-def test_a_rule_stops_once_its_number_is_small(rule: NamedRule, error: float, gain: float, stops: bool) -> None:
+def test_a_rule_stops_once_its_number_is_small(rule: StopRule, error: float, gain: float, stops: bool) -> None:
     assert rule(step(error, gain)) is stops
     for each in (step(error, gain), Forecast()):  # of which the second predicts nothing
         assert rule.reason(each, "spoke")
@@ -112,23 +112,25 @@ def _dense_error(one: SliceModel, forecast: Forecast, posterior: GaussianPosteri
     return float(np.sqrt(left / (forecast.image_energy + left)))
 
 
+class AtOnce(StopRule):
+    looks_ahead = True
+
+    def __call__(self, forecast: Forecast) -> bool:
+        return True
+
+
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
     engine = DesignEngine(ExpectedError(draws=4000), DoubleLoop(Exact()), first_loops=2)
-    seen: list[Forecast] = []
-
-    def look(forecast: Forecast) -> bool:
-        seen.append(forecast)
-        return True
-
-    look.looks_ahead = True  # type: ignore[attr-defined]
     start = centre_lines(one.measured, 4)
-    state = engine.run([one], engine.begin([one], start), 6, stop=look)
+    state = engine.run([one], engine.begin([one], start), 6, stop=AtOnce())
+    assert state.trace.declined is not None
+    seen = state.trace.declined.forecast
     loop = replace(engine.inference, outer_iterations=2)
     posterior, _ = infer_slice(one, start, state.signals[0], loop, (0, 0))
-    assert seen[0].least_error == pytest.approx(_dense_error(one, seen[0], posterior, list(range(12))), rel=0.05)
-    assert seen[0].least_error < changed(seen[0], tested=1.0).predicted_error
+    assert seen.least_error == pytest.approx(_dense_error(one, seen, posterior, list(range(12))), rel=0.05)
+    assert seen.least_error < changed(seen, tested=1.0).predicted_error
 
 
 def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMaker) -> None:
@@ -215,10 +217,17 @@ def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
     rule = UntilError(0.05, by_image=True)
     both = AnyOf((UntilGain(5.0), rule))
     for predicted, ratio, asks in ((0.06, 0.9, True), (0.06, 1.1, False), (0.05, 1.1, True), (float("nan"), 1.0, True)):
-        assert (rule.asks(step(predicted), ratio), both.asks(step(predicted), ratio)) == (asks, asks)
-        assert not rule.asks(changed(step(predicted), tested=3.0), ratio)
-        assert not UntilError(0.05).asks(step(predicted), ratio) and not UntilGain(5.0).asks(step(predicted), ratio)
-    assert rule.asks(changed(step(0.2), least_error=0.07, recent_fall=0.1), 1.0)  # out of reach, unless the image knows
+        assert (rule.needs_image_error(step(predicted), ratio), both.needs_image_error(step(predicted), ratio)) == (
+            asks,
+            asks,
+        )
+        assert not rule.needs_image_error(changed(step(predicted), tested=3.0), ratio)
+        assert not UntilError(0.05).needs_image_error(step(predicted), ratio) and not UntilGain(5.0).needs_image_error(
+            step(predicted), ratio
+        )
+    assert rule.needs_image_error(
+        changed(step(0.2), least_error=0.07, recent_fall=0.1), 1.0
+    )  # out of reach, unless the image knows
 
 
 def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMaker) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import DesignState
+from mri_design.design import DesignState, StopRule
 from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_input, with_noise_samples
 from mri_design.model import SliceModel
 
@@ -98,15 +98,13 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
     np.testing.assert_array_equal([each.forecast.image_error for each in again.steps], seen)
 
 
-class Wanting:
+class Wanting(StopRule):
     """A rule that ends nothing, and wants to know the image's error where the engine leaves it no choice."""
 
-    looks_ahead = False
-
-    def asks(self, step: object, ratio: float) -> bool:
+    def needs_image_error(self, forecast: object, ratio: float) -> bool:
         return ratio == 0
 
-    def __call__(self, step: object) -> bool:
+    def __call__(self, forecast: object) -> bool:
         return False
 
 
@@ -128,6 +126,6 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
         counts.append(len(state.trace.lines))
         return 0.9
 
-    options = md.DesignOptions(stop=Wanting(), image_error=image_error)  # type: ignore[arg-type]
+    options = md.DesignOptions(stop=Wanting(), image_error=image_error)
     md.run_design([one], "calibrated", 28, coils, start=6, options=options)
     assert counts == looked

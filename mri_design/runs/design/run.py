@@ -12,7 +12,7 @@ import numpy as np
 from mri_design.brief import briefly
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.engine import DesignState
-from mri_design.design.stopping import NamedRule
+from mri_design.design.stopping import StopRule
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.trials import truth_or_none
@@ -127,7 +127,7 @@ class DesignRequest:
         return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding, but=TRAINING_RULES)
 
     @property
-    def stop(self) -> NamedRule | None:
+    def stop(self) -> StopRule | None:
         """The rule that ends the design early."""
         return extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
 
@@ -595,7 +595,7 @@ def concluded(request: DesignRequest, designed: Designed, work: Work) -> DesignR
     )
 
 
-def _status(trace: DesignTrace, rule: NamedRule | None, reconstruction: Convergence, unit: str) -> str:
+def _status(trace: DesignTrace, rule: StopRule | None, reconstruction: Convergence, unit: str) -> str:
     missed_goal = extent.what_was_missed(trace, rule, unit)
     if missed_goal:
         return missed_goal
