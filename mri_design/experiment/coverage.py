@@ -21,30 +21,6 @@ FEWEST = 2
 
 @briefly
 @dataclass(frozen=True)
-class Radius:
-    """The number of standard deviations within which a share of the pixels lies.
-
-    Parameters
-    ----------
-    level : int
-        That share, in per cent, on the mean over the images of the group.
-    radius : float
-        Standard deviations: for errors that are Gaussian and of the predicted size sqrt(-ln(1 - level / 100)).
-    left_out, least : float
-        The share in per cent, mean and least, that each image has within the radius of the others.
-    promised : float
-        The share in per cent that a further image has at least, on the mean over all that may come: level n / (n + 1).
-    """
-
-    level: int
-    radius: float
-    left_out: float
-    least: float
-    promised: float
-
-
-@briefly
-@dataclass(frozen=True)
 class Coverage:
     """Radii of error bars that were learnt from a group of images whose errors are known.
 
@@ -65,15 +41,19 @@ class Coverage:
         Name of the group.
     images : tuple of str
         Their names.
-    radii : tuple of Radius
-        For each of `LEVELS`.
+    radii : tuple of mapping of str to float
+        Rows of a table, for each of `LEVELS`: ``level``, that share of the pixels in per cent, on the mean over the
+        images of the group; ``radius``, the number of standard deviations that holds it (for errors that are Gaussian
+        and of the predicted size sqrt(-ln(1 - level / 100))); ``left_out_mean`` and ``left_out_least``, the share in
+        per cent, mean and least, that each image has within the radius of the others; ``promised``, the share that a
+        further image has at least, on the mean over all that may come: level n / (n + 1).
     refused : tuple of str
         What is no part of the group, and why.
     """
 
     group: str
     images: tuple[str, ...]
-    radii: tuple[Radius, ...]
+    radii: tuple[Mapping[str, float], ...]
     refused: tuple[str, ...] = ()
 
     @classmethod
@@ -102,8 +82,7 @@ class Coverage:
     @classmethod
     def from_settings(cls, kept: Mapping[str, Any]) -> Self:
         """What `as_settings` has written."""
-        radii = tuple(Radius(**one) for one in kept["radii"])
-        return cls(str(kept["group"]), tuple(kept["images"]), radii, tuple(kept["refused"]))
+        return cls(str(kept["group"]), tuple(kept["images"]), tuple(kept["radii"]), tuple(kept["refused"]))
 
     def as_settings(self) -> dict[str, object]:
         """All of it, for a manifest, with a sentence that says it."""
@@ -117,7 +96,7 @@ class Coverage:
         InputError
             For another level than those of `LEVELS`.
         """
-        found = {one.level: one.radius for one in self.radii}
+        found = {one["level"]: one["radius"] for one in self.radii}
         if level not in found:
             raise InputError("level", repr(level), f"one of {', '.join(map(str, found))}, in per cent")
         return found[level]
@@ -125,14 +104,14 @@ class Coverage:
     @property
     def short(self) -> str:
         """The radii in a few words."""
-        radii = ", ".join(f"{one.level} % within {_short(one.radius)} std" for one in self.radii)
+        radii = ", ".join(f"{one['level']} % within {_short(one['radius'])} std" for one in self.radii)
         return f"{radii} ({len(self.images)} scans of {self.group})"
 
     def __str__(self) -> str:
-        first, *others = self.radii
-        more = ", ".join(f"{one.level} % within {_short(one.radius)}" for one in others)
-        begin = f"of {len(self.images)} scans of {self.group}, {first.level} % of the pixels were within"
-        return f"{begin} {_short(first.radius)} standard deviations, {more}"
+        first, *others = ((one["level"], _short(one["radius"])) for one in self.radii)
+        more = ", ".join(f"{level} % within {limit}" for level, limit in others)
+        begin = f"of {len(self.images)} scans of {self.group}, {first[0]} % of the pixels were within"
+        return f"{begin} {first[1]} standard deviations, {more}"
 
 
 def _short(number: float) -> str:
@@ -174,11 +153,12 @@ def share_within(image: Array, limit: float) -> float:
     return 100 * float(np.mean(image <= limit))
 
 
-def _radius_of(group: str, every: Array, level: int) -> Radius:
+def _radius_of(group: str, every: Array, level: int) -> dict[str, float]:
     found, count = radius(every, level), len(every)
     if not np.isfinite(found):
         raise InputError(
             f"error bars of {group}", f"zero at more than {100 - level} % of pixels that are wrong", "error bars"
         )
     apart = [share_within(every[one], radius(np.delete(every, one, axis=0), level)) for one in range(count)]
-    return Radius(level, found, float(np.mean(apart)), min(apart), level * count / (count + 1))
+    shares = {"left_out_mean": float(np.mean(apart)), "left_out_least": min(apart)}
+    return {"level": level, "radius": found, **shares, "promised": level * count / (count + 1)}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, number_array, option
 from mri_design.operators.base import Array
+from mri_design.runs.provenance import told
 from mri_design.scan.io.formats import read_images
 
 _TURNS: Mapping[str, Callable[[Array], Array]] = {
@@ -29,58 +30,6 @@ _MUCH_BETTER = 0.7
 
 
 @dataclass(frozen=True)
-class FittedReference:
-    """The reference of one image, in its units.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    image : complex array, shape (ky, kx)
-        Magnitude of the file's image times ``factor``, with the phase of the image that is judged.
-    factor : float
-        What the file's image was multiplied by.
-    turned : str
-        How the file's image would fit much better; empty where it fits best as it lies.
-    """
-
-    name: str
-    image: Array
-    factor: float
-    turned: str = ""
-
-    @property
-    def caption(self) -> str:
-        """What errors mean, for a table of them."""
-        return (
-            f"Errors are of the magnitude, relative to {self.words}. Phase is not compared, and so not in the actual "
-            "error beside error bars, which are those of complex pixels."
-        )
-
-    @property
-    def doubt(self) -> str:
-        """What speaks against the way the file's image lies, in a sentence; empty where nothing does."""
-        if not self.turned:
-            return ""
-        return (
-            f"{self.name} fits the image much better {self.turned}: the errors are those of its orientation. Turn it, "
-            "so that it has ky along rows and kx along columns as recon.npy has them"
-        )
-
-    @property
-    def words(self) -> str:
-        """The reference, and what was done with it."""
-        return f"{self.name}, {scaled_words([self.factor])}"
-
-
-def scaled_words(factors: Sequence[float]) -> str:
-    """What the images of a file were multiplied by."""
-    least, most = min(factors), max(factors)
-    by = f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}, slice by slice"
-    return f"its magnitude scaled by {by}, which fits the image best"
-
-
-@dataclass(frozen=True)
 class GivenReference:
     """Images of a user's file that slices are measured against.
 
@@ -90,10 +39,31 @@ class GivenReference:
         Of the file.
     images : float or complex array, shape (image, ky, kx)
         In any unit; only their magnitude counts.
+    factor : float
+        What the file's image was multiplied by, of one that is fitted to the image that is judged.
+    turned : str
+        How it would fit much better; empty where it fits best as it lies.
     """
 
     name: str
     images: NDArray[np.generic]
+    factor: float = 1.0
+    turned: str = ""
+
+    @property
+    def image(self) -> Array:
+        """The one of a single slice, shape (ky, kx)."""
+        return np.asarray(self.images[0])
+
+    @property
+    def words(self) -> str:
+        """The reference, and what was done with it."""
+        return told("given_reference", self.name, [self.factor])
+
+    @property
+    def caption(self) -> str:
+        """What errors mean, for a table of them."""
+        return told("given_errors", self.name, [self.factor])
 
     @classmethod
     def read(cls, path: Path) -> GivenReference:
@@ -152,8 +122,10 @@ class GivenReference:
                 )
         return {number: GivenReference(self.name, images[place : place + 1]) for number, place in places.items()}
 
-    def fitted(self, image: Array) -> FittedReference:
+    def fitted(self, image: Array) -> GivenReference:
         """Scale the first to an image (ky, kx) by the one factor that leaves the least squares of magnitudes.
+
+        It has the phase of that image.
 
         Raises
         ------
@@ -161,7 +133,7 @@ class GivenReference:
             Where no pixel is bright in both.
         """
         # in double precision and scaled to a peak of one: squares of scanners' units would leave the range
-        own, theirs = (np.abs(one).astype(np.float64) for one in (image, self.images[0]))
+        own, theirs = (np.abs(one).astype(np.float64) for one in (image, self.image))
         peak = theirs.max()
         given = theirs / peak
         factor = float(np.vdot(given, own) / np.vdot(given, given)) / peak
@@ -173,7 +145,7 @@ class GivenReference:
             )
         phase = np.exp(1j * np.angle(image))
         fitted = np.asarray(factor * theirs * phase, dtype=np.complex64)
-        return FittedReference(self.name, fitted, factor, _better_turned(given, own))
+        return GivenReference(self.name, fitted[np.newaxis], factor, _better_turned(given, own))
 
 
 def _better_turned(given: Array, image: Array) -> str:

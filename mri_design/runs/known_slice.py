@@ -13,7 +13,7 @@ from mri_design.experiment.calibration import PreparedScan
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.runs.given_reference import FittedReference
+from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.provenance import centre_words, left_out, part_of_scan, told
 from mri_design.scan.data import KSpaceData, Scan
 from mri_design.scan.provenance import Provenance
@@ -82,7 +82,7 @@ class KnownSlice:
         Image behind all errors, in the units of the calibrated data; `shown_reference` is in the input's.
     reference_noise : float or None
         Error that the reference's own noise makes, see `reference_noise`; None for a true image, and for a given one.
-    given : FittedReference, optional
+    given : GivenReference, optional
         What somebody gave to measure errors against, in the place of ``reference``.
     folded : bool
         Whether the field of view looks too small for the image.
@@ -94,7 +94,7 @@ class KnownSlice:
     signal: float
     reference: Array | None
     reference_noise: float | None = None
-    given: FittedReference | None = None
+    given: GivenReference | None = None
     folded: bool = False
 
     @classmethod
@@ -104,7 +104,7 @@ class KnownSlice:
         scan: PreparedScan,
         slice_model: SliceModel,
         signal: float,
-        given: FittedReference | None = None,
+        given: GivenReference | None = None,
         *,
         folded: bool = False,
     ) -> KnownSlice:

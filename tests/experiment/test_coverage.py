@@ -24,10 +24,10 @@ def test_gaussian_errors_have_the_radii_of_rayleigh(wrong: float) -> None:
     made = {f"{n}": scores(gaussian(rng, wrong * std, std.shape), std) for n in range(6)}
     found = Coverage.of("heads", made)
     for one in found.radii:
-        assert one.radius == pytest.approx(wrong * np.sqrt(-np.log(1 - one.level / 100)), rel=0.03)
-        assert one.left_out == pytest.approx(one.level, abs=0.6) and one.least > one.level - 3
-        assert one.promised == pytest.approx(one.level * 6 / 7)
-    assert found.radius(95) == found.radii[2].radius
+        assert one["radius"] == pytest.approx(wrong * np.sqrt(-np.log(1 - one["level"] / 100)), rel=0.03)
+        assert one["left_out_mean"] == pytest.approx(one["level"], abs=0.6) and one["left_out_least"] > one["level"] - 3
+        assert one["promised"] == pytest.approx(one["level"] * 6 / 7)
+    assert found.radius(95) == found.radii[2]["radius"]
     assert (found.group, len(found.images)) == ("heads", 6)
 
 

@@ -26,8 +26,7 @@ from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.sources import slices_text
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
-from mri_design.runs.given_reference import scaled_words
-from mri_design.runs.provenance import simulated_from, simulation_summary
+from mri_design.runs.provenance import simulated_from, simulation_summary, told
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
 from mri_design.runs.store import Ending, Report, Run, carry_out
@@ -178,7 +177,7 @@ def _describe(result: ReconResult, summary: dict[str, object], settings: dict[st
     if result.known.given is not None:
         scales = [one.reference_scale for one in facts if one.reference_scale is not None]
         settings["reference_scales"] = scales
-        summary["reference"] = settings["reference_source"] = f"{result.known.given.name}, {scaled_words(scales)}"
+        summary["reference"] = settings["reference_source"] = told("given_reference", result.known.given.name, scales)
 
 
 def totals(rows: image_sections.Rows) -> image_sections.Rows:
@@ -313,16 +312,7 @@ def coverage_sections(folder: RunFolder, coverage: Coverage | None) -> list[Sect
     if coverage is None:
         folder.remove(_TABLE)
         return []
-    rows = [
-        {
-            "level": one.level,
-            "radius": one.radius,
-            "left_out_mean": one.left_out,
-            "left_out_least": one.least,
-            "promised": one.promised,
-        }
-        for one in coverage.radii
-    ]
+    rows = list(coverage.radii)
     folder.write_table(_TABLE, rows)
     if not folder.reported:
         return []

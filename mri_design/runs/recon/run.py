@@ -302,8 +302,8 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
         kept.calibrate(coverage_of(request.calibrated_on, request.others, slices, scan.used, work, scan.recipe))
     shown, known, images = scan.reconstruct(kept, one)
     scan.report_images(kept.facts)
-    if known.given is not None and known.given.doubt:
-        work.progress.warn(f"{slices.numbering.name(shown)}: {known.given.doubt}")
+    if (given := known.given) is not None and given.turned:
+        work.progress.warn(told("given_turned", slices.numbering.name(shown), given.name, given.turned))
     return ReconResult(
         numbers=scan.numbers,
         numbering=slices.numbering,
