@@ -97,10 +97,7 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
         kinds = np.unique(wanted)
         if len(kinds) > 32:
             raise InputError(
-                f"block {block.name!r}",
-                f"{len(kinds)} different scales",
-                "at most 32 to learn",
-                "Give labels that say which sites share one.",
+                f"block {block.name!r}", f"{len(kinds)} scales", "at most 32", "Give labels: which sites share one."
             )
         for i, kind in enumerate(kinds):
             name = block.name if len(kinds) == 1 else f"{block.name} {i}"
@@ -165,10 +162,7 @@ class PriorEvidence:
         total = spectra.sum(axis=0)
         if total.min() <= 1e-12 * total.max():
             raise InputError(
-                "prior",
-                "sites that leave a direction of the image free",
-                "a proper prior, for its scales to be learnt",
-                "Add a block of sites on the pixels.",
+                "prior", "a direction that is left free", "a proper prior", "Add a block of sites on the pixels."
             )
         own = sorted({group.block for group in groups})
         bases = [Basis(spectra.reshape(len(groups), -1), np.ones(total.size))]
@@ -233,9 +227,7 @@ def _spectrum(block: SiteBlock, group: SiteGroup) -> Array:
     spectrum = block.analysis.circulant_spectrum(weights)
     if spectrum is None:
         raise InputError(
-            f"block {block.name!r}",
-            f"{type(block.analysis).__name__}, whose Gram matrix is not known as a circulant",
-            "pixels, differences or wavelets of an image",
+            f"block {block.name!r}", f"{type(block.analysis).__name__}", "pixels, differences or wavelets of an image"
         )
     return np.asarray(spectrum, dtype=float)
 
@@ -473,9 +465,7 @@ def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
 def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
     if not all(is_centred(block) for block in _prior(model)):
         raise InputError(
-            "prior",
-            "sites with an odd part, an offset or a position on more coefficients than unknowns",
-            "sites whose joint normaliser can be bounded",
+            "prior", "sites with an odd part, an offset or a position", "centred sites, beside more coefficients"
         )
     if not allowed:
         raise InputError(
@@ -511,10 +501,7 @@ def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
         )
     if posterior.criterion_kind != "exact" and not allow_estimates:
         raise InputError(
-            "posterior",
-            "a criterion with an estimated log|A|, which is no bound",
-            "an exact log|A|",
-            "Infer with Exact variances, or say allow_estimates=True.",
+            "posterior", "log|A| estimated", "an exact one", "Infer with Exact variances, or say allow_estimates=True."
         )
     return "lower_bound" if posterior.criterion_kind == "exact" else "estimate"
 

@@ -48,9 +48,7 @@ class AlikePatches:
     def __post_init__(self) -> None:
         if self.neighbours.ndim != 3 or self.differences.shape != self.neighbours.shape:
             raise InputError(
-                "alike patches",
-                f"neighbours {self.neighbours.shape}, differences {self.differences.shape}",
-                "two arrays (K, ky, kx) of one shape",
+                "alike patches", f"{self.neighbours.shape}, {self.differences.shape}", "two arrays (K, ky, kx)"
             )
 
     def expected(self, signal: float) -> Array:
@@ -153,12 +151,7 @@ def find_alike(image: Array, count: int = 6, window: Window | None = None) -> Al
     parts = parts.astype(np.float64) / (scale if scale > 0 else 1.0)
     neighbours, distances, mean = nearest_patches(parts, steps, half, count)
     if not float(distances.mean()) < window.indistinct * mean:
-        raise InputError(
-            "image",
-            "patches that are all equally alike, as in noise or a constant",
-            "an image with structure",
-            "Leave the non-local block out.",
-        )
+        raise InputError("image", "patches that are all equally alike", "structure", "Leave the non-local block out.")
     return AlikePatches(neighbours, scale * np.sqrt(distances) / (2 * half + 1))
 
 

@@ -331,11 +331,7 @@ def _paired(
     sites = (potentials,) if isinstance(potentials, Site) else potentials or ()
     sites = sequence_of(Site, "potentials", sites, wanted="one site or several")
     if len(operators) != len(sites):
-        raise InputError(
-            "analysis and potentials",
-            f"{len(operators)} operators and {len(sites)} potentials",
-            "one potential per analysis operator",
-        )
+        raise InputError("analysis and potentials", f"{len(operators)} and {len(sites)}", "one site for each operator")
     return tuple(SiteBlock(f"block {i}", b, t) for i, (b, t) in enumerate(zip(operators, sites, strict=True)))
 
 

@@ -50,9 +50,7 @@ class PhaseMap:
     def __post_init__(self) -> None:
         if self.rotation.ndim != 2 or self.confidence.shape != self.rotation.shape:
             raise InputError(
-                "phase map",
-                f"rotation {self.rotation.shape}, confidence {self.confidence.shape}",
-                "two images (ky, kx) of one shape",
+                "phase map", f"{self.rotation.shape} and {self.confidence.shape}", "two images (ky, kx) of one shape"
             )
         if not np.allclose(np.abs(self.rotation), 1, rtol=0, atol=1e-4):
             raise InputError("phase map", "rotations of other moduli than one", "e^{i phi}")

@@ -422,9 +422,7 @@ class _Product(LinearOperator):
     def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
         if left.in_shape != right.out_shape or left.in_complex != right.out_complex:
             raise InputError(
-                f"{type(left).__name__} @ {type(right).__name__}",
-                f"{right.out_shape} into {left.in_shape}",
-                "the same inner shape and field",
+                f"{left!r} @ {right!r}", f"{right.out_shape} into {left.in_shape}", "the same inner shape and field"
             )
         super().__init__(
             right.in_shape,

@@ -252,9 +252,7 @@ class PhasedParts(LinearOperator):
         )
         if not fits or not (np.isfinite(self.imaginary).all() and np.all(self.imaginary > 0)):
             raise InputError(
-                "imaginary",
-                f"shape {self.imaginary.shape}, or numbers that are not positive",
-                f"positive factors on coefficients {analysis.out_shape}",
+                "imaginary", f"shape {self.imaginary.shape}, or not positive", f"positive factors, {analysis.out_shape}"
             )
         self._kept: dict[tuple[str, np.dtype[Any]], Array] = {}
 

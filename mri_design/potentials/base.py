@@ -278,12 +278,7 @@ class Site(ABC):
 
     def rescaled(self, factor: ArrayLike) -> Site:
         """The site s -> t(factor s), its rate multiplied: g(factor^2 x), and factor b; ``factor`` may be an array."""
-        raise InputError(
-            type(self).__name__,
-            "a site whose scale cannot be changed",
-            "a site with a scale",
-            'Write its method `rescaled`, and let it offer "scale".',
-        )
+        raise InputError(type(self).__name__, "no scale", "a site with a scale", 'Write `rescaled`, and offer "scale".')
 
     def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Site:
         """The one site at ``place`` of sites of this ``shape``: array scales and slopes become numbers."""

@@ -5,7 +5,7 @@ Sites are made of other sites with an odd part, or as positive mixtures, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 import numpy as np
@@ -534,6 +534,22 @@ def _with_parts(offers: frozenset[str], sites: Sequence[Site]) -> frozenset[str]
     return offers | (shared & (SMOOTH | {"scale"}))
 
 
+def _stacked(parts: Iterable[ArrayLike]) -> Values:
+    """Numbers of every part along a new first axis."""
+    return np.array(np.broadcast_arrays(*parts))
+
+
+def _curvature(q: Values, slopes: Values, curvatures: Values) -> Values:
+    """Second derivative of log sum_k exp(f_k), by the derivatives of f_k and the share q_k of each in the sum."""
+    return np.asarray(np.sum(q * (curvatures + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+
+
+def _log_normaliser(sites: Sequence[Site], weights: Values, dimensions: int) -> Values:
+    """log of the weighted sum of the sites' integrals."""
+    own = [site.log_normaliser(dimensions) + np.log(w) for site, w in zip(sites, weights, strict=True)]
+    return np.asarray(scipy.special.logsumexp(_stacked(own), axis=0))
+
+
 def _fractions(log_terms: Values) -> Values:
     """Each of the terms over their sum along the first axis; SciPy's softmax is slow on small arrays."""
     terms = np.exp(log_terms - log_terms.max(axis=0))
@@ -571,13 +587,7 @@ class ShiftedMixture(MovingSite):
         self.sites = mixed_sites(sites)
         self.positions = number_array("mixture positions", positions, wanted="real numbers", kind="real").astype(float)
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
-            raise InputError(
-                "shifted mixture",
-                f"{len(self.sites)} sites, weights {self.weights.shape}, positions {self.positions.shape}",
-                "one weight and one position for each site",
-            )
-        if not np.isfinite(self.positions).all():
-            raise InputError("mixture positions", str(positions), "finite numbers")
+            raise InputError("shifted mixture", f"{len(self.sites)} sites", "a weight and a position for each")
         self.breaks = tuple(sorted({float(c) for c in self.positions}))
         self.offers = _with_parts(MovingSite.offers, self.sites)
 
@@ -586,7 +596,7 @@ class ShiftedMixture(MovingSite):
         arguments = [((s - s.dtype.type(c)) ** 2 + z).astype(s.dtype) for c in self.positions]
         triples = zip(self.sites, self.weights, arguments, strict=True)
         terms = [site.g(t) + s.dtype.type(np.log(w)) for site, w, t in triples]
-        return np.array(np.broadcast_arrays(*terms)), np.array(np.broadcast_arrays(*arguments))
+        return _stacked(terms), _stacked(arguments)
 
     def log_t(self, s: Values) -> Values:
         return np.asarray(scipy.special.logsumexp(self._log_terms(s, 0.0)[0], axis=0))
@@ -597,16 +607,16 @@ class ShiftedMixture(MovingSite):
         return np.asarray(np.sum(q * slopes, axis=0))
 
     def d2log_t(self, s: Values) -> Values:
-        q, slopes, curvatures = self._parts_at(s)
-        return np.asarray(np.sum(q * (curvatures + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+        return _curvature(*self._parts_at(s))
 
     def _parts_at(self, s: Values) -> tuple[Values, Values, Values]:
         """Responsibilities, and both derivatives of every log t_k at s - c_k, along a new first axis."""
         terms = self._log_terms(s, 0.0)[0]
         apart = [s - s.dtype.type(c) for c in self.positions]
         pairs = list(zip(self.sites, apart, strict=True))
-        slopes = np.array(np.broadcast_arrays(*(site.dlog_t(a) for site, a in pairs)))
-        curvatures = np.array(np.broadcast_arrays(*(site.d2log_t(a) for site, a in pairs)))
+        slopes, curvatures = (
+            _stacked(each) for each in zip(*((t.dlog_t(a), t.d2log_t(a)) for t, a in pairs), strict=True)
+        )
         return _fractions(terms), slopes, curvatures
 
     def smoothed_log_t(self, s: Values, z: Values) -> Values:
@@ -616,9 +626,7 @@ class ShiftedMixture(MovingSite):
         """N^U(s | b, pi) with the b and pi that touch psi at s."""
         terms, arguments = self._log_terms(s, z)
         q = _fractions(terms)
-        weights = np.array(
-            [weight * site.site_precision(t) for weight, site, t in zip(q, self.sites, arguments, strict=True)]
-        )
+        weights = np.array([w * site.site_precision(t) for w, site, t in zip(q, self.sites, arguments, strict=True)])
         pi = np.maximum(weights.sum(axis=0), np.finfo(s.dtype).tiny)
         return Tilted(Gaussian(pi), np.tensordot(self.positions, weights, axes=1))
 
@@ -636,8 +644,7 @@ class ShiftedMixture(MovingSite):
         )
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
-        own = [s.log_normaliser(1) + np.log(w) for s, w in zip(self.sites, self.weights, strict=True)]
-        return np.asarray(scipy.special.logsumexp(np.array(np.broadcast_arrays(*own)), axis=0))
+        return _log_normaliser(self.sites, self.weights, 1)
 
 
 class PositiveMixture(SuperGaussian):
@@ -671,7 +678,7 @@ class PositiveMixture(SuperGaussian):
 
     def _log_terms(self, x: Values) -> Values:
         terms = [site.g(x) + x.dtype.type(np.log(w)) for site, w in zip(self.sites, self.weights, strict=True)]
-        return np.array(np.broadcast_arrays(*terms))
+        return _stacked(terms)
 
     def responsibilities(self, x: Values) -> Values:
         """q_k = w_k t_k / t along a new first axis."""
@@ -685,14 +692,11 @@ class PositiveMixture(SuperGaussian):
         return np.asarray(scipy.special.logsumexp(self._log_terms(x), axis=0))
 
     def dg(self, x: Values) -> Values:
-        slopes = np.array(np.broadcast_arrays(*(site.dg(x) for site in self.sites)))
-        return np.asarray(np.sum(self.responsibilities(x) * slopes, axis=0))
+        return np.asarray(np.sum(self.responsibilities(x) * _stacked(site.dg(x) for site in self.sites), axis=0))
 
     def d2g(self, x: Values) -> Values:
-        q = self.responsibilities(x)
-        slopes = np.array(np.broadcast_arrays(*(site.dg(x) for site in self.sites)))
-        curvatures = np.array(np.broadcast_arrays(*(site.d2g(x) for site in self.sites)))
-        return np.asarray(np.sum(q * (curvatures + (slopes - np.sum(q * slopes, axis=0)) ** 2), axis=0))
+        slopes, curvatures = (_stacked(each) for each in zip(*((t.dg(x), t.d2g(x)) for t in self.sites), strict=True))
+        return _curvature(self.responsibilities(x), slopes, curvatures)
 
     @property
     def start_variance(self) -> Values | float:
@@ -705,5 +709,4 @@ class PositiveMixture(SuperGaussian):
         return PositiveMixture(self.weights, [represented(site.rescaled(factor)) for site in self.sites])
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
-        own = [s.log_normaliser(dimensions) + np.log(w) for s, w in zip(self.sites, self.weights, strict=True)]
-        return np.asarray(scipy.special.logsumexp(np.array(np.broadcast_arrays(*own)), axis=0))
+        return _log_normaliser(self.sites, self.weights, dimensions)
