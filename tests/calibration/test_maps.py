@@ -230,11 +230,6 @@ def test_lines_with_gaps_give_maps_as_good_as_those_of_the_whole_scan(head):
     assert not few.predicts_badly
 
 
-def test_four_lines_are_checked_too_and_predict_worse_than_those_of_a_design(head):
-    of_few, of_design = (maps_from_lines(head, some).prediction_error for some in (lines(*range(30, 34)), DESIGNED))
-    assert 0 < of_design < 0.8 * of_few < 0.5
-
-
 def test_what_is_held_back_is_predicted_without_being_seen(head):
     """The same check by hand: coils held back line by line, whose samples are no numbers, and what is predicted."""
     measured = np.repeat(DESIGNED[:, None], 64, axis=1)
@@ -433,14 +428,6 @@ def test_the_maps_are_those_of_a_dense_iteration(scan):
     product = np.abs(np.sum(fast.conj() * dense, axis=0))  # 1 where they differ by a phase alone
     seen = np.abs(to_image(kspace)).max(axis=0) > 0.3 * np.abs(to_image(kspace)).max()
     assert product[seen].min() > 0.999
-
-
-def test_samples_that_were_not_measured_are_predicted(scan):
-    kspace, samples = scan
-    predicted = joint_estimate(np.where(samples, kspace, np.nan), samples).block
-    assert np.linalg.norm(predicted[:, samples] - kspace[:, samples]) < 0.02 * np.linalg.norm(kspace[:, samples])
-    missing = kspace[:, 2]
-    assert np.linalg.norm(predicted[:, 2] - missing) < 0.5 * np.linalg.norm(missing)
 
 
 def test_maps_are_the_same_on_any_grid(scan):

@@ -264,25 +264,6 @@ def test_extrapolating_goes_as_far_as_the_mean_step_over_one_less_the_mean_momen
         np.testing.assert_allclose(solver.extrapolated(), x + far * p, rtol=1e-9)
 
 
-def test_what_the_next_direction_leaves_is_orthogonal_to_the_solution():
-    """With the right length, which extrapolating comes near to where convergence is steady: half is left at most."""
-    rng = np.random.default_rng(5)
-    basis = np.linalg.qr(rng.standard_normal((80, 80)) + 1j * rng.standard_normal((80, 80)))[0]
-    matrix = (basis * np.linspace(1, 12, 80)) @ basis.conj().T
-    rhs = rng.standard_normal((6, 80)) + 1j * rng.standard_normal((6, 80))
-    for iterations in range(1, 9):
-        solver, inverse = preconditioned(matrix, rhs, iterations)
-        p = preconditioned(matrix, rhs, iterations + 1)[0].x - solver.x
-        lacking = np.linalg.solve(matrix, rhs.T).T - solver.x
-        weighted = inverse * solver.x
-        before, along = real_inner(lacking, weighted, 1), real_inner(p, weighted, 1)
-        assert (before > 0).all() and (along > 0).all()
-        far = real_inner(lacking, inverse * p, 1) / real_inner(p, inverse * p, 1)
-        np.testing.assert_allclose(before - far * along, 0, atol=1e-9 * before.max())
-        left = real_inner(lacking - (solver.extrapolated() - solver.x), weighted, 1)
-        assert (np.abs(left) < before / 2).all()
-
-
 def test_where_there_was_no_iteration_nothing_is_extrapolated(matrix, vectors):
     rhs = vectors((3, 12), 24)
     start = np.linalg.solve(matrix, rhs.T).T

@@ -172,29 +172,6 @@ def test_deviations_reuse_the_draws_of_inference(made, wanted, given, tiny_model
         assert not np.any(deviations[made:] == 7 + 1j)
 
 
-@pytest.mark.parametrize(
-    ("shape", "single", "is_complex"), [((6, 6), False, True), ((7, 5), True, True), ((8, 3), False, False)]
-)
-def test_inverts_circulants(shape, single, is_complex):
-    spectrum = np.fft.fftfreq(shape[0])[:, None] ** 2 + np.abs(np.fft.fftfreq(shape[1])) + 0.5
-    kernel = np.fft.ifft2(spectrum)
-
-    def convolve(u: np.ndarray) -> np.ndarray:
-        total = np.zeros_like(u)
-        for i, j in np.ndindex(*shape):
-            total += kernel[i, j].astype(u.dtype) * np.roll(u, (i, j), axis=(-2, -1))
-        return total
-
-    assert np.abs(kernel.imag).max() < 1e-15
-    kernel = kernel.real
-    u = noise((3, *shape), "D" if is_complex else "d", 1)
-    if single:
-        u = u.astype(np.complex64 if np.iscomplexobj(u) else np.float32)
-    back = circulant_inverse(spectrum)(convolve(u))
-    assert back.dtype == u.dtype
-    np.testing.assert_allclose(back, u, atol=1e-5 if single else 1e-12)
-
-
 @pytest.mark.parametrize("shape", [(5, 4)])
 def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
     rng = np.random.default_rng(3)

@@ -262,25 +262,6 @@ def test_scipy_solvers_take_an_operator(built):
     np.testing.assert_allclose(interop.rmatvec(flat(v)), flat(A.adjoint(v)), rtol=1e-13, atol=1e-13)
 
 
-def test_solvers_of_other_libraries_take_operators():
-    """SciPy's singular values and solutions, pylops' solutions, and its dot test of real-linear operators."""
-    X = md.cartesian(lines_of((8, 6)), (8, 6), maps_of((8, 6), np.float64))
-    dense, rhs = X.to_dense(), np.arange(48) + 1j
-    largest = scipy.sparse.linalg.svds(X.as_scipy(), k=1, return_singular_vectors=False)
-    assert largest[0] == pytest.approx(np.linalg.norm(dense, 2), rel=1e-8)
-    damped = X.gram + 0.25 * Identity((8, 6))
-    solution, failed = scipy.sparse.linalg.cg(damped.as_scipy(), rhs, rtol=1e-12)
-    assert not failed
-    np.testing.assert_allclose(solution, np.linalg.solve(damped.to_dense(), rhs), atol=1e-8)
-    pylops = pytest.importorskip("pylops")
-    data = np.arange(dense.shape[0]) + 1j
-    found = pylops.cgls(pylops.aslinearoperator(X.as_scipy()), data, niter=400, damp=0.5, tol=1e-24)[0]
-    np.testing.assert_allclose(found, np.linalg.solve(damped.to_dense(), dense.conj().T @ data), atol=1e-8)
-    for operator in (RealAndImaginary((4, 3)), RealImage((4, 3))):
-        interop = operator.as_scipy()
-        assert pylops.utils.dottest(pylops.aslinearoperator(interop), *interop.shape, complexflag=0, rtol=1e-10)
-
-
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

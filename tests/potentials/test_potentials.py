@@ -135,14 +135,6 @@ def test_optimal_width_by_brute_force(site_name, site, t):
         assert above > -2 * float(site.g(t)) + 1e-8
 
 
-def test_the_bound_lies_below_the_site_and_touches_it(site):
-    """log t >= -(x / gamma + h(gamma)) / 2 for every gamma, with equality at its own."""
-    for t in (0.1, 3.0, 40.0):
-        pi, h = float(site.site_precision(np.array(t))), float(site.h_at_optimum(np.array(t)))
-        assert (-(X * pi + h) / 2 <= site.g(X) + 1e-12).all()
-        assert -(t * pi + h) / 2 == pytest.approx(float(site.g(np.array(t))), rel=1e-12)
-
-
 def test_scales_broadcast_and_precision_is_kept():
     scales = np.array([[1.0], [2.0]])
     for many, one in [

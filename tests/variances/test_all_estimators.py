@@ -83,15 +83,6 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
     assert np.abs(together(warm.values) / together(before.values) - 1).max() > 0.01
 
 
-def test_standard_errors_follow_from_the_number_of_samples(tiny_model, random_precisions):
-    """sqrt(2 / K) relative on real coefficients, sqrt(1 / K) on complex ones of a complex-linear A."""
-    for name, factor in [("moduli", 1), ("real image", 2), ("parts", 2)]:
-        model = tiny_model(name)
-        result = run_on(PLAIN, model, random_precisions(model, 2))
-        relative = together(result.std_error) / together(result.values)
-        assert relative.mean() == pytest.approx(np.sqrt(factor / 400), rel=0.05)
-
-
 def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_model, random_precisions):
     model = tiny_model("coils")
     pi = random_precisions(model, 4)
