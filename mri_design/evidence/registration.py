@@ -6,6 +6,7 @@ Images are alike where one tells the brightness of the other, which their normal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +107,7 @@ def alikeness(one: Image, other: Image) -> float:
 
 def alike_after(motion: RigidMotion, fixed: Image, moving: Image) -> float:
     """`alikeness` of two images (ky, kx), of any brightness, of which one moves."""
-    return -_Match(_grey(fixed), _grey(moving)).unlike(np.array([*motion.shift, motion.angle]))
+    return -_unlike(_grey(fixed), _grey(moving))(np.array([*motion.shift, motion.angle]))
 
 
 def register(fixed: Image, moving: Image) -> Registration:
@@ -133,45 +134,47 @@ def register(fixed: Image, moving: Image) -> Registration:
     stays, moves = (_grey(image) for image in (fixed, moving))
     most = LARGEST_SHIFT * min(fixed.shape)
     step = max(1, min(fixed.shape) // COARSE)
-    coarse = _Match(stays[::step, ::step], moves[::step, ::step], step)
-    fine = _Match(stays, moves)
-    edges = _edges(coarse.stays)
+    few = moves[::step, ::step]
+    coarse, fine = _unlike(stays[::step, ::step], few, step), _unlike(stays, moves)
+    edges = _edges(stays[::step, ::step])
     starts = [np.zeros(3)]
     for angle in np.arange(-LARGEST_ANGLE, LARGEST_ANGLE + 1e-9, _STEP):
-        turned = RigidMotion(angle=float(angle)).applied(coarse.moves, order=1)
+        turned = RigidMotion(angle=float(angle)).applied(few, order=1)
         down, right = _best_shift(edges, turned, most / step)
         starts.append(np.array([step * down, step * right, angle]))
-    starts = sorted(starts, key=coarse.unlike)[:_KEPT]
+    starts = sorted(starts, key=coarse)[:_KEPT]
     bounds = [(-most, most), (-most, most), (-LARGEST_ANGLE, LARGEST_ANGLE)]
-    found = [coarse.refined(at, bounds) for at in starts]
-    best = min(found, key=coarse.unlike)
+    best = min((_refined(coarse, at, bounds) for at in starts), key=coarse)
     if step > 1:
-        best = fine.refined(best, bounds)
+        best = _refined(fine, best, bounds)
     motion = _motion(best)
-    still = -fine.unlike(np.zeros(3))
+    still = -fine(np.zeros(3))
     if motion.displacement(fixed.shape) < LEAST:
         return Registration(RigidMotion(), still, still)
-    return Registration(motion, still, -fine.unlike(best))
+    return Registration(motion, still, -fine(best))
 
 
-@dataclass(frozen=True)
-class _Match:
-    """Two images, every ``step``-th pixel of them, of which one moves."""
+Unlikeness = Callable[[NDArray[np.float64]], float]
 
-    stays: Image
-    moves: Image
-    step: int = 1
 
-    def unlike(self, values: NDArray[np.float64]) -> float:
-        """How little alike they are after a motion: shifts in whole images' pixels, and an angle."""
-        motion = _motion(np.append(values[:2] / self.step, values[2]))
-        return -alikeness(self.stays, np.clip(motion.applied(self.moves, order=1), 0, 1))
+def _unlike(stays: Image, moves: Image, step: int = 1) -> Unlikeness:
+    """How little alike two images, or every ``step``-th pixel of them, are after one moved.
 
-    def refined(self, start: NDArray[np.float64], bounds: list[tuple[float, float]]) -> NDArray[np.float64]:
-        """The motion near a start after which they are most alike."""
-        options = {"xtol": 0.02, "ftol": 1e-5, "maxiter": _ROUNDS}
-        found = scipy.optimize.minimize(self.unlike, start, method="Powell", bounds=bounds, options=options)
-        return np.asarray(found.x, dtype=np.float64)
+    The motion is given by shifts in whole images' pixels, and an angle.
+    """
+
+    def unlike(values: NDArray[np.float64]) -> float:
+        motion = _motion(np.append(values[:2] / step, values[2]))
+        return -alikeness(stays, np.clip(motion.applied(moves, order=1), 0, 1))
+
+    return unlike
+
+
+def _refined(unlike: Unlikeness, start: NDArray[np.float64], bounds: list[tuple[float, float]]) -> NDArray[np.float64]:
+    """The motion near a start after which the images are most alike."""
+    options = {"xtol": 0.02, "ftol": 1e-5, "maxiter": _ROUNDS}
+    found = scipy.optimize.minimize(unlike, start, method="Powell", bounds=bounds, options=options)
+    return np.asarray(found.x, dtype=np.float64)
 
 
 def _motion(values: NDArray[np.float64]) -> RigidMotion:

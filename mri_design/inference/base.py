@@ -88,7 +88,7 @@ def require_task(
     model: GeneralizedLinearModel,
     rng: np.random.Generator,
     warm_start: WarmStart | None = None,
-    callback: Callable[[StepInfo], None] | None = None,
+    callback: Callback = None,
 ) -> None:
     """Refuse what no inference method can begin with.
 
@@ -185,6 +185,10 @@ class StepInfo:
     variances: Convergence
 
 
+Callback = Callable[[StepInfo], None] | None
+"""Sees a report on every loop, if anything does."""
+
+
 def beside_gaussian(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
     """The blocks of a model that are not Gaussian: all that matter to engines that take Gaussian blocks exactly."""
     return tuple(block for block in model.blocks if block.potential.gaussian_precision is None)
@@ -215,7 +219,7 @@ class Engine(ABC):
         rng: np.random.Generator,
         *,
         warm_start: WarmStart | None = None,
-        callback: Callable[[StepInfo], None] | None = None,
+        callback: Callback = None,
     ) -> GaussianPosterior:
         """The posterior of a model.
 
@@ -254,7 +258,7 @@ class Engine(ABC):
         model: GeneralizedLinearModel,
         rng: np.random.Generator,
         warm_start: WarmStart | None,
-        callback: Callable[[StepInfo], None] | None,
+        callback: Callback,
     ) -> None:
         """Refuse what the engine cannot begin with; see `infer`."""
         require_task(model, rng, warm_start, callback)
@@ -272,7 +276,7 @@ class Engine(ABC):
         model: GeneralizedLinearModel,
         rng: np.random.Generator,
         warm_start: WarmStart | None,
-        callback: Callable[[StepInfo], None] | None,
+        callback: Callback,
     ) -> GaussianPosterior:
         """The posterior of a model that was checked."""
 
@@ -328,7 +332,7 @@ class LoopEngine(Engine, Generic[State], named=False):
         """After so many loops the engine stops whatever it has reached."""
         return float("inf")
 
-    def iterate(self, state: State, callback: Callable[[StepInfo], None] | None = None) -> tuple[State, Convergence]:
+    def iterate(self, state: State, callback: Callback = None) -> tuple[State, Convergence]:
         """Step until the engine is done, or to its limit."""
         status = self.done(state)
         while status is None and state.loop < self.most_loops:
@@ -349,7 +353,7 @@ class LoopEngine(Engine, Generic[State], named=False):
         model: GeneralizedLinearModel,
         rng: np.random.Generator,
         warm_start: WarmStart | None,
-        callback: Callable[[StepInfo], None] | None,
+        callback: Callback,
     ) -> GaussianPosterior:
         return self.finish(*self.iterate(self.init(model, rng, warm_start), callback))
 

@@ -255,7 +255,7 @@ def _add_terms(terms: Sequence[Term], u: Array, total: Array, *, apart: bool = F
     if slopes is not None and (pixels is not None or apart):
         differences, on_slopes = terms[slopes]
         assert isinstance(differences, FiniteDifferences)
-        add = differences.add_weighted_parts if apart else differences.add_weighted_gram
+        add = differences.add_weighted_parts if apart else differences.add_in_place
         add(on_slopes, u, total, pixels=None if pixels is None else terms[pixels][1])
         done = (slopes, pixels)
     for k, (operator, w) in enumerate(terms):

@@ -9,6 +9,7 @@ Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely r
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -309,7 +310,7 @@ class LinearOperator(ABC):
         self._check_limit(columns, limit)
         dtype = np.complex128 if self.in_complex else np.float64
         unit = np.eye(columns, dtype=dtype).reshape(columns, *self.in_shape)
-        return np.asarray(self._apply(unit)).reshape(columns, -1).T
+        return np.asarray(self._apply(unit)).reshape(columns, math.prod(self.out_shape)).T
 
     def to_dense_real(self, limit: int = 5000) -> Array:
         """The real matrix acting on stacked (real parts, imaginary parts); always exists."""
@@ -317,7 +318,7 @@ class LinearOperator(ABC):
         columns = int(np.prod(self.in_shape))
         unit = np.eye(columns).reshape(columns, *self.in_shape)
         basis = np.concatenate([unit + 0j, 1j * unit]) if self.in_complex else unit
-        images = np.asarray(self._apply(basis)).reshape(self.in_size, -1)
+        images = np.asarray(self._apply(basis)).reshape(self.in_size, math.prod(self.out_shape))
         return (np.concatenate([images.real, images.imag], axis=1) if self.out_complex else images.real).T
 
     @staticmethod
@@ -421,9 +422,8 @@ class _Product(LinearOperator):
 
     def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
         if left.in_shape != right.out_shape or left.in_complex != right.out_complex:
-            raise InputError(
-                f"{left!r} @ {right!r}", f"{right.out_shape} into {left.in_shape}", "the same inner shape and field"
-            )
+            field = f"{type(left).__name__} @ {type(right).__name__}"
+            raise InputError(field, f"{right.out_shape} into {left.in_shape}", "the same inner shape and field")
         super().__init__(
             right.in_shape,
             left.out_shape,

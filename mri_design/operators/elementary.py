@@ -108,24 +108,11 @@ class NoRows(LinearOperator):
     def _adjoint(self, v: Array) -> Array:
         return np.zeros((*v.shape[:-1], *self.in_shape), dtype=v.dtype)
 
-    @property
-    def gram(self) -> LinearOperator:
-        return ScalarOperator(0.0, self.in_shape, is_complex=self.in_complex)
-
-    def weighted_gram(self, weights: Array, u: Array) -> Array:
-        return np.zeros_like(u)
-
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         return np.zeros(self.in_shape) if len(self.in_shape) == 2 else None
 
     def gram_spectrum(self) -> Array | None:
         return self.circulant_spectrum()
-
-    def to_dense(self, limit: int = 5000) -> Array:
-        return np.zeros((0, int(np.prod(self.in_shape))), dtype=complex if self.in_complex else float)
-
-    def to_dense_real(self, limit: int = 5000) -> Array:
-        return np.zeros((0, self.in_size))
 
 
 class Coils(LinearOperator):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pywt
@@ -15,6 +15,16 @@ from mri_design.operators.kernels.suitable import compilable, laid_out
 
 class InPlace(LinearOperator):
     """An operator whose weighted Gram product is made by `add_weighted_gram`."""
+
+    @abstractmethod
+    def add_in_place(self, weights: Array, u: Array, total: Array) -> None:
+        """`add_weighted_gram` where arrays are `compilable`, for weights that all images of a batch share."""
+
+    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
+        if compilable(u, total) and np.ndim(weights) <= len(self.out_shape):
+            self.add_in_place(weights, u, total)
+        else:
+            total += self._adjoint(weights * self._apply(u))
 
     def weighted_gram(self, weights: Array, u: Array) -> Array:
         total = np.zeros(u.shape, dtype=np.result_type(weights, u))
@@ -36,38 +46,17 @@ class FiniteDifferences(InPlace):
         super().__init__(shape, (2, *shape), in_complex=is_complex, out_complex=is_complex)
 
     def _apply(self, u: Array) -> Array:
-        if compilable(u, u):
-            from mri_design.operators.kernels.differences import differences
+        from mri_design.operators.kernels.differences import differences
 
-            return differences(u)
-        out = np.empty((*u.shape[:-2], 2, *u.shape[-2:]), dtype=u.dtype)
-        along_y, along_x = out[..., 0, :, :], out[..., 1, :, :]
-        np.subtract(u[..., 1:, :], u[..., :-1, :], out=along_y[..., :-1, :])
-        np.subtract(u[..., 0, :], u[..., -1, :], out=along_y[..., -1, :])
-        np.subtract(u[..., 1:], u[..., :-1], out=along_x[..., :-1])
-        np.subtract(u[..., 0], u[..., -1], out=along_x[..., -1])
-        return out
+        return differences(_plain(u))
 
     def _adjoint(self, v: Array) -> Array:
-        if compilable(v, v):
-            from mri_design.operators.kernels.differences import differences_adjoint
+        from mri_design.operators.kernels.differences import differences_adjoint
 
-            return differences_adjoint(v)
-        along_y, along_x = v[..., 0, :, :], v[..., 1, :, :]
-        u = -(along_y + along_x)
-        u[..., 1:, :] += along_y[..., :-1, :]
-        u[..., 0, :] += along_y[..., -1, :]
-        u[..., 1:] += along_x[..., :-1]
-        u[..., 0] += along_x[..., -1]
-        return u
+        return differences_adjoint(_plain(v))
 
-    def add_weighted_gram(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
+    def add_in_place(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
         """As in the base class; with ``pixels * u`` added in the same pass where those weights are given."""
-        if not compilable(u, total) or np.ndim(weights) > 3:
-            total += self._adjoint(weights * self._apply(u))
-            if pixels is not None:
-                total += pixels * u
-            return
         from mri_design.operators.kernels.differences import add_weighted_differences
 
         along_y, along_x = laid_out(weights, self.out_shape, u)
@@ -168,10 +157,7 @@ class GraphDifferences(InPlace):
         coefficients = _plain(v).reshape(-1, *self._flat.shape)
         return back_from_edges(self._flat, coefficients).reshape(*v.shape[:-3], *self.in_shape)
 
-    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
-        if not compilable(u, total) or np.ndim(weights) > 3:
-            total += self._adjoint(weights * self._apply(u))
-            return
+    def add_in_place(self, weights: Array, u: Array, total: Array) -> None:
         shared = np.ndim(weights) < 3 or np.shape(weights)[0] == 1
         each = laid_out(weights, (1, *self.in_shape) if shared else self.out_shape, u)
         self._add(each[..., None], u, total)
@@ -208,8 +194,7 @@ class GraphDifferences(InPlace):
 
 def _plain(array: Array) -> Array:
     """Contiguous, in single or double precision."""
-    kept = array if array.dtype.char in "fdFD" else array.astype(np.result_type(array.dtype, np.float64))
-    return np.ascontiguousarray(kept)
+    return np.ascontiguousarray(_floating(array))
 
 
 class Wavelet(InPlace):
@@ -246,8 +231,11 @@ class Wavelet(InPlace):
         super().__init__(shape, padded, in_complex=is_complex, out_complex=is_complex)
         self.wavelet = wavelet
         self.levels = levels
-        coarse = tuple(slice(0, n >> levels) for n in padded)
-        self._slices: list[Any] = [coarse, *(_details(padded, level) for level in range(levels, 0, -1))]
+        # Level (1 the finest) and place of every band: the coarse one, then details along ky, along kx and along both.
+        self._bands = [(levels, (slice(0, padded[0] >> levels), slice(0, padded[1] >> levels)))]
+        for level in range(levels, 0, -1):
+            (y, high_y), (x, high_x) = ((slice(0, n >> level), slice(n >> level, n >> level - 1)) for n in padded)
+            self._bands += [(level, (high_y, x)), (level, (y, high_x)), (level, (high_y, high_x))]
 
     def _apply(self, u: Array) -> Array:
         from mri_design.operators.kernels.wavelet import analysis
@@ -263,52 +251,42 @@ class Wavelet(InPlace):
 
         return synthesis(_floating(v), self.wavelet, self.levels)
 
-    def add_weighted_gram(self, weights: Array, u: Array, total: Array) -> None:
-        if not compilable(u, total) or np.ndim(weights) > 2:
-            total += self._adjoint(weights * self._apply(u))
-            return
+    def add_in_place(self, weights: Array, u: Array, total: Array) -> None:
         from mri_design.operators.kernels.wavelet import add_weighted_bands
 
         add_weighted_bands(laid_out(weights, self.out_shape, u), u, total, self.wavelet, self.levels)
 
-    @property
-    def _detail_levels(self) -> range:
-        return range(1, self.levels + 1)
-
     def level_map(self) -> Array:
         """Integer array of the coefficients' levels: 0 coarse approximation, then 1 (coarsest) to ``levels``."""
-        level = np.zeros(self.out_shape, dtype=int)
-        for j in self._detail_levels:
-            for band in self._slices[j].values():
-                level[band] = j
-        return level
+        numbers = np.zeros(self.out_shape, dtype=int)
+        for level, band in self._bands[1:]:
+            numbers[band] = self.levels - level + 1
+        return numbers
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         """As in the base class; near, not nearest, on a padded grid, whose shifts end at the image's edge."""
         weights = np.broadcast_to(weights, self.out_shape)
-        totals = [float(np.sum(weights[band])) for band in self._bands_in_layout]
+        totals = [float(np.sum(weights[band])) for _, band in self._bands]
         return np.asarray(np.tensordot(totals, self._band_power, axes=1))
 
     def gram_spectrum(self) -> Array | None:
         return np.ones(self.in_shape)
 
-    @property
-    def _bands_in_layout(self) -> list[tuple[slice, ...]]:
-        return [self._slices[0], *(band for j in self._detail_levels for band in self._slices[j].values())]
+    def _first_of(self, band: tuple[slice, slice]) -> Array:
+        """The first wavelet of a band, whose shifts the others are, on the padded grid."""
+        unit = np.zeros(self.out_shape)
+        unit[band][0, 0] = 1
+        return self._synthesis(unit)
 
     @cached_property
     def _band_power(self) -> Array:
-        """Power spectrum (band, ky, kx) of one wavelet of each subband; the others are its shifts."""
-        power = np.empty((len(self._bands_in_layout), *self.in_shape))
+        """Power spectrum (band, ky, kx) of one wavelet of each subband."""
         # A padded grid has other frequencies than the image: take the nearest.
         nearest = [
             np.rint(np.arange(n) * m / n).astype(int) % m for n, m in zip(self.in_shape, self.out_shape, strict=True)
         ]
-        for band_power, band in zip(power, self._bands_in_layout, strict=True):
-            unit = np.zeros(self.out_shape)
-            unit[band][0, 0] = 1
-            band_power[...] = (np.abs(np.fft.fft2(self._synthesis(unit), norm="ortho")) ** 2)[np.ix_(*nearest)]
-        return power
+        spectra = (np.fft.fft2(self._first_of(band), norm="ortho") for _, band in self._bands)
+        return np.stack([(np.abs(spectrum) ** 2)[np.ix_(*nearest)] for spectrum in spectra])
 
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
         """Shifted filters of the bands; None on a padded grid."""
@@ -316,22 +294,13 @@ class Wavelet(InPlace):
 
     @cached_property
     def _filter_bands(self) -> tuple[FilterBand, ...]:
-        levels = [self.levels, *(self.levels - j + 1 for j in self._detail_levels for _ in self._slices[j])]
         bands = []
-        for band, level in zip(self._bands_in_layout, levels, strict=True):
-            unit = np.zeros(self.out_shape)
-            unit[band][0, 0] = 1
-            filters = self._synthesis(unit)  # the outer product of one along y and one along x
+        for level, band in self._bands:
+            filters = self._first_of(band)  # the outer product of one along y and one along x
             y, x = np.unravel_index(np.argmax(np.abs(filters)), filters.shape)
             along_y, along_x = (np.conj(np.fft.fft(f)) for f in (filters[:, x] / filters[y, x], filters[y]))
             bands.append(FilterBand(band, along_y, along_x, 2**level))
         return tuple(bands)
-
-
-def _details(shape: tuple[int, int], level: int) -> dict[str, tuple[slice, slice]]:
-    """Where the details of a level (1 the finest) lie: names say what was taken along ky and kx, (a)verage or (d)."""
-    spans = [{"a": slice(0, n >> level), "d": slice(n >> level, n >> (level - 1))} for n in shape]
-    return {y + x: (spans[0][y], spans[1][x]) for y, x in ("da", "ad", "dd")}
 
 
 def _floating(u: Array) -> Array:

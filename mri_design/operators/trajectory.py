@@ -22,25 +22,10 @@ from mri_design.errors import (
     require_grid,
 )
 
-Convention = Literal[
-    "cycles per field of view",
-    "cycles per pixel",
-    "radians per pixel",
-    "fractions of the largest frequency",
-    "cycles per field of view of a larger grid",
-    "cycles per metre",
-    "radians per metre",
-    "swapped columns",
-    "coordinates on the first axis",
-    "complex kx + i ky",
-    "three columns",
-    "unknown",
-]
-
 _WANTED = "real numbers (..., 2), columns (ky, kx), in cycles per field of view"
 ROUNDING = 1e-5  # relative: trajectories come in single precision, too
 _METRES = 2.5, 12.0  # reach in units of the grid's: one over fields of view below 0.4 m, 2 pi over those below 0.5 m
-_CURES: dict[Convention, str] = {
+_CURES = {  # of every convention that is guessed
     "cycles per field of view": "",
     "cycles per pixel": "Multiply the columns by the grid's lengths: md.from_mri_nufft(trajectory, shape).",
     "radians per pixel": "Multiply by the grid's lengths / (2 pi): md.from_mri_nufft(trajectory, shape).",
@@ -70,7 +55,7 @@ class Look:
         How to turn it into this package's convention; empty where nothing is to be done, or nothing is known.
     """
 
-    convention: Convention
+    convention: str
     largest: float
     cure: str
 
@@ -105,7 +90,7 @@ def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> Look:
     return Look(kind, largest, _CURES[kind])
 
 
-def _layout(k: NDArray[Any]) -> Convention | None:
+def _layout(k: NDArray[Any]) -> str | None:
     if np.iscomplexobj(k):
         return "coordinates on the first axis" if len(k) == 3 and not k.imag.any() else "complex kx + i ky"
     if k.ndim and k.shape[-1] == 2:
@@ -115,7 +100,7 @@ def _layout(k: NDArray[Any]) -> Convention | None:
     return "three columns" if k.ndim and k.shape[-1] == 3 else "unknown"
 
 
-def _units(k: NDArray[np.float64], lengths: NDArray[np.float64], largest: float) -> Convention:
+def _units(k: NDArray[np.float64], lengths: NDArray[np.float64], largest: float) -> str:
     reach = np.abs(k).reshape(-1, 2).max(axis=0)
     limit, slack = lengths / 2, 1 + ROUNDING
     if largest == 0:
