@@ -23,17 +23,18 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel, Layout, scale_top
-from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import percent
+from mri_design.evaluation.run_folder import RunFolder, read_manifest
+from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Image, Method
 from mri_design.interactive.shown import Shown, Told, named_file, naming_arguments
-from mri_design.kinds import count_text
+from mri_design.kinds import KINDS, Kind, count_text
 from mri_design.readouts import PlaneReadouts, ShotReadouts
-from mri_design.runs.compare import ComparisonResult, report_comparison
+from mri_design.runs.compare import MASKS, METHODS, ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
+from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import layout_of
 from mri_design.runs.known_slice import KnownSlice, NamedImage
@@ -454,7 +455,7 @@ class ScanVolume(ScanImage):
 
 
 @naming_arguments
-def load_run(folder: str | os.PathLike[str]) -> ScanImage | ScanVolume:
+def load_run(folder: str | os.PathLike[str]) -> ScanImage | ScanVolume | StrategyComparison:
     """Read what `save`, or a verb, has left in a folder: the same object, without the scan.
 
     Parameters
@@ -474,7 +475,10 @@ def load_run(folder: str | os.PathLike[str]) -> ScanImage | ScanVolume:
     >>> scan.reconstruct().save("run")
     >>> image = md.load_run("run")
     """
-    run = read_run(Path(named_file(folder)))
+    path = Path(named_file(folder))
+    if (path / "manifest.json").is_file() and (path / MASKS).is_file():
+        return StrategyComparison.read(path)
+    run = read_run(path)
     return (ScanVolume if run.numbers else ScanImage).read(run)
 
 
@@ -618,44 +622,63 @@ class ScanDesign(Saved):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class StrategyComparison(Saved):
-    """Strategies compared on one scan; `LoadedScan.compare` makes it.
+    """Strategies compared on one scan; `LoadedScan.compare` and `load_run` make it.
 
     Parameters
     ----------
-    result : ComparisonResult
-        What ``mri-design compare`` computes.
+    tables : StudyErrors
+        Errors of every mask, and what follows from them.
+    kind : Kind
+        What masks are made of.
     told : Told
         How it was computed.
+    methods : sequence of mappings
+        Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods.
+    result : ComparisonResult, optional
+        What ``mri-design compare`` computes; None of a comparison that was read from a folder.
     """
 
-    result: ComparisonResult
+    tables: StudyErrors
+    kind: Kind
     told: Told
+    methods: Sequence[Mapping[str, object]] = ()
+    result: ComparisonResult | None = None
+
+    @classmethod
+    def of(cls, result: ComparisonResult, told: Told) -> StrategyComparison:
+        """What the verb has computed."""
+        return cls(result.errors, result.study.kind, told, result.methods, result)
+
+    @classmethod
+    def read(cls, folder: Path) -> StrategyComparison:
+        """What a folder holds."""
+        manifest, path = read_manifest(folder, settings=dict, seed=int), folder / METHODS
+        try:
+            kind = KINDS[manifest["settings"]["design"]["encoding"]]
+            methods = read_csv(path) if path.is_file() else []
+            return cls(StudyErrors.read(folder, kind.counted), kind, Told(manifest["seed"]), methods)
+        except (OSError, KeyError, TypeError, ValueError) as caught:
+            got, wanted = f"another content ({caught})", "what compare writes of its masks"
+            raise InputError(f"{folder.name}/metrics.csv", got, wanted) from caught
 
     @property
     def rows(self) -> Sequence[Mapping[str, object]]:
         """Mean error and its spread for each strategy and number of lines, as summary.csv has them."""
-        return self.result.errors.tables["summary"]
-
-    @property
-    def methods(self) -> Sequence[Mapping[str, object]]:
-        """Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods."""
-        return self.result.methods
+        return self.tables.tables["summary"]
 
     @property
     def errors(self) -> dict[str, dict[int, float]]:
         """Mean relative error by strategy and number of lines."""
-        counts = sorted(self.result.study.lines)
         return {
-            name: dict(zip(counts, np.mean(runs, axis=0).tolist(), strict=True))
-            for name, runs in self.result.errors.runs.items()
+            name: dict(zip(self.tables.counts, np.mean(runs, axis=0).tolist(), strict=True))
+            for name, runs in self.tables.runs.items()
         }
 
     def plot(self) -> Drawing:
         """Errors against the number of lines: a figure of matplotlib."""
-        study = self.result.study
-        counts = np.array(sorted(study.lines))
-        curves = [ErrorCurve(name, counts, runs) for name, runs in self.result.errors.runs.items()]
-        return plots.error_against_lines(curves, bands=False, unit=study.tests[0].slice_model.candidates.unit)
+        counts = np.array(self.tables.counts)
+        curves = [ErrorCurve(name, counts, runs) for name, runs in self.tables.runs.items()]
+        return plots.error_against_lines(curves, bands=False, unit=self.kind.unit)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -669,17 +692,19 @@ class StrategyComparison(Saved):
 
     @property
     def _title(self) -> str:
-        study = self.result.study
-        return f"StrategyComparison on {study.tests[0].name}, error by number of {study.counted}"
+        return f"StrategyComparison on {self.tables.rows[0]['image']}, error by number of {self.kind.counted}"
 
     def _report(self, folder: RunFolder) -> Report:
+        assert self.result is not None  # nothing is recorded of what was read
         return report_comparison(folder, self.result)
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
-        pictures = list[tuple[str, bytes]]()
-        for one in self.result.shown:
-            layout = layout_of(one.readouts, self.result.orientation)
+        pictures, result = list[tuple[str, bytes]](), self.result
+        if result is None:
+            return pictures
+        for one in result.shown:
+            layout = layout_of(one.readouts, result.orientation)
             if one.readouts.kind.on_grid:
                 pictures.append((f"{one.strategy}: mask", mask_png(one.mask, layout)))
             pictures.append((f"{one.strategy}: image", image_png(one.reconstruction.image, layout)))

@@ -446,7 +446,7 @@ class LoadedScan(Shown):
             methods=list(methods),
         )
         record, compute = request.record(told.work), partial(runs.compare_strategies, request, told.work)
-        return interactive.StrategyComparison(told.computed(record, compute), told)
+        return interactive.StrategyComparison.of(told.computed(record, compute), told)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)

@@ -86,6 +86,10 @@ MOST_BANDS = 4
 """Curves whose bands can be told apart."""
 
 
+MASKS, METHODS = "masks.json", "methods.csv"
+"""Files of every mask, and of several reconstructions side by side."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRequest(StudyRequest):
     """Request for a comparison.
@@ -330,13 +334,13 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
     study, errors, shown_images = result.study, result.errors, result.shown if folder.reported else []
     facts, told = facts_of_all(study.training, study.tests)
     errors.save(folder)
-    write_json(folder.output_path("masks.json"), [_mask_row(study, cell) for cell in study.cells])
+    write_json(folder.output_path(MASKS), [_mask_row(study, cell) for cell in study.cells])
     facts |= errors.facts()
     blocks = errors.blocks(study.words, [test.noise for test in study.tests])
     shown = [*_curves(folder, study, errors), *blocks, KeyNumbers(study.words)]
     sections = [Section("Errors", shown)]
     if result.methods:
-        folder.write_table("methods.csv", result.methods, METHOD_FORMATS)
+        folder.write_table(METHODS, result.methods, METHOD_FORMATS)
         caption = sentence("methods_table", result.methods[0]["method"])
         sections.append(Section("Methods side by side", [ReportTable(result.methods, caption, METHOD_FORMATS)]))
     tuned: list[Row] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.evaluation.metrics import NO_RANKS, paired_sign_test
 from mri_design.evaluation.page import Block, ReportTable, sentence
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import Row, alike, markdown_text
+from mri_design.evaluation.tables import Row, alike, markdown_text, read_csv
 
 METRICS = ("relative_l2", "psnr", "ssim")
 
@@ -295,6 +296,10 @@ def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequ
     return table
 
 
+TABLES = ("winners", "summary", "gains", "enough", "paired", "maps", "companions")
+"""Names of the tables beside that of all cells."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StudyErrors:
     """Errors of the strategies, cell by cell and in tables; strategies' names are without the folders of files.
@@ -305,6 +310,8 @@ class StudyErrors:
         One for each strategy, line count, draw and test image.
     runs : mapping of str to float array, shape (run, count)
         Errors of each strategy: a run is a draw where its mask is random, and an image where it is not.
+    counts : sequence of int
+        Numbers of lines.
     tables : mapping of str to sequence of mappings
         The tables that there are, none of them empty, by the names of their files: `winners_table`, without oracles and
         not of masks that were there before; `summary_table`; `gains_table`; `enough_table`; `paired_table` of the
@@ -315,6 +322,29 @@ class StudyErrors:
     rows: Sequence[Row]
     runs: Mapping[str, NDArray[np.float64]]
     tables: Mapping[str, Sequence[Row]]
+    counts: Sequence[int]
+
+    @classmethod
+    def read(cls, folder: Path, counted: str) -> StudyErrors:
+        """What `save` has written, to the digits of its files; ``counted`` is what tables call the number of lines.
+
+        Raises
+        ------
+        OSError, KeyError, ValueError
+            For files that are missing or damaged.
+        """
+        rows = read_csv(folder / "metrics.csv")
+        tables = {name: read_csv(path) for name in TABLES if (path := folder / f"{name}.csv").is_file()}
+        counting = [row for row in tables["summary"] if row.get("counts") != "no"]
+        known = {(row["strategy"], row[counted], row.get("centre")) for row in counting}
+        mine = [
+            {**row, "lines": row[counted]}
+            for row in rows
+            if (row["strategy"], row[counted], row.get("centre")) in known
+        ]
+        names, counts = dict.fromkeys(str(row["strategy"]) for row in mine), [int(str(row["lines"])) for row in mine]
+        counts = list(dict.fromkeys(counts))
+        return cls(rows=rows, runs={name: runs_of(mine, name, counts) for name in names}, tables=tables, counts=counts)
 
     def save(self, folder: RunFolder) -> None:
         """Write metrics.csv, and the other tables as CSV and Markdown."""

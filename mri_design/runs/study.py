@@ -556,6 +556,7 @@ class Study(Material):
             rows=self._labelled(every),
             runs={strategy_label(name): error_tables.runs_of(rows, name, counts) for name in names},
             tables={name: self._labelled(table) for name, table in tables.items() if table},
+            counts=counts,
         )
 
     def _labelled(self, rows: Sequence[Row]) -> list[Row]:

@@ -370,6 +370,24 @@ def test_draws_are_made_when_they_are_wanted(scan: md.LoadedScan, image: md.Scan
             call()
 
 
+def test_a_comparison_that_is_read_is_the_one_that_was_saved(scan: md.LoadedScan, tmp_path: Path) -> None:
+    names, known = ["vd-polynomial", "low-pass"], {**RECIPE, "reconstruction": PLAIN}
+    made = scan.compare(names, lines=[12, 16], draws=2, methods=["zero-filled", "least-squares"], recipe=known)
+    found = md.load_run(made.save(tmp_path / "run"))
+    assert isinstance(found, type(made)) and repr(found) == repr(made)
+    assert found.errors.keys() == made.errors.keys()
+    for name, errors in made.errors.items():
+        assert found.errors[name] == pytest.approx(errors, rel=1e-3)
+    for rows in ("rows", "methods"):
+        keys = [[(row["strategy"], row["lines"]) for row in getattr(one, rows)] for one in (found, made)]
+        assert keys[0] == keys[1]
+    with pytest.raises(md.UsageError):
+        found.save(tmp_path / "again")
+    (tmp_path / "run" / "metrics.csv").write_text("strategy\nlow-pass\n")
+    with refused("run/metrics.csv"):
+        md.load_run(tmp_path / "run")
+
+
 def test_a_comparison_has_strategies_of_its_own(scan: md.LoadedScan) -> None:
     quick = {**RECIPE, "reconstruction": PLAIN, "inference": {"loops": 1}}
     compared = scan.compare(lines=12, recipe=quick, draws=1)
