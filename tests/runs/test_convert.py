@@ -18,9 +18,7 @@ from mri_design.operators import to_kspace
 from mri_design.runs.convert import convert_file
 from mri_design.runs.export import export_run
 from mri_design.runs.stored_run import MadeFiles, write_made_files
-from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz
-from mri_design.scan.writing import nifti_bytes
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")
@@ -182,27 +180,6 @@ def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: P
     assert [path.name for path in made.files] == ["single.dcm"]
 
 
-def test_places_of_images_go_from_format_to_format(convert: Convert, tmp_path: Path) -> None:
-    turned, _ = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 3)))
-    phase, read_out, _ = turned
-    normal = np.cross(read_out, phase)
-    place = SliceGeometry(
-        (1.5, 2.0), 4.0, (10.0, -20.0, 30.0), *(tuple(map(float, v)) for v in (phase, read_out, normal))
-    )
-    stack = np.random.default_rng(8).random((3, 6, 5)).astype(np.float32)
-    (tmp_path / "stack.nii").write_bytes(nifti_bytes(stack, place, "x", compressed=False))
-    convert(tmp_path / "stack.nii", "slice.dcm")
-    for number in range(3):
-        source = f"slice_{number + 1:04d}"
-        convert(tmp_path / "out" / f"{source}.dcm", f"{source}.nii")
-        again = read(tmp_path / "out" / f"{source}.nii")
-        assert isinstance(again, ImageStack) and again.geometry is not None and again.geometry.centre is not None
-        np.testing.assert_allclose(again.images[0], stack[number], atol=2e-5)
-        np.testing.assert_allclose(again.geometry.centre, place.slice_after(number).centre, atol=1e-4)
-        np.testing.assert_allclose(again.geometry.vectors[1:], (phase, read_out, normal), atol=1e-5)
-        assert again.geometry.pixel == pytest.approx((1.5, 2.0)) and again.geometry.thickness == pytest.approx(4.0)
-
-
 def test_dicom_has_the_sizes_that_are_known_and_stays_the_patient_s(convert: Convert, tmp_path: Path) -> None:
     nibabel.save(nibabel.Nifti1Image(np.ones((5, 6, 1), np.float32), np.eye(4)), tmp_path / "image.nii")
     convert(tmp_path / "image.nii", "a.dcm")
@@ -287,14 +264,6 @@ def expected(data: KSpaceData) -> np.ndarray:
     precision = columns.conj() @ columns.T + WEIGHT * np.eye(len(pixels))
     solved: np.ndarray = np.linalg.solve(precision, columns.conj() @ data.kspace[0][:, data.measured].ravel())
     return solved.reshape(INTEROPERABLE)
-
-
-@needs_bart
-def test_bart_reconstructs_from_mask_data_and_maps(data: KSpaceData, expected: np.ndarray, tmp_path: Path) -> None:
-    options = ["-d0", "-S", "-l2", "-r", str(WEIGHT), "-i", "200", "-p", "mask"]
-    _bart(tmp_path, "pics", *options, "scan", "scan_maps", "image")
-    image = read_pair(tmp_path / "image").squeeze().T
-    assert np.linalg.norm(image - expected) < 1e-3 * np.linalg.norm(expected)
 
 
 @pytest.mark.slow

@@ -336,14 +336,6 @@ def shots(trajectory, **settings):
     return load_phantom_shots("brain", trajectory, shape=32, rng=np.random.default_rng(1), **settings)
 
 
-def waves(trajectory, shape):
-    """Rows of the orthonormal transform at a trajectory, (sample, ky, kx)."""
-    y, x = ((np.arange(n) - n // 2) / n for n in shape)
-    k = np.reshape(trajectory, (-1, 2))
-    each = np.exp(-2j * np.pi * k[:, :1] * y)[:, :, None] * np.exp(-2j * np.pi * k[:, 1:] * x)[:, None]
-    return each / np.sqrt(shape[0] * shape[1])
-
-
 @pytest.mark.parametrize("n_coils", [1, 3])
 def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
     line = load_phantom("brain", shape=32, n_coils=n_coils, noise=0, rng=np.random.default_rng(1))
@@ -352,30 +344,10 @@ def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
     np.testing.assert_array_equal(made.reference, line.reference)
     assert made.noise_variance is None
     np.testing.assert_array_equal(made.coil_maps, line.coil_maps)
-
-
-@pytest.mark.parametrize("trajectory", [SPOKES, SPIRALS])
-def test_the_layout_of_shots(trajectory):
-    count = trajectory.shape[0] * trajectory.shape[1]
-    made = shots(trajectory, n_coils=4, noise=0.02)
-    assert made.kspace.shape == (1, 4, count) and made.n_readouts == len(trajectory)
-    assert made.trajectory.shape == (count, 2) and made.coil_maps.shape == (1, 4, 32, 32)
-    assert made.header["licence"] == "CC0 1.0" and made.provenance.simulated == "ellipses"
-
-
-def test_the_model_of_images_on_the_grid_explains_the_samples_nearly():
-    """No inverse crime: what is left is larger than rounding, and lies at the rim."""
-    made = shots(SPOKES, n_coils=2, noise=0)
-    rows = waves(made.trajectory, (32, 32))
-    shown = np.stack(load_phantom("brain", shape=32, n_coils=2, noise=0, rng=np.random.default_rng(1)).kspace[0])
-    grid = waves(np.stack(np.meshgrid(np.arange(32) - 16, np.arange(32) - 16, indexing="ij"), -1), (32, 32))
-    images = np.einsum("syx,cs->cyx", grid.conj(), shown.reshape(2, -1))
-    left = np.abs(np.einsum("syx,cyx->cs", rows, images) - made.kspace[0])
-    scale, radius = np.linalg.norm(made.kspace), np.linalg.norm(made.trajectory, axis=1)
-    assert 1e-3 < np.linalg.norm(left) / scale < 0.05
-    rings = radius < 8, radius > 14
-    per_signal = [np.linalg.norm(left[:, ring]) / np.linalg.norm(made.kspace[0, :, ring]) for ring in rings]
-    assert per_signal[0] < 0.02 and per_signal[1] > 5 * per_signal[0]
+    count = SPIRALS.shape[0] * SPIRALS.shape[1]
+    arms = shots(SPIRALS, n_coils=n_coils)
+    assert arms.kspace.shape == (1, n_coils, count) and arms.n_readouts == len(SPIRALS)
+    assert arms.header["licence"] == "CC0 1.0" and arms.provenance.simulated == "ellipses"
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,6 @@ from tests.refusals import refuses
 Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)
 
 
-def random_series(shape, seed):
-    rng = np.random.default_rng(seed)
-    return TrigonometricSeries(rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
-
-
 @pytest.mark.parametrize("n_coils", [1, 3, 32])
 @pytest.mark.parametrize("shape", [(40, 33), (31, 64)])
 def test_maps_have_unit_root_sum_of_squares(n_coils, shape):
@@ -54,19 +49,6 @@ def test_smooth_phase_is_a_polynomial_of_its_degree():
     assert np.abs(np.diff(phase, n=2, axis=0)).max() > 1e-6
 
 
-def test_product_of_series_is_product_of_values():
-    first, second = random_series((3, 5), 1), random_series((7, 1), 2)
-    np.testing.assert_allclose((first * second).values(Y, X), first.values(Y, X) * second.values(Y, X), rtol=1e-10)
-
-
-def test_product_drops_only_negligible_rims():
-    padded = np.zeros((9, 7), complex)
-    padded[4, 3], padded[4, 4], padded[8, 3] = 1.0, 0.5, 1e-12
-    product = TrigonometricSeries(padded) * TrigonometricSeries(np.ones((1, 1), complex))
-    assert product.coefficients.shape == (1, 3)
-    np.testing.assert_allclose(product.values(Y, X), TrigonometricSeries(padded).values(Y, X), atol=1e-11)
-
-
 @pytest.mark.parametrize("amplitude", [0.3, np.pi / 2, np.pi])
 def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
     for seed in range(3):
@@ -74,20 +56,6 @@ def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
         np.testing.assert_allclose(np.abs(values), 1, atol=1e-6)
         turned = np.unwrap(np.unwrap(np.angle(values), axis=0), axis=1)
         assert 0 < np.ptp(turned) <= 2 * amplitude + 1e-6
-
-
-@pytest.mark.parametrize(
-    ("direction", "still"), [((1, 0), (0, 1)), ((0, 1), (1, 0)), ((1, 1), (1, -1)), ((1, -1), (1, 1))]
-)
-def test_each_wave_of_the_phase_varies_along_its_own_direction_only(direction, still, monkeypatch):
-    monkeypatch.setattr("mri_design.scan.simulation.scenes._DIRECTIONS", (direction,))
-    series = phase_series(np.random.default_rng(0))
-
-    def along(step):
-        return np.array([series.values(np.array([t * step[0]]), np.array([t * step[1]]))[0, 0] for t in Y])
-
-    np.testing.assert_allclose(along(still), along(still)[0], atol=1e-7)
-    assert np.abs(np.diff(along(direction))).max() > 0.01
 
 
 def test_wrong_settings_are_refused_by_name():
@@ -145,22 +113,6 @@ def test_frequency_zero_is_intensity_times_area():
     assert phantom.kspace(shape)[0, 16, 10] == pytest.approx(total * np.sqrt(33 * 20), rel=1e-12)
 
 
-def test_parseval_energy_is_approached_from_below():
-    one = EllipsePhantom(np.array([[0.05, -0.02]]), np.array([[0.2, 0.31]]), np.array([0.3]), np.array([1.5]))
-    energy = 1.5**2 * np.pi * 0.2 * 0.31
-    missing = [1 - np.linalg.norm(one.kspace(n)) ** 2 / (n * n * energy) for n in (64, 128, 256)]
-    assert 0 < missing[2] < missing[1] < missing[0] < 0.02
-    assert missing[0] / missing[2] == pytest.approx(4, rel=0.15)  # the tail falls like 1 / N
-
-
-def test_shift_theorem_for_any_shift_and_frequency():
-    phantom = scene()
-    ky, kx = np.array([[-3.3], [0.0], [7.25]]), np.array([-2.0, 0.5, 4.1])
-    moved = replace(phantom, centres=phantom.centres + np.array([0.03, -0.011]))
-    expected = phantom.spectrum(ky, kx) * np.exp(-2j * np.pi * (0.03 * ky - 0.011 * kx))
-    np.testing.assert_allclose(moved.spectrum(ky, kx), expected, atol=1e-14)
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -175,11 +127,6 @@ def test_shift_theorem_for_any_shift_and_frequency():
 )
 def test_wrong_scenes_are_refused_by_name(field, value):
     refuses(field, replace, scene(), **{field: value})
-
-
-def grid_positions(rows, columns):
-    ky, kx = np.meshgrid(np.arange(rows) - rows // 2, np.arange(columns) - columns // 2, indexing="ij")
-    return np.stack([ky, kx], axis=-1).reshape(-1, 2).astype(float)
 
 
 def test_samples_anywhere_are_the_limit_of_ever_finer_sums():
@@ -197,16 +144,6 @@ def test_samples_anywhere_are_the_limit_of_ever_finer_sums():
         sums = np.stack([((waves_y @ image) * waves_x).sum(axis=1) for image in (plain, weighted)])
         errors.append(np.linalg.norm(16 * sums / n**2 - exact, axis=1) / np.linalg.norm(exact, axis=1))
     assert (errors[1] < 1e-3).all() and (errors[1] < 0.3 * errors[0]).all()
-
-
-def test_beyond_the_field_of_view_grid_samples_wrap_and_others_do_not():
-    """An ellipse one field of view away cannot be told from one in the middle at whole frequencies, else it can."""
-    inside = EllipsePhantom(np.zeros((1, 2)), np.array([[0.2, 0.1]]), np.zeros(1), np.ones(1))
-    outside = replace(inside, centres=np.array([[1.0, 0.0]]))
-    np.testing.assert_allclose(outside.kspace(16), inside.kspace(16), atol=1e-12)
-    between = grid_positions(16, 16) + np.array([0.5, 0.0])
-    here, there = (p.samples(between, 16) for p in (inside, outside))
-    np.testing.assert_allclose(there, -here, atol=1e-12)
 
 
 ONE = EllipsoidPhantom(np.array([[0.05, -0.1, 0.08]]), np.array([[0.3, 0.2, 0.25]]), np.array([2.0]))
