@@ -271,25 +271,6 @@ def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Re
     assert tiny.data.noise_variance is not None and np.sqrt(tiny.data.noise_variance) > least
 
 
-@pytest.mark.parametrize(
-    ("method", "model", "coils"), [("mean", "modulus", 1), ("mean", "aware", 1), ("map", "modulus", 2)]
-)
-@pytest.mark.slow
-def test_less_noise_is_no_worse(small: Recipe, method: str, model: str, coils: int) -> None:
-    """Of the same scan but for its noise; single precision, or a preconditioner for much noise, gave another image."""
-    errors = []
-    for noise in (1e-3, 1e-6):
-        recipe = simulating(small, matrix=24, noise=noise, coils=coils).replacing("phase", model=model)
-        recipe = recipe.replacing("inference", inner_tolerance=1e-6)
-        scan = prepare(load_input("phantom:t2w", recipe), recipe)
-        lines = [0, 4, *range(7, 17), 19, 22]
-        rng, truth = np.random.default_rng(0), scan.reference(0)
-        found = reconstruct(scan.slice_model(0, recipe), lines, method, recipe, rng, with_std=False)
-        assert found.convergence.converged and truth is not None
-        errors.append(np.linalg.norm(np.abs(found.image) - np.abs(truth)) / np.linalg.norm(truth))
-    assert max(errors[1:]) < 1.01 * errors[0]
-
-
 def test_maps_of_the_scans_own_file_are_held_against_it() -> None:
     data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None

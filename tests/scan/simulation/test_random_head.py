@@ -32,17 +32,6 @@ def test_spectra_fall_off_as_those_of_heads() -> None:
     assert 1.3 < np.mean(falls) < 2.5
 
 
-@pytest.mark.slow
-def test_one_side_of_k_space_is_brighter_as_often_as_the_other() -> None:
-    """The outer lines of 3 T heads differ by half to four fifths of a nat between the sides; those drawn by as much."""
-    tilts = []
-    for seed in range(24):
-        lines = np.sum(np.abs(np.fft.fftshift(np.fft.fft2(random_head(96, np.random.default_rng(seed))))) ** 2, axis=1)
-        tilts.append(np.log(lines[48 + 20 : 48 + 44].sum() / lines[48 - 43 : 48 - 19].sum()))
-    assert 0.3 < np.std(tilts) < 1.2
-    assert 6 <= sum(tilt > 0 for tilt in tilts) <= 18
-
-
 def test_flat_phases_have_small_exceptions_and_rough_ones_more_than_smooth_ones() -> None:
     def local_share(kind: str) -> float:
         shares = []
