@@ -188,7 +188,7 @@ class PlaneOrder(GridOrder):
     Raises
     ------
     InputError
-        For no sample, one twice, one outside of the plane, and planes that are too small or too large.
+        For no sample, and planes that are too small or too large.
     """
 
     samples: tuple[tuple[int, int], ...]
@@ -198,11 +198,6 @@ class PlaneOrder(GridOrder):
         for name, side in zip(("ky", "kz"), self.shape, strict=True):
             require_counts(least=4, most=_LARGEST_SIDE, **{f"{name} of the plane": side})
         require_counts(least=1, most=_MOST_READOUTS, **{"number of samples": len(self.samples)})
-        for number, sample in enumerate(self.samples):
-            for place, side in zip(sample, self.shape, strict=True):
-                require_counts(least=0, most=side - 1, **{f"samples[{number}]": place})
-        if len(set(self.samples)) < len(self.samples):
-            raise InputError("samples", "a sample twice", "each sample once")
 
     @property
     def matrix(self) -> tuple[int, int]:
@@ -229,7 +224,7 @@ class SpokeOrder(Order):
     Raises
     ------
     InputError
-        For no spoke, angles that are not finite, or no oversampling of 1 or more.
+        For no spoke, or too many.
     """
 
     angles: tuple[float, ...]
@@ -237,9 +232,6 @@ class SpokeOrder(Order):
 
     def __post_init__(self) -> None:
         require_counts(least=1, most=_MOST_READOUTS, **{"number of spokes": len(self.angles)})
-        require_counts(least=1, most=16, oversampling=self.oversampling)
-        if not np.isfinite(self.angles).all():
-            raise InputError("angles", "NaN or infinity", "radians")
 
     @classmethod
     def of_trajectory(cls, trajectory: NDArray[np.float64]) -> SpokeOrder:
@@ -301,15 +293,13 @@ class SpiralOrder(Order):
     Raises
     ------
     InputError
-        For no arm, arms of two samples or less, and numbers that are not finite.
+        For no arm, arms of two samples or less, and images that are too small or too large.
     """
 
     arms: NDArray[np.float64]
     grid: tuple[int, int]
 
     def __post_init__(self) -> None:
-        if self.arms.ndim != 3 or self.arms.shape[2] != 2 or not np.isfinite(self.arms).all():
-            raise InputError("arms", f"shape {self.arms.shape}", "finite numbers (arm, sample, 2)")
         require_counts(least=1, most=_MOST_READOUTS, **{"number of arms": self.count})
         require_counts(least=3, **{"samples of an arm": self.samples})
         for name, side in zip(("ky", "kx"), self.grid, strict=True):

@@ -63,6 +63,5 @@ from .source import ReadOptions as ReadOptions
 from .source import SlicedSource as SlicedSource
 from .source import SliceReader as SliceReader
 from .source import Source as Source
-from .source import checked_counters as checked_counters
 from .stored_arrays import ArrayHeader as ArrayHeader
 from .stored_arrays import scan_of_arrays as scan_of_arrays

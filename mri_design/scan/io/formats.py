@@ -115,7 +115,7 @@ def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: A
         return _on_matrix(source.summary(), Path(path), options.get("matrix"))
 
 
-def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> NoiseReadouts:
+def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> NoiseReadouts:
     """Noise of the coils, from a file of samples that were measured without an excitation.
 
     Parameters
@@ -133,8 +133,6 @@ def read_noise(path: str | os.PathLike[str], channels: int, limits: ReadLimits =
     InputError
         Where the file cannot be read, or holds no noise of that many coils.
     """
-    require_instance((str, os.PathLike), wanted="the path of a file", path=path)
-    path = Path(path)
     if BART.recognises(path):
         stored = np.moveaxis(read_pair(path, limits), 3, 0)
     elif not (check_file(path) and is_numpy(path)):

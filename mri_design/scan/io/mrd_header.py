@@ -30,23 +30,13 @@ _STRONGEST = 50.0
 """Tesla: what is said beyond is no field of a scanner."""
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 _SCANNER, _BANDWIDTH = ("systemVendor", "systemModel"), "relativeReceiverNoiseBandwidth"
-_SUBJECT, _STUDY, _MEASUREMENT = "subjectInformation", "studyInformation", "measurementInformation"
-_SAID = {
-    "PatientName": f"{_SUBJECT}/patientName",
-    "PatientID": f"{_SUBJECT}/patientID",
-    "PatientBirthDate": f"{_SUBJECT}/patientBirthdate",
-    "PatientSex": f"{_SUBJECT}/patientGender",
-    "StudyInstanceUID": f"{_STUDY}/studyInstanceUID",
-    "StudyDate": f"{_STUDY}/studyDate",
-    "StudyTime": f"{_STUDY}/studyTime",
-    "StudyID": f"{_STUDY}/studyID",
-    "AccessionNumber": f"{_STUDY}/accessionNumber",
-    "ReferringPhysicianName": f"{_STUDY}/referringPhysicianName",
-    "FrameOfReferenceUID": f"{_MEASUREMENT}/frameOfReferenceUID",
-    "ProtocolName": f"{_MEASUREMENT}/protocolName",
-    "SeriesInstanceUIDRoot": f"{_MEASUREMENT}/seriesInstanceUIDRoot",
-}
-"""Where the header says what DICOM calls so."""
+_ABOUT = ("subjectInformation", "studyInformation", "measurementInformation")
+"""Elements whose parts are called as in DICOM, but for the case of letters and the sex of the patient."""
+_IDENTIFIERS = (
+    *("PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "StudyDate", "StudyTime"),
+    *("StudyID", "AccessionNumber", "ReferringPhysicianName", "FrameOfReferenceUID", "ProtocolName"),
+    "SeriesInstanceUIDRoot",
+)
 _MEASURED = {"RepetitionTime": "TR", "EchoTime": "TE", "FlipAngle": "flipAngle_deg"}
 """Parameters of the sequence, of which the header may have several."""
 _DATE, _ZONE = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
@@ -283,7 +273,10 @@ def _user_values(root: ET.Element, kind: str, name: str) -> list[str]:
 
 def _identifiers(root: ET.Element) -> dict[str, str]:
     """Identifiers of patient, study and measurement, by DICOM's names and with dates and times in its form."""
-    said = {name: (root.findtext(f"{{*}}{path.replace('/', '/{*}')}") or "").strip() for name, path in _SAID.items()}
+    parts = [part for about in _ABOUT for part in reversed(root.findall(f"{{*}}{about}/{{*}}*"))]
+    held = {part.tag.rpartition("}")[2].lower(): (part.text or "").strip() for part in parts}
+    held["patientsex"] = held.get("patientgender", "")
+    said = {name: held.get(name.lower(), "") for name in _IDENTIFIERS}
     for name in ("PatientBirthDate", "StudyDate"):
         with suppress(ValueError):  # another text stays as it is
             if _DATE.match(said[name]):

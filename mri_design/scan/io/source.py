@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
-from mri_design.errors import InputError, described, option, require_choice
+from mri_design.errors import InputError, described, option, require_choice, require_counts
 from mri_design.scan.data import (
     ImageStack,
     KSpaceData,
@@ -80,7 +80,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         require_choice(get_args(DuplicatePolicy), duplicates=self.duplicates)
-        checked_counters(self.counters)
+        for name, number in self.counters.items():
+            require_choice((*COUNTERS, ENCODING), counters=name)
+            require_counts(least=0, most=65535, **{name: number})
 
 
 def duplicates_cure() -> str:
@@ -91,21 +93,6 @@ def duplicates_cure() -> str:
 def counter_option(name: str) -> str:
     """The option, or Python's setting, of a counter or of the encoding space."""
     return option("encoding-space" if name == ENCODING else f"input.{name}")
-
-
-def checked_counters(counters: Mapping[str, int]) -> dict[str, int]:
-    """Which contrast, phase, repetition, set and encoding space to read, by name.
-
-    Raises
-    ------
-    InputError
-        For other names, and anything but whole numbers from 0.
-    """
-    for name, number in counters.items():
-        require_choice((*COUNTERS, ENCODING), counters=name)
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
-            raise InputError(name, described(number), "a whole number from 0 to 65535")
-    return dict(counters)
 
 
 def require_counters(
