@@ -1,9 +1,7 @@
 """DICOM images become stacks of images, without anything about the patient; damaged ones are refused."""
 
 import io
-import shutil
 import struct
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -172,18 +170,6 @@ def test_what_is_no_grey_image_is_refused(tmp_path: Path, make: Callable[[Path],
     path = make(tmp_path / "x.dcm")
     with refused(f"x.dcm: {field}", cure):
         read(path, limits=ReadLimits(max_slices=64))
-
-
-@pytest.mark.slow
-def test_the_program_that_is_named_for_run_lengths_makes_a_file_that_is_read(tmp_path: Path) -> None:
-    tool, path = shutil.which("dcmdrle"), changed(tmp_path / "plain.dcm")
-    if tool is None:
-        pytest.skip("DCMTK is not installed")
-    file = pydicom.dcmread(path)
-    file.compress(pydicom.uid.RLELossless)
-    file.save_as(tmp_path / "packed.dcm")
-    subprocess.run([tool, tmp_path / "packed.dcm", tmp_path / "again.dcm"], check=True)
-    np.testing.assert_array_equal(read(tmp_path / "again.dcm").images, read(path).images)
 
 
 def test_cut_files_and_elements_longer_than_memory_are_refused(tmp_path, read_in_child):

@@ -13,11 +13,11 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from mri_design import InputError, ReadLimits
+from mri_design import InputError
 from mri_design.scan import only_coils, working_coils
 from mri_design.scan.io import read
 from mri_design.scan.simulation import load_phantom
-from tests.refusals import refused, refuses
+from tests.refusals import refused
 from tests.scan.io.reading import assert_told, read_here, summary_here
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
@@ -263,8 +263,3 @@ def test_cuts_and_bit_flips_never_crash_and_never_change_the_file(
     assert {outcome.kind for outcome in outcomes[:10]} == {"InputError"}
     assert {outcome.kind for outcome in outcomes} <= {"InputError", "KSpaceData", "crash"}
     assert [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] == digests
-
-
-def test_the_memory_budget_is_a_setting(fastmri_file: Path, scan: np.ndarray) -> None:
-    read_here(fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes))
-    refuses("kspace: shape", read_here, fastmri_file, limits=ReadLimits(max_bytes=scan.nbytes - 1))

@@ -336,14 +336,6 @@ def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: 
     assert counter in caught.value.cure
 
 
-def test_calibration_that_was_scanned_once_serves_every_contrast(scan: np.ndarray, mrd: type) -> None:
-    raw = mrd().add_scan(scan[:, :, 4:8], flag=CALIBRATION)
-    for number in (0, 1):
-        raw.add_scan(scan, contrast=number)
-    got = raw.read(counters={"contrast": 1})
-    assert got.header["calibration_scan"].startswith("8 readouts")
-
-
 @pytest.mark.parametrize(("name", "number"), [("echo", 1), ("contrast", -1), ("contrast", True), ("contrast", 1.5)])
 def test_other_counters_and_numbers_are_refused(name: str, number: Any) -> None:
     refuses("counters" if name == "echo" else name, ReadOptions, counters={name: number})
@@ -411,21 +403,6 @@ def test_a_partial_echo_of_a_volume_is_said(volume: np.ndarray, mrd: type) -> No
     expected[..., :4] = 0
     np.testing.assert_allclose(got.kspace, readout_positions(expected.transpose(3, 0, 1, 2)), atol=1e-6)
     assert " 0-3 " in got.header["partial_echo"]
-
-
-def test_averages_noise_and_calibration_of_volumes(volume: np.ndarray, mrd: type) -> None:
-    raw = mrd(**VOLUME)
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((COILS, 256)) + 1j * rng.standard_normal((COILS, 256))
-    raw.add(0.1 * noise, flag=NOISE)
-    for factor in (1, 3):
-        raw.add_volume(factor * volume)
-    raw.add_volume(volume[:, 2:5, 2:5], flag=CALIBRATION)
-    path = raw.write()
-    got = read_here(path, duplicates="average")
-    np.testing.assert_allclose(got.kspace, 2 * readout_positions(volume.transpose(3, 0, 1, 2)), atol=1e-5)
-    assert got.noise_covariance[0, 0].real == pytest.approx(0.005, rel=0.2)
-    assert np.argwhere(got.calibration[0].any(axis=0)).max(axis=0).tolist() == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -105,22 +105,6 @@ def test_the_echo_time_is_that_of_the_contrast(times: tuple[str, ...], contrast:
 
 
 @pytest.mark.parametrize(
-    ("system", "notes"),
-    [
-        (
-            "<systemVendor>SIEMENS</systemVendor><systemModel>Aera</systemModel>"
-            "<systemFieldStrength_T>1.494</systemFieldStrength_T>",
-            {"scanner": "SIEMENS Aera, 1.494 T"},
-        ),
-        ("<systemFieldStrength_T>0</systemFieldStrength_T>", {}),
-        ("<systemModel>X</systemModel><systemFieldStrength_T>strong</systemFieldStrength_T>", {"scanner": "X"}),
-    ],
-)
-def test_the_scanner_is_noted_where_the_header_names_it(system: str, notes: dict[str, str]) -> None:
-    assert header(f"<acquisitionSystemInformation>{system}</acquisitionSystemInformation>").notes == notes
-
-
-@pytest.mark.parametrize(
     ("said", "taken"),
     [
         ((0.256, 0.256, 0.005), (256, 256, 5)),
