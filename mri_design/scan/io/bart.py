@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,48 +82,23 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
     InputError
         Where half of the pair is missing, the header has no such lengths, or there are more or fewer samples.
     """
-    array = CflArray.of(path, limits)
-    return array.read(array.lengths)
+    return np.array(_mapped(path, limits))
 
 
-@dataclass(frozen=True)
-class CflArray:
-    """The samples of a pair whose header was read.
-
-    Parameters
-    ----------
-    path : Path
-        The file of samples.
-    lengths : tuple of int
-        Of all 16 axes.
-    """
-
-    path: Path
-    lengths: tuple[int, ...]
-
-    @classmethod
-    def of(cls, path: Path, limits: ReadLimits) -> CflArray:
-        """Read the header of a pair, and hold it against the limits and the length of the samples; as `read_pair`."""
-        header, samples = pair_of(path)
-        for half, other in ((header, samples), (samples, header)):
-            if not half.exists() and other.exists():
-                wanted = "both files of the pair, NAME.hdr and NAME.cfl"
-                raise InputError(str(half), "no such file", wanted, "Copy both.")
-        lengths, held = _lengths(header), check_file(samples)
-        needed = check_declared_shape(str(header), lengths, 8, limits)
-        if held != needed:
-            wanted = f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, lengths))}"
-            cure = "One half is cut short, or the halves do not belong together: copy both again."
-            raise InputError(str(samples), f"{held} bytes", wanted, cure)
-        return cls(samples, lengths)
-
-    def read(self, shape: tuple[int, ...], number: int = 0) -> NDArray[np.complex64]:
-        """The first samples as an array of a shape, or those that follow after a number of others of its size."""
-        count = math.prod(shape)
-        stored = np.fromfile(self.path, dtype="<c8", count=count, offset=number * count * 8)
-        if stored.size != count:
-            raise InputError(str(self.path), "fewer samples than before", "a file that stays as it is")
-        return stored.astype(np.complex64, copy=False).reshape(shape, order="F")
+def _mapped(path: Path, limits: ReadLimits) -> NDArray[np.complex64]:
+    """The samples of a pair, of which those are read that are asked for; refused as `read_pair` says."""
+    header, samples = pair_of(path)
+    for half, other in ((header, samples), (samples, header)):
+        if not half.exists() and other.exists():
+            wanted = "both files of the pair, NAME.hdr and NAME.cfl"
+            raise InputError(str(half), "no such file", wanted, "Copy both.")
+    lengths, held = _lengths(header), check_file(samples)
+    needed = check_declared_shape(str(header), lengths, 8, limits)
+    if held != needed:
+        wanted = f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, lengths))}"
+        cure = "One half is cut short, or the halves do not belong together: copy both again."
+        raise InputError(str(samples), f"{held} bytes", wanted, cure)
+    return np.memmap(samples, "<c8", "r", shape=lengths, order="F")
 
 
 def opened(path: Path, options: ReadOptions) -> Source:
@@ -146,40 +120,41 @@ def opened(path: Path, options: ReadOptions) -> Source:
     header = read_header_file(pair_of(path)[1], options)
     dims = None if options.dims is None else tuple(options.dims)
     header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shapes={}, float_pairs=False)
-    array, images = CflArray.of(path, options.limits), header.image_domain
-    several = {name for name, length in zip(AXES, array.lengths, strict=True) if length > 1}
+    array, images, path = _mapped(path, options.limits), header.image_domain, pair_of(path)[1]
+    several = {name for name, length in zip(AXES, array.shape, strict=True) if length > 1}
     in_slices = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
-    if not in_slices or array.lengths[0] == 1 or not header.unnamed:
-        return _Pair(array.path, "kspace", {}, header, options.limits, array)
+    if not in_slices or array.shape[0] == 1 or not header.unnamed:
+        return _Pair(path, "kspace", {}, header, options.limits, array)
     key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
-    (read, phase, _, coils), count = array.lengths[:4], array.lengths[AXES.index("slice")]
+    (read, phase, _, coils), count = array.shape[:4], array.shape[AXES.index("slice")]
     shape = (count, *(() if images else (coils,)), read, phase)
 
     def part(number: int | None) -> NDArray[np.complex64]:
-        stored = array.read((read, phase, coils, count if number is None else 1), number or 0)
+        whole = array.reshape((read, phase, coils, count), order="F")
+        stored = np.array(whole if number is None else whole[..., number : number + 1])
         if not images:
             _refuse_mask(stored)
         return stored.transpose(3, 2, 0, 1).reshape(-1, *shape[1:])
 
     stack = StoredArray(shape, np.dtype(np.complex64), part, sliced=True)
-    return source_of(array.path, key, {key: stack}, header, options.limits)
+    return source_of(path, key, {key: stack}, header, options.limits)
 
 
 @dataclass(frozen=True)
 class _Pair(ArraySource):
     """A pair of files that is no stack of slices."""
 
-    array: CflArray
+    array: NDArray[np.complex64]
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
         """See `Source`."""
         dims = self.header.dims
-        return {} if dims is None else self.header.series(_kept(self.array.lengths, dims))
+        return {} if dims is None else self.header.series(_kept(self.array.shape, dims))
 
     def load(self) -> Content:
         """Read the samples, and name their axes."""
-        stored, header, path = self.array.read(self.array.lengths), self.header, self.path
+        stored, header, path = np.array(self.array), self.header, self.path
         if header.dims is not None:  # given instead of BART's own names
             array = stored.reshape(_kept(stored.shape, header.dims))
             return scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
