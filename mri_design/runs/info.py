@@ -425,7 +425,7 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
 
 def _mask(path: Path) -> dict[str, str] | None:
     with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
-        mask = array.read() if array.dtype == np.bool_ else np.zeros(0, dtype=np.bool_)
+        mask = array.read(None) if array.dtype == np.bool_ else np.zeros(0, dtype=np.bool_)
     if mask.ndim not in (1, 2) or not mask.any():
         return None
     pattern, (low, high) = "", (0, 0)

@@ -27,7 +27,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.acquisitions import NoiseReadouts
-from mri_design.scan.io.numpy_files import NpyArray
+from mri_design.scan.io.numpy_files import npy_array
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source
 from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance, Taken
@@ -235,7 +235,7 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> Any:
     if "error" in reply:
         raise InputError(**reply["error"])
     try:
-        arrays = [NpyArray.of(stream, None, "array", limits).read() for _ in range(reply["arrays"])]
+        arrays = [npy_array(stream, None, "array", limits).read(None) for _ in range(reply["arrays"])]
     except InputError:  # cut short: the child was killed
         return None
     return _unpacked(reply["told"], arrays)

@@ -47,142 +47,107 @@ recognises = is_numpy
 """Whether a file begins as an array or an archive of NumPy does."""
 
 
-@dataclass(frozen=True)
-class NpyArray:
-    """An array in an open file whose header was read: all of it can be read, or one part along its first axis.
+def npy_array(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> StoredArray:
+    """One plain numeric array of an open file, whose header is read and held against the limits.
 
     Parameters
     ----------
     stream : binary stream
-        Open while values are read.
-    shape : tuple of int
-        Within the limits.
-    dtype : numpy dtype
-        Flags, integers, floats or complex numbers, as stored.
-    fortran_order : bool
-        Whether the last axis is the slowest one.
-    start : int
-        Bytes of the header.
+        Positioned at the magic bytes, and open while values are read.
+    available : int or None
+        Bytes that the stream claims to hold. None for a pipe.
     field : str
         File and member, for messages.
+    limits : ReadLimits
+        The budget.
+
+    Raises
+    ------
+    InputError
+        On a wrong magic or version, an over-long or malformed header, a type other than flags, integers, floats and
+        complex numbers, a shape over the budget, missing bytes, or bytes after the array; and, when values are read,
+        where the file has become shorter.
     """
+    head = stream.read(len(MAGIC) + 2)
+    if len(head) < len(MAGIC) + 2 or not head.startswith(MAGIC):
+        raise InputError(field, "no npy magic bytes", "an array written by numpy.save")
+    version = head[-2], head[-1]
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise InputError(f"{field}: version", f"{version[0]}.{version[1]}", "1.0, 2.0 or 3.0")
+    described, width = f"{field}: header", 2 if version == (1, 0) else 4
+    encoded = stream.read(width)
+    length = int.from_bytes(encoded, "little")
+    if len(encoded) < width or length > _LONGEST_HEADER:  # before NumPy reads as much as is declared
+        raise InputError(described, f"a declared length of {length}", f"1 to {_LONGEST_HEADER} characters")
+    text = stream.read(length)
+    parse = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of headers that only Python 2 wrote
+            header = io.BytesIO(encoded + text)
+            shape, fortran_order, dtype = parse(header, max_header_size=_LONGEST_HEADER)
+    except Exception as error:  # damaged text may fail anywhere in the parser
+        raise InputError(described, f"{text[:40]!r}", "descr, fortran_order and shape") from error
+    if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
+        double = "complex128" if dtype.kind == "c" else "float64"
+        got = f"{dtype.str}, extended precision, which differs from machine to machine"
+        cure = f"Save the array with .astype('{double}')."
+        raise InputError(f"{field}: dtype", got, "single or double precision", cure)
+    if dtype.kind not in "biufc":
+        cure = "Save a plain numeric array; objects would need pickle, which can run code."
+        raise InputError(f"{field}: dtype", f"{dtype}"[:60], "flags, integers, floats or complex numbers", cure)
+    if len(shape) > _MOST_AXES or any(type(side) is not int for side in shape):
+        raise InputError(f"{field}: shape", f"{shape}"[:80], f"at most {_MOST_AXES} sizes of at least 1")
+    start = len(head) + width + length
+    body = None if available is None else available - start
+    size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
+    if body is not None and body != size:
+        cure = "The file is damaged or holds something else as well; write it again with numpy.save."
+        raise InputError(field, f"{body - size} bytes after the array", "nothing after the array", cure)
 
-    stream: IO[bytes]
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fortran_order: bool
-    start: int
-    field: str
-
-    @classmethod
-    def of(cls, stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> NpyArray:
-        """Read the header of one plain numeric array, and hold it against the limits.
-
-        Parameters
-        ----------
-        stream : binary stream
-            Positioned at the magic bytes.
-        available : int or None
-            Bytes that the stream claims to hold. None for a pipe.
-        field : str
-            File and member, for messages.
-        limits : ReadLimits
-            The budget.
-
-        Raises
-        ------
-        InputError
-            On a wrong magic or version, an over-long or malformed header, a type other than flags, integers, floats and
-            complex numbers, a shape over the budget, missing bytes, or bytes after the array.
-        """
-        head = stream.read(len(MAGIC) + 2)
-        if len(head) < len(MAGIC) + 2 or not head.startswith(MAGIC):
-            raise InputError(field, "no npy magic bytes", "an array written by numpy.save")
-        version = head[-2], head[-1]
-        if version not in ((1, 0), (2, 0), (3, 0)):
-            raise InputError(f"{field}: version", f"{version[0]}.{version[1]}", "1.0, 2.0 or 3.0")
-        described, width = f"{field}: header", 2 if version == (1, 0) else 4
-        encoded = stream.read(width)
-        length = int.from_bytes(encoded, "little")
-        if len(encoded) < width or length > _LONGEST_HEADER:  # before NumPy reads as much as is declared
-            raise InputError(described, f"a declared length of {length}", f"1 to {_LONGEST_HEADER} characters")
-        text = stream.read(length)
-        parse = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # of headers that only Python 2 wrote
-                header = io.BytesIO(encoded + text)
-                shape, fortran_order, dtype = parse(header, max_header_size=_LONGEST_HEADER)
-        except Exception as error:  # damaged text may fail anywhere in the parser
-            raise InputError(described, f"{text[:40]!r}", "descr, fortran_order and shape") from error
-        if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
-            double = "complex128" if dtype.kind == "c" else "float64"
-            got = f"{dtype.str}, extended precision, which differs from machine to machine"
-            cure = f"Save the array with .astype('{double}')."
-            raise InputError(f"{field}: dtype", got, "single or double precision", cure)
-        if dtype.kind not in "biufc":
-            cure = "Save a plain numeric array; objects would need pickle, which can run code."
-            raise InputError(f"{field}: dtype", f"{dtype}"[:60], "flags, integers, floats or complex numbers", cure)
-        if len(shape) > _MOST_AXES or any(type(side) is not int for side in shape):
-            raise InputError(f"{field}: shape", f"{shape}"[:80], f"at most {_MOST_AXES} sizes of at least 1")
-        start = len(head) + width + length
-        body = None if available is None else available - start
-        size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
-        if body is not None and body != size:
-            cure = "The file is damaged or holds something else as well; write it again with numpy.save."
-            raise InputError(field, f"{body - size} bytes after the array", "nothing after the array", cure)
-        return cls(stream, shape, dtype, fortran_order, start, field)
-
-    @property
-    def stored(self) -> StoredArray:
-        """The array as sources of arrays take it; parts along the first axis lie one after the other in C order."""
-        return StoredArray(self.shape, self.dtype, self.read, not self.fortran_order and len(self.shape) > 1)
-
-    def read(self, number: int | None = None) -> NDArray[Any]:
-        """All of it, or one part, shape (1, ...); raises where bytes are missing."""
-        if number is not None:
-            count = math.prod(self.shape[1:])
-            return self._values(number * count, count).reshape(1, *self.shape[1:])
-        flat = self._values(0, math.prod(self.shape))
-        return flat.reshape(self.shape[::-1]).T if self.fortran_order else flat.reshape(self.shape)
-
-    def read_on(self) -> None:
-        """Read to the end, where an archive looks at the checksum of a member."""
-        while self.stream.read(2**20):
-            pass
-
-    def _values(self, first: int, count: int) -> NDArray[Any]:
-        if self.stream.seekable():
-            self.stream.seek(self.start + first * self.dtype.itemsize)
-        flat = np.empty(count, self.dtype)
+    def values(first: int, count: int) -> NDArray[Any]:
+        if stream.seekable():
+            stream.seek(start + first * dtype.itemsize)
+        flat = np.empty(count, dtype)
         view, filled = flat.view(np.uint8), 0
         while filled < len(view):
-            chunk = self.stream.read(min(len(view) - filled, 2**24))
+            chunk = stream.read(min(len(view) - filled, 2**24))
             if not chunk:
-                raise InputError(self.field, f"{filled} of {len(view)} bytes", "the whole array")
+                raise InputError(field, f"{filled} of {len(view)} bytes", "the whole array")
             view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
             filled += len(chunk)
         return flat
 
+    def read(number: int | None) -> NDArray[Any]:
+        if number is not None:
+            count = math.prod(shape[1:])
+            return values(number * count, count).reshape(1, *shape[1:])
+        flat = values(0, math.prod(shape))
+        if available is not None:
+            stream.read(1)  # to the end, where an archive looks at the checksum
+        return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+
+    return StoredArray(shape, dtype, read, sliced=not fortran_order and len(shape) > 1)
+
 
 @contextmanager
-def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> Iterator[NpyArray]:
+def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> Iterator[StoredArray]:
     """The array of a file, while it is open; ``field`` names it in messages, by default by its path.
 
     Raises
     ------
     InputError
-        As `NpyArray.of`.
+        As `npy_array`.
     """
     size = check_file(path)
     with path.open("rb") as stream:
-        yield NpyArray.of(stream, size, str(path) if field is None else field, limits)
+        yield npy_array(stream, size, str(path) if field is None else field, limits)
 
 
 def read_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> NDArray[Any]:
     """All of the array of a file; see `opened_npy`."""
     with opened_npy(path, limits, field=field) as array:
-        return array.read()
+        return array.read(None)
 
 
 _MOST_MEMBERS = 256
@@ -210,17 +175,21 @@ class NpzArchive:
     def array(self, name: str) -> NDArray[Any]:
         """All of one member."""
         with self.opened(name) as member:
-            array = member.read()
-            member.read_on()
-            return array
+            return member.read(None)
+
+    def check(self, name: str) -> None:
+        """Read one member to its end, for its checksum."""
+        with self.archive.open(self.members[name]) as member:
+            while member.read(2**20):
+                pass
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[NpyArray]:
+    def opened(self, name: str) -> Iterator[StoredArray]:
         """One member, while it is open."""
         entry, field = self.members[name], f"{self.path}: {name}"
         check_expansion(field, entry.compress_size, entry.file_size, self.limits)
         with self.archive.open(entry) as member:
-            yield NpyArray.of(member, entry.file_size, field, self.limits)
+            yield npy_array(member, entry.file_size, field, self.limits)
 
 
 @contextmanager
@@ -356,7 +325,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     header = read_header_file(path, options)
     if is_npy(path):
         with opened_npy(path, options.limits) as array:
-            yield source_of(path, "array", {"array": array.stored}, header, options.limits)
+            yield source_of(path, "array", {"array": array}, header, options.limits)
         return
     with opened_npz(path, options.limits) as archive, ExitStack() as members:
         keys = ("kspace", "image") if header.key is None else (header.key,)
@@ -371,8 +340,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if left := [name for name in archive.names if name not in {*names, *keys, *COMPANIONS}]:
             header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
         held = {name: members.enter_context(archive.opened(name)) for name in names}
-        source = source_of(path, key, {name: array.stored for name, array in held.items()}, header, options.limits)
+        source = source_of(path, key, held, header, options.limits)
         if isinstance(source, StackSource):
-            for array in held.values():
-                array.read_on()
+            for name in names:
+                archive.check(name)
         yield source
