@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.calibration.maps import places_in
@@ -316,7 +316,7 @@ class RegionMask:
         return cls(path.name, region_labels(held.images, path.name), places)
 
     @classmethod
-    def of(cls, given: ArrayLike, name: str = "region") -> RegionMask:
+    def of(cls, given: object, name: str = "region") -> RegionMask:
         """Regions of an array, (ky, kx) or (slice, ky, kx).
 
         Raises

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -28,7 +29,7 @@ from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Image, Method
-from mri_design.interactive.shown import Shown, Told, named_file, naming_arguments
+from mri_design.interactive.shown import Shown, Told, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS, Kind, count_text
 from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.compare import MASKS, METHODS, ComparisonResult, report_comparison
@@ -41,7 +42,7 @@ from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.recon.report import report_reconstruction
 from mri_design.runs.recon.run import ReconResult
-from mri_design.runs.store import Ending, Report, Run
+from mri_design.runs.store import Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 
 _COLUMNS = 6
@@ -55,12 +56,9 @@ class Saved(Shown):
 
     told: Told
 
+    @abstractmethod
     def _report(self, folder: RunFolder) -> Report:
         """Write arrays, tables and figures into the folder of a run."""
-        raise NotImplementedError
-
-    def _write(self, run: Run) -> Ending:
-        return run.save(self.told.recorded, self._report(run.folder))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder that the verb leaves, without its report: arrays, tables, manifest. `load_run` reads it.
@@ -85,7 +83,7 @@ class Saved(Shown):
             kept.begin()
             began = time.perf_counter() - self.told.seconds
             run = Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began)
-            self._write(run)
+            run.save(self.told.recorded, self._report(kept))
         return Path(folder)
 
 
@@ -354,10 +352,8 @@ class ScanImage(Saved):
         >>> image = scan.reconstruct(draws=32)
         >>> lesion, muscle, difference = image.measure(mask, against=other)
         """
-        masks = [
-            RegionMask.read(Path(named_file(one))) if isinstance(one, str | os.PathLike) else RegionMask.of(one)
-            for one in (region, *(() if against is None else (against,)))
-        ]
+        asked = (region,) if against is None else (region, against)
+        masks = [RegionMask.of(one) if (path := file_given(one)) is None else RegionMask.read(path) for one in asked]
         return means_of(slices_of(self.run), *masks)
 
     def plot(self) -> Drawing:

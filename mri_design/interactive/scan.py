@@ -39,7 +39,7 @@ from mri_design.experiment.inputs import (
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
-from mri_design.interactive.shown import Shown, Told, Watch, named_file, naming_arguments
+from mri_design.interactive.shown import Shown, Told, Watch, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.provenance import centre_words
@@ -144,7 +144,7 @@ def load(
     else:
         data = with_recipe_noise(_in_memory(source, settings, seed), settings)
     data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))
-    maps = Path(named_file(coil_maps)) if isinstance(coil_maps, str | os.PathLike) else None
+    maps = file_given(coil_maps)
     if isinstance(coil_maps, LoadedScan):
         data = with_given_maps(data, require_grid_data(coil_maps.data, coil_maps.source), settings)
     elif coil_maps is not None:
@@ -305,9 +305,9 @@ class LoadedScan(Shown):
             loaded=require_grid_data(self.data, self.source),
         )
         told = self._told(seed, jobs, watch)
-        work = told.work
-        result = told.computed(request.record(work), partial(runs.design_scan, request, work))
-        return interactive.ScanDesign(result, told, self.reconstruct)
+        return interactive.ScanDesign(
+            told.computed(request, partial(runs.design_scan, request)), told, self.reconstruct
+        )
 
     @naming_arguments
     def reconstruct(
@@ -359,10 +359,8 @@ class LoadedScan(Shown):
             As the verb: for an unknown method, and lines that hold no data.
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
-        measured_against: Path | runs.GivenReference | None = None
-        if isinstance(reference, str | os.PathLike):
-            measured_against = Path(named_file(reference))
-        elif reference is not None:
+        measured_against: Path | runs.GivenReference | None = file_given(reference)
+        if measured_against is None and reference is not None:
             measured_against = runs.GivenReference.of_array(reference)
         request = runs.ReconRequest(
             self.source,
@@ -372,12 +370,10 @@ class LoadedScan(Shown):
             slices=self._choice(slices),
             reference=measured_against,
             companions=_files(companions),
-            calibrated_on=None if calibrated_on is None else Path(named_file(calibrated_on)),
+            calibrated_on=file_given(calibrated_on),
         )
         told = self._told(seed, jobs, watch)
-        work = told.work
-        compute = partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request, work)
-        result = told.computed(request.record(work), compute)
+        result = told.computed(request, partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request))
         return (interactive.ScanVolume if result.several else interactive.ScanImage).of(result, told)
 
     @naming_arguments
@@ -445,8 +441,8 @@ class LoadedScan(Shown):
             seeds=draws,
             methods=list(methods),
         )
-        record, compute = request.record(told.work), partial(runs.compare_strategies, request, told.work)
-        return interactive.StrategyComparison.of(told.computed(record, compute), told)
+        result = told.computed(request, partial(runs.compare_strategies, request))
+        return interactive.StrategyComparison.of(result, told)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)

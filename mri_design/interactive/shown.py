@@ -7,20 +7,18 @@ import os
 import time
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from mri_design import evaluation, runs
+from mri_design import runs
 from mri_design.errors import InputError, UsageError, argument_behind
 from mri_design.notices import say_once
 
 if TYPE_CHECKING:
-    from mri_design.runs.store import Record, Run
+    from mri_design.runs.store import Record
     from mri_design.runs.work import Keep, Work
 
 P = ParamSpec("P")
@@ -34,6 +32,11 @@ _WIDE = 100
 def named_file(path: str | os.PathLike[str]) -> str:
     """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
     return os.path.expanduser(os.fspath(path))
+
+
+def file_given(value: object) -> Path | None:
+    """The path that an argument gives; None for an array, another object, and None."""
+    return Path(named_file(value)) if isinstance(value, str | os.PathLike) else None
 
 
 def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
@@ -81,30 +84,13 @@ class Told:
             raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
         return self.record
 
-    @property
-    def work(self) -> Work:
-        """Seed, processes and progress, for a computation."""
+    def computed(self, request: Any, compute: Callable[[Work, Keep], T]) -> T:
+        """What a computation of a request returns that keeps nothing on a disk."""
         progress = runs.Progress(warn=say_once) if self.watch is None else runs.Progress(self.watch, warn=say_once)
-        return runs.Work(seed=self.seed, jobs=self.jobs, progress=progress)
-
-    def computed(self, record: Record, compute: Callable[[Keep], T]) -> T:
-        """What a computation returns that keeps nothing on a disk."""
-        began = time.perf_counter()
-        result = compute(runs.Keep())
+        work, began = runs.Work(seed=self.seed, jobs=self.jobs, progress=progress), time.perf_counter()
+        record, result = request.record(work), compute(work, runs.Keep())
         self.record, self.seconds = record, time.perf_counter() - began
         return result
-
-    @contextmanager
-    def computing(self, *, reported: bool = False) -> Iterator[Run]:
-        """A run whose folder is gone afterwards: it holds what a computation keeps while it lasts.
-
-        With ``reported`` it computes what only a report shows, too.
-        """
-        began = time.perf_counter()
-        with TemporaryDirectory() as folder, evaluation.RunFolder(Path(folder) / "run", reported=reported) as kept:
-            progress = runs.Progress(warn=say_once) if self.watch is None else runs.Progress(self.watch, warn=say_once)
-            yield runs.Run(folder=kept, seed=self.seed, jobs=self.jobs, progress=progress)
-        self.seconds = time.perf_counter() - began
 
 
 class Shown(ABC):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, option
 from mri_design.operators.base import Array
@@ -71,7 +71,7 @@ class GivenReference:
         return cls(path.name, read_images(path).images)
 
     @classmethod
-    def of_array(cls, images: ArrayLike) -> GivenReference:
+    def of_array(cls, images: object) -> GivenReference:
         """Images in memory, (ky, kx) or (image, ky, kx)."""
         array = number_array("reference", images, kind="finite")
         if array.ndim not in (2, 3):

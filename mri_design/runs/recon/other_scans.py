@@ -106,22 +106,8 @@ def coverage_of(
     InputError
         Along a trajectory, where not the same is used of all slices, and where fewer than two scans are left.
     """
-    numbers, name = list(masks), folder.resolve().name
-    mask, like = masks[numbers[0]], slices.read(numbers[0])
-    if not all(np.array_equal(one, mask) for one in masks.values()):
-        raise InputError(
-            FIELD,
-            "slices of which different samples are used",
-            "the same of all, as scans are reconstructed from them",
-            f"Give a {option('mask')}, or take the slices one by one with {option('slices')}.",
-        )
-    if not isinstance(like, KSpaceData):
-        raise InputError(
-            FIELD,
-            "samples along a trajectory",
-            "lines, or samples of a plane, of which a complete scan is its own reference",
-            f"Leave out {option('calibrated-on')}.",
-        )
+    numbers, name, mask = list(masks), folder.resolve().name, next(iter(masks.values()))
+    like = _example(slices.read(numbers[0]), masks)
     files, refused = others[0], list(others[1])
     recipe = replace(recipe.replacing("reconstruction", draws=0, noise_map=False), noise=NoiseRecipe())
     own = [readout_energies(like)[0]]
@@ -155,16 +141,28 @@ def coverage_of(
     work.progress.show(_STAGE, count, count)
     if len(found) < FEWEST:
         rows, columns = like.grid_shape
-        more = "; ..." if len(refused) > _NAMED else ""
         raise InputError(
             FIELD,
-            "; ".join([f"{len(found)} of {count} files of {name} that can serve", *refused[:_NAMED]]) + more,
+            "; ".join([f"{len(found)} of {count} files of {name} that can serve", *refused[:_NAMED], "..."]),
             f"at least {FEWEST} complete scans of other subjects, {rows} x {columns} pixels and coils: {like.n_coils}",
             "Put such scans there, all measured as this one but with every line.",
         )
     for why in refused:
         work.progress.warn(f"{name}: {why}")
     return Coverage.of(name, found, refused)
+
+
+def _example(data: KSpaceData | TrajectoryData, masks: Mapping[int, NDArray[np.bool_]]) -> KSpaceData:
+    """A slice that other scans have to be like, refused where there are no such."""
+    first, *others = masks.values()
+    if any(not np.array_equal(one, first) for one in others):
+        wanted = "the same of all, as scans are reconstructed from them"
+        cure = f"Give a {option('mask')}, or take the slices one by one with {option('slices')}."
+        raise InputError(FIELD, "slices of which different samples are used", wanted, cure)
+    if not isinstance(data, KSpaceData):
+        wanted = "lines, or samples of a plane, of which a complete scan is its own reference"
+        raise InputError(FIELD, "samples along a trajectory", wanted, f"Leave out {option('calibrated-on')}.")
+    return data
 
 
 def _middle(path: Path, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
