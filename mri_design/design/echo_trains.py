@@ -149,18 +149,11 @@ def check_order(order: str, train: int, effective_echo: int | None = None, max_j
             f"or {option('block')} where lines are chosen; or take another order.",
         )
     if effective_echo is not None and order != "interleaved":
-        raise InputError(
-            field="effective echo",
-            got=f"order {order}",
-            wanted="order interleaved",
-            cure="Take that order, or leave the effective echo out.",
-        )
+        wanted, cure = "order interleaved", "Take that order, or leave the effective echo out."
+        raise InputError("effective echo", f"order {order}", wanted, cure)
     if effective_echo is not None and not 1 <= effective_echo <= train:
         raise InputError(field="effective echo", got=str(effective_echo), wanted=f"1 to {train}, echoes of a train")
     if max_jump is not None and order not in ("as-chosen", "ascending"):
-        raise InputError(
-            field="order",
-            got=f"{order} with jumps of {max_jump} at most",
-            wanted="as-chosen or ascending, which keep jumps short",
-            cure="Take one of these, or leave the maximum jump out.",
-        )
+        wanted = "as-chosen or ascending, which keep jumps short"
+        cure = "Take one of these, or leave the maximum jump out."
+        raise InputError("order", f"{order} with jumps of {max_jump} at most", wanted, cure)

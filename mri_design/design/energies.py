@@ -127,12 +127,9 @@ def lines_of(posterior: GaussianPosterior) -> LineReadouts:
     """
     measured = posterior.model.measurement
     if not isinstance(measured, CartesianLines):
-        raise InputError(
-            field="posterior",
-            got=f"one whose measurement is {described(measured)}",
-            wanted="a Cartesian measurement, whose lines have numbers",
-            cure="Ask for the information_gain of rows given as an operator, as Dense(rows).",
-        )
+        wanted = "a Cartesian measurement, whose lines have numbers"
+        cure = "Ask for the information_gain of rows given as an operator, as Dense(rows)."
+        raise InputError("posterior", f"one whose measurement is {described(measured)}", wanted, cure)
     return LineReadouts(measured.grid)
 
 
@@ -296,12 +293,9 @@ def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary
     """
     measured = posterior.model.measurement
     if not isinstance(measured, Rows):
-        raise InputError(
-            field="posterior",
-            got=f"one whose measurement is {described(measured)}",
-            wanted="a measurement of lines, of samples of a plane, or along a trajectory",
-            cure="Make the slice with SliceModel.",
-        )
+        wanted = "a measurement of lines, of samples of a plane, or along a trajectory"
+        cure = "Make the slice with SliceModel."
+        raise InputError("posterior", f"one whose measurement is {described(measured)}", wanted, cure)
     return measured.maps, "scipy" if isinstance(measured, NonUniformFourier) else measured.library
 
 

@@ -389,12 +389,9 @@ class DesignEngine:
             if mr_slice.candidates.kind.with_holes:
                 samples = mr_slice.grid_samples(mr_slice.measured)
                 if not samples[samples.any(axis=1)].all():
-                    raise InputError(
-                        field=f"slice {number}",
-                        got="samples missing inside the measured lines",
-                        wanted="all readout samples in every measured line, since lines are chosen and replayed whole",
-                        cure="Give a scan whose lines are whole; a reconstruction takes the samples that there are.",
-                    )
+                    wanted = "all readout samples in every measured line, since lines are chosen and replayed whole"
+                    cure = "Give a scan whose lines are whole; a reconstruction takes the samples that there are."
+                    raise InputError(f"slice {number}", "samples missing inside the measured lines", wanted, cure)
         signals = tuple(s.calibrated(start, rough=True).signal_level(start) for s in slices)
         return DesignState(DesignTrace(self.strategy.name, slices[0].candidates.size, tuple(start)), signals)
 

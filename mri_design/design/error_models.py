@@ -206,11 +206,8 @@ class ErrorModel:
     def __post_init__(self) -> None:
         n = len(FEATURES)
         if self.mean.shape != (n,) or self.covariance.shape != (n, n):
-            raise InputError(
-                field="error model",
-                got=f"weights {self.mean.shape}, covariance {self.covariance.shape}",
-                wanted=f"({n},) and ({n}, {n})",
-            )
+            wanted = f"({n},) and ({n}, {n})"
+            raise InputError("error model", f"weights {self.mean.shape}, covariance {self.covariance.shape}", wanted)
         if not (np.isfinite(self.mean).all() and np.isfinite(self.covariance).all() and 0 < self.spread < np.inf):
             raise InputError(
                 field="error model", got="values that are no numbers", wanted="finite ones, and a spread above zero"

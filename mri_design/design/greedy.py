@@ -186,12 +186,8 @@ def plane_of(view: DesignView) -> PlaneReadouts:
         Where they are something else.
     """
     if not isinstance(view.readouts, PlaneReadouts):
-        raise InputError(
-            field="candidates",
-            got="phase-encode lines",
-            wanted="samples of a plane",
-            cure="Name a strategy for lines, or make the slices with encoding='plane'.",
-        )
+        wanted, cure = "samples of a plane", "Name a strategy for lines, or make the slices with encoding='plane'."
+        raise InputError("candidates", "phase-encode lines", wanted, cure)
     return view.readouts
 
 
@@ -438,12 +434,9 @@ def information_gain(
         if got != wanted:
             raise InputError(field="candidate", got=f"rows on unknowns that are {got}", wanted=f"{wanted}, the image's")
     elif isinstance(rows, bool) or not isinstance(rows, Integral):
-        raise InputError(
-            field="candidate",
-            got=described(rows),
-            wanted="the number of a line, or its rows as a LinearOperator",
-            cure="Make an operator of an array of rows: Dense(rows).",
-        )
+        wanted = "the number of a line, or its rows as a LinearOperator"
+        cure = "Make an operator of an array of rows: Dense(rows)."
+        raise InputError("candidate", described(rows), wanted, cure)
     else:
         rows = rows_of(posterior, lines_of(posterior), [int(rows)])
     count = int(np.prod(rows.out_shape))

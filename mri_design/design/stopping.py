@@ -111,12 +111,8 @@ class UntilError(StopRule):
         _require_positive("until_error", self.error)
         require_counts(fewest=self.fewest, least=0)
         if not self.error < 1:
-            raise InputError(
-                field="until_error",
-                got=repr(self.error),
-                wanted="less than 1, the relative error of an empty image",
-                cure="Five per cent are 0.05.",
-            )
+            wanted, cure = "less than 1, the relative error of an empty image", "Five per cent are 0.05."
+            raise InputError("until_error", repr(self.error), wanted, cure)
 
     def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
         """Where the prediction, times ``ratio``, would end the design, and where there is no prediction."""

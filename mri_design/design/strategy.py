@@ -99,12 +99,8 @@ class LineCandidates:
                     "Ask for fewer lines, allow larger jumps, or start with fewer centre lines than a jump spans: a "
                     "wider block closes the way to its other side."
                 )
-            raise InputError(
-                field="number of lines",
-                got=str(self.target),
-                wanted=f"{len(self.acquired)} (start lines) to {available} (lines {kind})",
-                cure=cure,
-            )
+            wanted = f"{len(self.acquired)} (start lines) to {available} (lines {kind})"
+            raise InputError("number of lines", str(self.target), wanted, cure)
         left = allowed.copy()
         left[list(self.acquired)] = False
         if self.constraints.max_jump is not None:

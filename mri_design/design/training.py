@@ -117,12 +117,9 @@ class TrainedDesign:
                 for of in (self.shape, shape)
             )
             cure = "Train on scans of the same matrix size."
-            raise InputError(
-                field="trained design",
-                got=f"an order of {learnt} for a scan with {there}",
-                wanted="the scan's own grid",
-                cure=f"Take {option('design.encoding', 'plane')}." if self.counts and len(shape) == 1 else cure,
-            )
+            wanted = "the scan's own grid"
+            cure = f"Take {option('design.encoding', 'plane')}." if self.counts and len(shape) == 1 else cure
+            raise InputError("trained design", f"an order of {learnt} for a scan with {there}", wanted, cure)
 
     def residuals(self, history: Sequence[tuple[int, ...]]) -> list[NDArray[np.float64]]:
         """Errors of the training scans on every line over their images' energy, (ky,), at each moment of a design.

@@ -431,12 +431,8 @@ class TrainingResidual(ChoosesByScore):
         """
         lines, scans = view.candidates.acquired, self.scans
         if not scans or (self.reconstruct is None and len(scans) != len(view.posteriors)):
-            raise InputError(
-                field=self.name,
-                got=f"{len(scans)} training scans for {len(view.posteriors)} slices",
-                wanted="one per slice",
-                cure="TrainingResidual().knowing(scans) takes them.",
-            )
+            wanted, cure = "one per slice", "TrainingResidual().knowing(scans) takes them."
+            raise InputError(self.name, f"{len(scans)} training scans for {len(view.posteriors)} slices", wanted, cure)
         again = self.reconstruct
         images = means_of(view.posteriors) if again is None else [again(i, lines) for i in range(len(scans))]
         pairs = zip(scans, images, strict=True)

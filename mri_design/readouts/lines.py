@@ -214,12 +214,8 @@ class LineConstraints(Constraints):
             require_counts(least=1, **{"max_jump": self.max_jump})
         both = sorted(set(self.forbidden) & set(self.required))
         if both:
-            raise InputError(
-                field="constraints",
-                got=f"{_listed(both)} forbidden and required",
-                wanted="every line one of the two at most",
-                cure="Take them out of one of the lists.",
-            )
+            wanted, cure = "every line one of the two at most", "Take them out of one of the lists."
+            raise InputError("constraints", f"{_listed(both)} forbidden and required", wanted, cure)
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
         """Lines that may be measured at all, bool (ky,).
@@ -237,27 +233,19 @@ class LineConstraints(Constraints):
         flags = kept_rows(np.arange(n_lines) - n_lines // 2, n_lines, self.partial_fourier, self.whole_half)
         lost = [line for line in self.required if not flags[line]]
         if lost:
-            raise InputError(
-                field="required lines",
-                got=f"{_listed(lost)}, not kept by partial Fourier {self.partial_fourier}",
-                wanted=f"lines from {np.flatnonzero(flags)[0]} to {np.flatnonzero(flags)[-1]}",
-                cure="Keep more of the grid, the other half, or require other lines.",
-            )
+            got = f"{_listed(lost)}, not kept by partial Fourier {self.partial_fourier}"
+            wanted = f"lines from {np.flatnonzero(flags)[0]} to {np.flatnonzero(flags)[-1]}"
+            cure = "Keep more of the grid, the other half, or require other lines."
+            raise InputError("required lines", got, wanted, cure)
         flags[list(self.forbidden)] = False
         if not flags.any():
-            raise InputError(
-                field="constraints",
-                got=f"no line of {n_lines} left",
-                wanted="at least one line that may be measured",
-                cure="Forbid fewer lines, or keep more with partial Fourier.",
-            )
+            wanted = "at least one line that may be measured"
+            cure = "Forbid fewer lines, or keep more with partial Fourier."
+            raise InputError("constraints", f"no line of {n_lines} left", wanted, cure)
         if n_lines // 2 in self.forbidden:
-            raise InputError(
-                field="forbidden lines",
-                got=f"line {n_lines // 2}, the centre of k-space",
-                wanted="lines that an image can do without",
-                cure="Let it be measured: the image's brightness and the prior's scale come from it.",
-            )
+            wanted = "lines that an image can do without"
+            cure = "Let it be measured: the image's brightness and the prior's scale come from it."
+            raise InputError("forbidden lines", f"line {n_lines // 2}, the centre of k-space", wanted, cure)
         return flags
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
@@ -298,20 +286,14 @@ class LineConstraints(Constraints):
         allowed = self.allowed(len(measurable))
         lost = [line for line in centre if not allowed[line]]
         if lost:
-            raise InputError(
-                field="forced centre",
-                got=f"{forced} lines, of which {_listed(sorted(lost))} may not be measured",
-                wanted="centre lines that are neither forbidden nor left out by partial Fourier",
-                cure="Begin with fewer centre lines, or allow these.",
-            )
+            got = f"{forced} lines, of which {_listed(sorted(lost))} may not be measured"
+            wanted = "centre lines that are neither forbidden nor left out by partial Fourier"
+            cure = "Begin with fewer centre lines, or allow these."
+            raise InputError("forced centre", got, wanted, cure)
         empty = [line for line in self.required if not measurable[line]]
         if empty:
-            raise InputError(
-                field="required lines",
-                got=f"{_listed(empty)} without data",
-                wanted="lines that hold data",
-                cure="Require other lines.",
-            )
+            wanted, cure = "lines that hold data", "Require other lines."
+            raise InputError("required lines", f"{_listed(empty)} without data", wanted, cure)
         middle = len(measurable) // 2
         return tuple(sorted({*centre, *self.required}, key=lambda line: (abs(line - middle), line)))
 
@@ -319,12 +301,9 @@ class LineConstraints(Constraints):
         """See `Constraints.start_size`; the forced centre is among them."""
         count = max(wanted, calibration, self.centre)
         if count > target:
-            raise InputError(
-                field="start lines",
-                got=f"{count} (of which {calibration} for coil calibration)",
-                wanted=f"at most the number of lines, {target}",
-                cure="Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines.",
-            )
+            wanted = f"at most the number of lines, {target}"
+            cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines."
+            raise InputError("start lines", f"{count} (of which {calibration} for coil calibration)", wanted, cure)
         return count
 
     def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
@@ -346,12 +325,10 @@ class LineConstraints(Constraints):
             while b - a > self.max_jump:
                 between = np.flatnonzero(allowed[a + 1 : a + self.max_jump + 1])
                 if not len(between):
-                    raise InputError(
-                        field="max_jump",
-                        got=f"{self.max_jump}, with no line that may be measured from {a + 1} to {a + self.max_jump}",
-                        wanted="a way between the lines of the start",
-                        cure="Allow larger jumps, or forbid and require fewer lines.",
-                    )
+                    got = f"{self.max_jump}, with no line that may be measured from {a + 1} to {a + self.max_jump}"
+                    wanted = "a way between the lines of the start"
+                    cure = "Allow larger jumps, or forbid and require fewer lines."
+                    raise InputError("max_jump", got, wanted, cure)
                 a += 1 + int(between[-1])
                 path.append(a)
         path.sort()

@@ -254,12 +254,10 @@ class PlaneConstraints(Constraints):
         flags[self.plane.outwards[: max(self.centre, forced)]] = True
         lost = int((flags & ~free).sum())
         if lost:
-            raise InputError(
-                field="calibration region",
-                got=f"{int(flags.sum())} samples, of which {lost} hold no data or may not be measured",
-                wanted="samples inside the shutter and the kept part of k-space",
-                cure="Take a smaller region, or keep more of k-space.",
-            )
+            got = f"{int(flags.sum())} samples, of which {lost} hold no data or may not be measured"
+            wanted = "samples inside the shutter and the kept part of k-space"
+            cure = "Take a smaller region, or keep more of k-space."
+            raise InputError("calibration region", got, wanted, cure)
         outwards = self.plane.outwards
         return tuple(outwards[flags[outwards]].tolist())
 
@@ -268,12 +266,10 @@ class PlaneConstraints(Constraints):
         required = len(self.needed(np.ones(self.plane.size, dtype=bool)))
         count, few = max(wanted, calibration, required), required <= target
         if count > target:
-            raise InputError(
-                field="start samples" if few else "required samples",
-                got=f"{count} (of which {required} are required)" if few else str(required),
-                wanted=f"at most the number of samples, {target}",
-                cure=f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}.",
-            )
+            got = f"{count} (of which {required} are required)" if few else str(required)
+            wanted = f"at most the number of samples, {target}"
+            cure = f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}."
+            raise InputError("start samples" if few else "required samples", got, wanted, cure)
         return count
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
