@@ -260,6 +260,7 @@ class Calibrated(PredictsByScore):
     drawn: bool | None = None
     disc_share: float = SHARE
     name: str = "calibrated"
+    rough_for = ("lines",)
 
     def __post_init__(self) -> None:
         if self.draws is not None:

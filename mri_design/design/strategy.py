@@ -191,6 +191,8 @@ class Strategy(ABC):
     name: str
     needs_posterior: bool = True
     """Whether the engine infers before it asks."""
+    rough_for: tuple[str, ...] = ()
+    """Sorts of readouts (`Kind.sort`) of which rough posteriors suffice, as it corrects what they expect."""
     chooses_blocks: bool = False
     """Whether it chooses several candidates of a plane from one look (`choose_block`)."""
     predicts: bool = False

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.calibrated import Calibrated
 from mri_design.design.engine import DesignEngine, DesignState, ImageError, Keeper, Measuring, Refined
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import Forecast, relative_error
@@ -24,7 +23,7 @@ from mri_design.experiment.stored_designs import Checkpoint, kept_in, load_state
 from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.kinds import count_text
+from mri_design.kinds import Kind, count_text
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel, phase_refined
 from mri_design.operators.conventions import Chosen
@@ -224,7 +223,7 @@ def run_design(
     readouts = slices[0].candidates
     engine = DesignEngine(
         strategy,
-        design_inference(strategy, recipe),
+        design_inference(strategy, recipe, readouts.kind),
         seed=design_seed(seed, options.draw),
         block=recipe.design.block_of(readouts),
         constraints=recipe.constraints.rules(readouts),
@@ -265,16 +264,15 @@ ROUGH = InferenceRecipe(samples=4, solver_tolerance=0.1, inner_tolerance=3e-4)
 """Few samples and rough solves, which suffice for a strategy that corrects posteriors."""
 
 
-def design_inference(strategy: Strategy, recipe: Recipe) -> DoubleLoop:
-    """Inference after every line of a design.
+def design_inference(strategy: Strategy, recipe: Recipe, kind: Kind) -> DoubleLoop:
+    """Inference after every line, or other readout of a ``kind``, of a design.
 
-    A strategy that corrects what posteriors expect, `Calibrated`, makes do with few posterior samples and rough solves:
-    those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others, and planes,
-    take ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws are extrapolated for none: lines stay those
+    A strategy that corrects what posteriors expect (`Strategy.rough_for`) makes do with few posterior samples and rough
+    solves: those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others take ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws are extrapolated for none: lines stay those
     that the published tables were measured with, and 18 pairs of designs showed no gain otherwise.
     """
     inference = recipe.inference
-    if isinstance(strategy, Calibrated):
+    if kind.sort in strategy.rough_for:
         inference = replace(
             inference,
             samples=min(ROUGH.samples, inference.samples),

@@ -8,6 +8,7 @@ import mri_design as md
 from mri_design.experiment import design_inference, load_input, load_state
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.experiment.design import NO_OPTIONS
+from mri_design.kinds import KINDS
 from tests.refusals import refused
 
 
@@ -92,7 +93,7 @@ def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
     name: str, encoding: str, inference: dict[str, float], expected: tuple[int, float, float]
 ) -> None:
     recipe = md.Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
-    engine = design_inference(md.make_strategy(name, encoding), recipe)
+    engine = design_inference(md.make_strategy(name, encoding), recipe, KINDS[encoding])
     assert isinstance(engine.variances, md.ControlVariate) and isinstance(engine.inner, md.Automatic)
     assert (engine.variances.samples, engine.variances.tolerance, engine.inner.tolerance) == expected
     images = md.Recipe().inference.engine().variances

@@ -11,6 +11,7 @@ import pytest
 from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
 from mri_design.evaluation import Replay, slice_means
 from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_inference, design_seed
+from mri_design.kinds import KINDS
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.run import DesignRequest, design_scan
@@ -163,7 +164,10 @@ def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KS
             len(slices),
             DesignOptions(closing=True),
         )
-    replay, counts = Replay(design_inference(strategy, RECIPE), design_seed(0)), range(len(START), LINES)
+    replay, counts = (
+        Replay(design_inference(strategy, RECIPE, KINDS["lines"]), design_seed(0)),
+        range(len(START), LINES),
+    )
     *_, (_, last) = slice_means(slices[1], state.signals[1], 1, state.trace, replay, counts)
     np.testing.assert_array_equal(last.mean, state.warm[1].mean)
 

@@ -538,7 +538,7 @@ class ReplayedScan:
     def checked(self, strategy: Strategy, state: DesignState) -> list[predictions.PredictionCheck]:
         """What was predicted of every line, beside what it showed."""
         known, lines = zip(self.scans, self.slices, strict=True), state.trace.lines
-        inference = design.design_inference(strategy, self.recipe)
+        inference = design.design_inference(strategy, self.recipe, self.readouts.kind)
         return predictions.check_predictions(
             self.seen,
             state.trace,
