@@ -268,8 +268,9 @@ def design_inference(strategy: Strategy, recipe: Recipe, kind: Kind) -> DoubleLo
     """Inference after every line, or other readout of a ``kind``, of a design.
 
     A strategy that corrects what posteriors expect (`Strategy.rough_for`) makes do with few posterior samples and rough
-    solves: those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others take ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws are extrapolated for none: lines stay those
-    that the published tables were measured with, and 18 pairs of designs showed no gain otherwise.
+    solves: those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others take
+    ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws are extrapolated for none: lines stay those that
+    the published tables were measured with, and 18 pairs of designs showed no gain otherwise.
     """
     inference = recipe.inference
     if kind.sort in strategy.rough_for:

@@ -47,15 +47,15 @@ class Constraints(ABC):
         free[list(start)] = False
         return len(start) + int(free.sum())
 
-    def start_size(self, wanted: int, target: int, calibration: int = 0) -> int:
-        """Candidates that a design of ``target`` begins with if ``wanted`` are wanted, and so many calibrate coils.
+    def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
+        """Candidates that a design of ``target`` begins with if so many are ``asked`` for, and so many calibrate coils.
 
         Raises
         ------
         InputError
             Where that is more than the target.
         """
-        count = max(wanted, calibration)
+        count = max(asked, calibration)
         if count > target:
             raise InputError("start lines", str(count), f"at most as many as are measured in all, {target}")
         return count

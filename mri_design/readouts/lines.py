@@ -297,9 +297,9 @@ class LineConstraints(Constraints):
         middle = len(measurable) // 2
         return tuple(sorted({*centre, *self.required}, key=lambda line: (abs(line - middle), line)))
 
-    def start_size(self, wanted: int, target: int, calibration: int = 0) -> int:
+    def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
         """See `Constraints.start_size`; the forced centre is among them."""
-        count = max(wanted, calibration, self.centre)
+        count = max(asked, calibration, self.centre)
         if count > target:
             wanted = f"at most the number of lines, {target}"
             cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines."

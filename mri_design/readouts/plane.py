@@ -261,10 +261,10 @@ class PlaneConstraints(Constraints):
         outwards = self.plane.outwards
         return tuple(outwards[flags[outwards]].tolist())
 
-    def start_size(self, wanted: int, target: int, calibration: int = 0) -> int:
+    def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
         """See `Constraints.start_size`; the calibration region and the forced centre are among them."""
         required = len(self.needed(np.ones(self.plane.size, dtype=bool)))
-        count, few = max(wanted, calibration, required), required <= target
+        count, few = max(asked, calibration, required), required <= target
         if count > target:
             got = f"{count} (of which {required} are required)" if few else str(required)
             wanted = f"at most the number of samples, {target}"
