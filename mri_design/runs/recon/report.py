@@ -153,12 +153,10 @@ def _describe(result: ReconResult, summary: dict[str, object], settings: dict[st
     settings |= {"slice_numbers": list(result.first_frame), "slices_of_scan": result.count}
     if numbering.axis:
         settings["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
-    known = [place for place in result.places if place is not None]
-    if len(known) == len(result.numbers):
-        settings["geometry"] = known[0].as_settings()
-        settings["slice_geometries"] = [place.as_settings() for place in known]
-    sources = [source for source in result.sources if source is not None]
-    if len(sources) == len(result.numbers):
+    if places := result.places:
+        settings["geometry"] = places[0].as_settings()
+        settings["slice_geometries"] = [place.as_settings() for place in places]
+    if sources := result.sources:
         settings["source_image"] = sources[0].as_settings()
         if any(source != sources[0] for source in sources):
             settings["source_images"] = [source.as_settings() for source in sources]

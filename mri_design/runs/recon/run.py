@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.status import Status
 
+T = TypeVar("T")
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed, after that in which neighbours are."""
 _AHEAD = 2
@@ -169,9 +170,9 @@ class ReconResult:
         What is known of each; of several the images too.
     shown : int
         Number of the slice that the report shows in detail, of the first frame where there are several.
-    places : sequence of (SliceGeometry or None)
-        Of every slice.
-    sources : sequence of (SourceImage or None)
+    places : tuple of SliceGeometry
+        Of every slice; none where not all have one.
+    sources : tuple of SourceImage
         Likewise.
     """
 
@@ -183,8 +184,8 @@ class ReconResult:
     alike: bool
     kept: KeptSlices
     shown: int
-    places: Sequence[SliceGeometry | None]
-    sources: Sequence[SourceImage | None]
+    places: tuple[SliceGeometry, ...]
+    sources: tuple[SourceImage, ...]
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -248,20 +249,22 @@ class ReconResult:
         stacked = dict[str, Any]()
         for name, part in ARRAYS.items():
             stacked[part] = np.stack([one[name] for one in held]) if name in held[0] else None
-        places = tuple(place for place in self.places if place is not None)
-        sources = tuple(source for source in self.sources if source is not None)
-        every = len(self.numbers)
-        shown = shown_settings(self.known, self.images[0], self.shown)
+        places, sources = self.places, self.sources
         return replace(
             run,
             **stacked,
             part_of_scan="",
             numbers=tuple(self.numbers),
-            geometry=places[0] if len(places) == every else None,
-            places=places if len(places) == every else (),
-            source=sources[0] if len(sources) == every else None,
-            sources=sources if len(sources) == every and any(one != sources[0] for one in sources) else (),
-            settings={**shown, **self.error.settings, **covered, "slices_of_scan": self.count},
+            geometry=places[0] if places else None,
+            places=places,
+            source=sources[0] if sources else None,
+            sources=sources if any(one != sources[0] for one in sources) else (),
+            settings={
+                **shown_settings(self.known, self.images[0], self.shown),
+                **self.error.settings,
+                **covered,
+                "slices_of_scan": self.count,
+            },
         )
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
@@ -313,9 +316,15 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
         shown=shown,
         known=known,
         images=images,
-        places=[scan.places[number] for number in scan.numbers],
-        sources=[scan.sources[number] for number in scan.numbers],
+        places=_of_all(scan.places, scan.numbers),
+        sources=_of_all(scan.sources, scan.numbers),
     )
+
+
+def _of_all(found: Mapping[int, T | None], numbers: Sequence[int]) -> tuple[T, ...]:
+    """What is known of each slice; none where it is not known of all."""
+    every = [one for number in numbers if (one := found[number]) is not None]
+    return tuple(every) if len(every) == len(numbers) else ()
 
 
 class OpenScan:
