@@ -9,8 +9,7 @@ import pydicom
 import pytest
 
 from mri_design import load_phantom
-from mri_design.errors import InputError
-from mri_design.scan import SliceGeometry, stacked
+from mri_design.scan import SliceGeometry
 from mri_design.scan.writing import mrd_scan_bytes
 from tests.cli.folders import Run
 
@@ -76,11 +75,3 @@ def test_dicom_has_a_file_for_every_slice_in_one_series(reconstructed: Path, run
         np.testing.assert_allclose(file.ImagePositionPatient, where(above, 0, 0), atol=1e-4)
         np.testing.assert_allclose(file.ImageOrientationPatient, [*TILT[1], *TILT[0]], atol=1e-6)
     assert (tmp_path / "v_std_0003.dcm").is_file()
-
-
-def test_without_places_the_numbers_of_slices_order_them() -> None:
-    unplaced = SliceGeometry((2.0, 3.0), 5.0)
-    geometry, order = stacked([unplaced] * 3, (5, 1, 3))
-    assert geometry.thickness == 10.0 and order == [1, 2, 0] and not geometry.placed
-    with pytest.raises(InputError):
-        stacked([unplaced] * 3, (0, 1, 5))

@@ -75,45 +75,34 @@ def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: R
     run("recon", tmp_path / "few.npz", "--maps", "espirit", "--out", tmp_path / "x", code=3)
 
 
-def test_given_maps_are_used_by_every_verb_and_named_in_the_manifest(run: Run, tmp_path: Path) -> None:
+def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None and data.noise_variance is not None
     scan, maps, wrong = (tmp_path / name for name in ("coils.npz", "maps.npy", "wrong.npy"))
-    known = {"noise_variance": np.float64(data.noise_variance), "reference": data.reference}
-    np.savez(scan, kspace=data.kspace, **known)
+    np.savez(scan, kspace=data.kspace, noise_variance=np.float64(data.noise_variance), reference=data.reference)
     np.save(maps, data.coil_maps)
     np.save(wrong, data.coil_maps[:, [3, 0, 1, 2]])
+    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 2:22, 2:18])
+    low = ("--lines", 8, "--start", 4, "--recipe", "fast.toml")
     verbs = {
-        "recon": ("--maps", maps),
-        "design": ("--maps", maps, "--strategy", "low-pass", "--lines", 8, "--start", 4),
-        "compare": ("--maps", f"{scan}={maps}", "--strategies", "low-pass", "--lines", 8, "--jobs", 1),
+        "recon": ("--maps", maps, "--recipe", "fast.toml"),
+        "design": ("--maps", maps, "--strategy", "low-pass", *low),
+        "compare": ("--maps", f"{scan}={maps}", "--strategies", "low-pass", "--jobs", 1, *low),
     }
     for verb, words in verbs.items():
-        run(verb, scan, *words, "--recipe", "fast.toml", "--out", tmp_path / verb, code=0)
+        run(verb, scan, *words, "--out", tmp_path / verb, code=0)
         assert "maps.npy" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
-    told = settings(tmp_path / "design")
-    assert "maps.npy" in told["coil_maps_source"]
-    assert told["start"] == 4  # nothing was calibrated, so that nothing has to be measured for it
+    assert settings(tmp_path / "design")["start"] == 4  # nothing was calibrated, so nothing is measured for it
     run("recon", scan, "--maps", wrong, "--recipe", "fast.toml", "--out", tmp_path / "w", code=3)
     run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon", code=2)
-
-
-def test_verbs_of_several_scans_take_noise_and_maps_as_recon_does(run: Run, tmp_path: Path) -> None:
-    data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
-    known = {"noise_variance": np.float64(data.noise_variance or 0), "reference": data.reference}
-    np.savez(tmp_path / "coils.npz", kspace=data.kspace, **known)
-    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 2:22, 2:18])
-    given = ("--maps-from", tmp_path / "prescan.npz", "--noise-sd", 0.01, "--recipe", "fast.toml")
-    scan, words = tmp_path / "coils.npz", ("--lines", 8, "--jobs", 1)
-    run("recon", scan, *given, "--out", tmp_path / "recon", code=0)
-    one = settings(tmp_path / "recon")
-    out, order = tmp_path / "protocol", tmp_path / "order.npz"
-    run("protocol", scan, *given, *words, "--strategy", "low-pass", "--start", 4, "--out", out, code=0)
-    told = settings(out)
+    given, order = ("--maps-from", tmp_path / "prescan.npz", "--noise-sd", 0.01), tmp_path / "order.npz"
+    run("recon", scan, *given, "--recipe", "fast.toml", "--out", tmp_path / "recon", "--overwrite", code=0)
+    run("protocol", scan, *given, *low, "--jobs", 1, "--strategy", "low-pass", "--out", tmp_path / "protocol", code=0)
+    run("train", scan, *given, *low[:2], *low[4:], "--jobs", 1, "--out", order, code=0)
+    one, told = settings(tmp_path / "recon"), settings(tmp_path / "protocol")
     assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
     assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
-    assert "prescan.npz" in [entry["name"] for entry in manifest(out)["inputs"]]
-    run("train", scan, *given, *words, "--out", order, code=0)
+    assert "prescan.npz" in [entry["name"] for entry in manifest(tmp_path / "protocol")["inputs"]]
     sources = {"coils.npz": one["noise_source"]}
     assert told["noise_sources"] == load_trained(order).settings["noise_sources"] == sources
 
@@ -154,19 +143,10 @@ def test_every_slice_of_a_volume_has_its_own_image(run: Run, work: Path, tmp_pat
     assert pair["found"] == pytest.approx(np.mean([float(row["found_error"]) for row in table[:2]]), rel=1e-4)
 
 
-def test_draws_and_the_reference_stand_beside_an_image_that_they_do_not_change(run: Run, tmp_path: Path) -> None:
-    words = ("recon", "scan.npz", "--recipe", "quick-local.toml", "--no-report")
-    run(*words, "--out", tmp_path / "plain", code=(0, 4))
-    run(*words, "--out", tmp_path / "x", "--draws", 5, code=(0, 4))
-    plain, out = tmp_path / "plain", tmp_path / "x"
-    drawn, image = np.load(out / "draws.npy"), np.load(out / "recon.npy")
-    assert drawn.shape == (5, 24, 20) and drawn.dtype == np.complex64
-    assert manifest(out)["settings"]["reconstruction"]["draws"] == 5
-    for name in ("recon.npy", "std.npy"):
-        np.testing.assert_array_equal(np.load(out / name), np.load(plain / name))
-    power = np.mean(np.abs(drawn - image) ** 2, axis=0)
-    np.testing.assert_allclose(power.sum(), np.sum(np.load(out / "std.npy") ** 2), rtol=1e-3)
-    assert np.load(out / "reference.npy").shape == (24, 20) and not (plain / "reference.npy").exists()
+def test_draws_and_the_reference_stand_beside_an_image_and_do_not_stay(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "x"
+    run("recon", "scan.npz", "--recipe", "quick-local.toml", "--draws", 5, "--no-report", "--out", out, code=(0, 4))
+    assert np.load(out / "draws.npy").shape == (5, 24, 20) and np.load(out / "reference.npy").shape == (24, 20)
     run("recon", "scan.npz", "--recipe", "fast.toml", "--no-report", "--out", out, "--overwrite", code=(0, 4))
     assert not (out / "draws.npy").exists() and not (out / "reference.npy").exists()
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design.scan import SliceGeometry, SourceImage, around
+from mri_design import InputError
+from mri_design.scan import SliceGeometry, SourceImage, around, stacked
 from tests.refusals import refuses
 
 AXIAL = ((10.0, 20.0, 30.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
@@ -163,3 +164,11 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
 )
 def test_other_identifiers_are_refused(stored: object) -> None:
     refuses("manifest", SourceImage.from_settings, "manifest", stored)
+
+
+def test_without_places_the_numbers_of_slices_order_them() -> None:
+    unplaced = SliceGeometry((2.0, 3.0), 5.0)
+    geometry, order = stacked([unplaced] * 3, (5, 1, 3))
+    assert geometry.thickness == 10.0 and order == [1, 2, 0] and not geometry.placed
+    with pytest.raises(InputError):
+        stacked([unplaced] * 3, (0, 1, 5))
