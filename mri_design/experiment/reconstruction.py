@@ -619,13 +619,10 @@ def check_size_of_draws(recipe: ReconstructionRecipe, images: int, grid: tuple[i
     """
     each, most = images * grid[0] * grid[1] * np.dtype(np.complex64).itemsize, DEFAULT_LIMITS.max_bytes
     if recipe.draws * each > most:
-        raise InputError(
-            field="draws",
-            got=f"{recipe.draws} of {images} images of {grid[0]} x {grid[1]} pixels, {recipe.draws * each / 1e9:.3g} "
-            "GB",
-            wanted=f"{most / 1e9:.3g} GB at most, {most // each} draws",
-            cure=f"Ask for fewer ({option('draws')}), or for fewer slices ({option('slices')}).",
-        )
+        of = f"{recipe.draws} of {images} images of {grid[0]} x {grid[1]} pixels"
+        got, wanted = f"{of}, {recipe.draws * each / 1e9:.3g} GB", f"{most / 1e9:.3g} GB at most, {most // each} draws"
+        cure = f"Ask for fewer ({option('draws')}), or for fewer slices ({option('slices')})."
+        raise InputError("draws", got, wanted, cure)
 
 
 def pixel_std(posterior: GaussianPosterior, samples: int, rng: np.random.Generator) -> Array:

@@ -152,12 +152,12 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
     with _opened_frame(source, recipe_of_frame(recipe, None), seed, None) as first:
         count, numbers = first.count, first.series.get(axis)
     if numbers is None:
-        raise InputError(
-            field=f"{source}: {axis}",
-            got="all asked for of an input that has no numbers of this kind",
-            wanted="raw data whose readouts are numbered",
-            cure=f"Leave out --{axis}, or {axis} under [input] in the recipe.",
+        got, wanted = (
+            "all asked for of an input that has no numbers of this kind",
+            "raw data whose readouts are numbered",
         )
+        cure = f"Leave out --{axis}, or {axis} under [input] in the recipe."
+        raise InputError(f"{source}: {axis}", got, wanted, cure)
     frames, opened_frames = Frames(axis, numbers, count), dict[int, Slices]()
     with ExitStack() as files:
 
@@ -169,12 +169,9 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
                 of_frame = recipe_of_frame(recipe, frames.numbers[frame])
                 slices = files.enter_context(_opened_frame(source, of_frame, seed, maps))
                 if slices.count != count:
-                    raise InputError(
-                        field=f"{axis} {frames.numbers[frame]}",
-                        got=f"{slices.count} slices",
-                        wanted=f"{count}, as {axis} {frames.numbers[0]} has",
-                        cure=f"Reconstruct frames that are whole one by one, with --{axis} N.",
-                    )
+                    got, wanted = f"{slices.count} slices", f"{count}, as {axis} {frames.numbers[0]} has"
+                    cure = f"Reconstruct frames that are whole one by one, with --{axis} N."
+                    raise InputError(f"{axis} {frames.numbers[frame]}", got, wanted, cure)
                 opened_frames[frame] = slices
             data = opened_frames[frame].read(number)
             series = data.provenance.series
@@ -362,13 +359,10 @@ class Around:
         if self.slices and numbering.n_slices < 2:
             raise InputError("companions", "a scan of one slice", "a scan of several", "Leave it out.")
         if self.frames and len(numbering.numbers) < 2:
-            raise InputError(
-                field="companions",
-                got="one frame",
-                wanted="several contrasts, phases, repetitions or sets, which are reconstructed together",
-                cure=f"Give {option('input.contrast', 'all')}, {option('input.phase', 'all')}, "
-                f"{option('input.repetition', 'all')} or {option('input.set', 'all')} too, of raw data that have them.",
-            )
+            wanted = "several contrasts, phases, repetitions or sets, which are reconstructed together"
+            *some, last = (option(f"input.{axis}", "all") for axis in ("contrast", "phase", "repetition", "set"))
+            cure = f"Give {', '.join(some)} or {last} too, of raw data that have them."
+            raise InputError("companions", "one frame", wanted, cure)
 
     def of(
         self, image: int, numbering: Frames, places: Mapping[int, SliceGeometry | None]

@@ -208,12 +208,10 @@ def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
     count = len(run.numbers)
     for number, place in enumerate(run.places):
         if place != run.places[number % count]:
-            raise InputError(
-                field=f"{run.axis} {run.frames[number // count]}, slice {run.numbers[number % count]}",
-                got="another place than in the first frame",
-                wanted=f"slices that lie alike in every {run.axis}",
-                cure=f"Reconstruct frames one by one, with --{run.axis} N, and export each.",
-            )
+            field = f"{run.axis} {run.frames[number // count]}, slice {run.numbers[number % count]}"
+            wanted = f"slices that lie alike in every {run.axis}"
+            cure = f"Reconstruct frames one by one, with --{run.axis} N, and export each."
+            raise InputError(field, "another place than in the first frame", wanted, cure)
     return run.places[:count]
 
 
@@ -327,12 +325,8 @@ def _plan_of_lines(
     if asked.train is not None and order.echoes == 1:
         order = LineOrder.in_trains(order.lines, asked.train, order.n_lines)
     elif asked.train not in (None, order.echoes):
-        raise InputError(
-            field="echo trains",
-            got=f"{asked.train} lines a train",
-            wanted=f"{order.echoes}, because the run's lines come in such trains",
-            cure="Leave out --etl.",
-        )
+        wanted = f"{order.echoes}, because the run's lines come in such trains"
+        raise InputError("echo trains", f"{asked.train} lines a train", wanted, "Leave out --etl.")
     if asked.resolution is None and run.columns is not None:
         samples = run.columns
     else:
@@ -340,12 +334,8 @@ def _plan_of_lines(
     in_trains = order.echoes > 1 or asked.train is not None
     settings = asked.settings(extents, samples, scan, in_trains=in_trains)
     if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
-        raise InputError(
-            field="echo trains",
-            got="tse of lines that come one by one",
-            wanted="the length of echo trains",
-            cure="Give it as --etl 8, or design in trains (--block 8).",
-        )
+        cure = "Give it as --etl 8, or design in trains (--block 8)."
+        raise InputError("echo trains", "tse of lines that come one by one", "the length of echo trains", cure)
     if settings.kind == "gre" and asked.train is not None:
         raise InputError(field="echo trains", got=f"--etl {asked.train} of gre", wanted="tse, which has echo trains")
     return order, settings, (extents[0] / order.n_lines, extents[1] / settings.samples)
@@ -396,11 +386,8 @@ def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
     size = otherwise if resolution is None else resolution
     count = max(1, round(extent / size))
     if resolution is not None and abs(extent / size - count) > 1e-3 * count:
-        raise InputError(
-            field="resolution",
-            got=f"{resolution:g} m in a field of view of {extent:g} m",
-            wanted=f"a size of pixels that divides it, as {extent / count:.6g} m",
-        )
+        wanted = f"a size of pixels that divides it, as {extent / count:.6g} m"
+        raise InputError("resolution", f"{resolution:g} m in a field of view of {extent:g} m", wanted)
     return count
 
 

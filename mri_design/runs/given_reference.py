@@ -103,23 +103,17 @@ class GivenReference:
         """
         images, by_number = self.images, len(self.images) == count
         if images.shape[1:] != grid or not (by_number or len(images) == len(numbers)):
-            raise InputError(
-                field=self.field,
-                got=f"{len(images)} x {images.shape[1]} x {images.shape[2]} (images, rows, columns)",
-                wanted=f"{len(numbers)} x {grid[0]} x {grid[1]}, the slices reconstructed, their ky and kx"
-                + (f"; or images of all {count} slices" if count != len(numbers) else ""),
-                cure="Give an image on the matrix of the reconstruction, with ky along rows as recon.npy has it"
-                + (" (turn it by numpy.transpose)." if images.shape[:0:-1] == grid else "."),
-            )
+            got = f"{len(images)} x {images.shape[1]} x {images.shape[2]} (images, rows, columns)"
+            wanted = f"{len(numbers)} x {grid[0]} x {grid[1]}, the slices reconstructed, their ky and kx"
+            wanted += f"; or images of all {count} slices" if count != len(numbers) else ""
+            cure = "Give an image on the matrix of the reconstruction, with ky along rows as recon.npy has it"
+            turn = " (turn it by numpy.transpose)." if images.shape[:0:-1] == grid else "."
+            raise InputError(self.field, got, wanted, cure + turn)
         places = {number: number if by_number else place for place, number in enumerate(numbers)}
         for number, place in places.items():
             if not images[place].any():
-                raise InputError(
-                    field=self.field,
-                    got=f"all zeros for slice {number}",
-                    wanted="an image with signal",
-                    cure=f"Leave the slice out with {option('slices')}.",
-                )
+                cure = f"Leave the slice out with {option('slices')}."
+                raise InputError(self.field, f"all zeros for slice {number}", "an image with signal", cure)
         return {number: GivenReference(self.name, images[place : place + 1]) for number, place in places.items()}
 
     def fitted(self, image: Array) -> GivenReference:
@@ -138,11 +132,8 @@ class GivenReference:
         given = theirs / peak
         factor = float(np.vdot(given, own) / np.vdot(given, given)) / peak
         if not factor > 0:
-            raise InputError(
-                field=self.field,
-                got="an image that is zero wherever the reconstruction is not",
-                wanted="an image of the same object in the same place",
-            )
+            got, wanted = "an image that is zero wherever the reconstruction is not", "one of the same object and place"
+            raise InputError(self.field, got, wanted)
         phase = np.exp(1j * np.angle(image))
         fitted = np.asarray(factor * theirs * phase, dtype=np.complex64)
         return GivenReference(self.name, fitted[np.newaxis], factor, _better_turned(given, own))

@@ -395,12 +395,9 @@ class OpenScan:
                 tell_part(whole, recipe, progress)
             size = (data.n_coils, *data.grid_shape, mask.ndim)
             if shape not in (None, size):
-                raise InputError(
-                    field=numbering.name(number),
-                    got=f"{size[0]} coils and {size[1]} x {size[2]} pixels",
-                    wanted="the same as of the slices before, to lie in one volume",
-                    cure=f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}.",
-                )
+                got, wanted = f"{size[0]} coils and {size[1]} x {size[2]} pixels", "the same as of the slices before"
+                cure = f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}."
+                raise InputError(numbering.name(number), got, f"{wanted}, to lie in one volume", cure)
             shape, geometry = size, getattr(data, "geometry", None)
             self.places[number] = None if geometry is None else geometry[0]
             self.sources[number] = getattr(data, "source", None)
