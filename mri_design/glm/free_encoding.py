@@ -36,6 +36,8 @@ from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.status import Convergence, Status
 
+Numbers = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class FreeEncoding:
@@ -56,8 +58,8 @@ class FreeEncoding:
     """
 
     rows: Array
-    variances: NDArray[np.float64]
-    energies: NDArray[np.float64]
+    variances: Numbers
+    energies: Numbers
     gain: float
     convergence: Convergence
 
@@ -143,7 +145,7 @@ def best_free_encoding(
     )
 
 
-def water_filling(variances: NDArray[np.floating], energy: float) -> NDArray[np.float64]:
+def water_filling(variances: NDArray[np.floating], energy: float) -> Numbers:
     """Energies E_j >= 0 of sum ``energy`` for which sum_j log(1 + E_j lambda_j) is largest.
 
     Parameters
@@ -159,10 +161,10 @@ def water_filling(variances: NDArray[np.floating], energy: float) -> NDArray[np.
     return np.maximum(np.where(np.arange(len(floors)) < used, levels[used - 1] - floors, 0), 0)
 
 
-Encoder = Callable[[NDArray[np.float64]], LinearOperator]
+Encoder = Callable[[Numbers], LinearOperator]
 """From a trajectory (sample, 2) to the rows X_* that measure it, with the sample on the last axis of the output."""
 
-ShotFamily = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+ShotFamily = Callable[[Numbers], tuple[Numbers, Numbers]]
 """From parameters (parameter,) to a trajectory (sample, 2) and its derivatives (parameter, sample, 2)."""
 
 _MOST_ITERATIONS = 100
@@ -186,23 +188,6 @@ class CovarianceRoot:
 
 
 @dataclass(frozen=True)
-class ShotGain:
-    """Score of a shot and how it changes.
-
-    Parameters
-    ----------
-    gain : float
-        Twice the information in nats, as `information_gain` counts.
-    gradient : float64 array, shape (sample, 2)
-        Derivative by the position (ky, kx) of each sample, per cycle per field of view. That by a parameter of the
-        trajectory is the sum over samples of this times the derivative of the trajectory.
-    """
-
-    gain: float
-    gradient: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class BestShot:
     """The best shot near the best candidate.
 
@@ -222,11 +207,11 @@ class BestShot:
         ``residual`` is the largest derivative by a parameter that may still move.
     """
 
-    parameters: NDArray[np.float64]
-    trajectory: NDArray[np.float64]
+    parameters: Numbers
+    trajectory: Numbers
     gain: float
     candidate: int
-    candidate_gains: NDArray[np.float64]
+    candidate_gains: Numbers
     convergence: Convergence
 
 
@@ -271,7 +256,7 @@ def drawn_root(posterior: GaussianPosterior, rng: np.random.Generator, draws: in
     return CovarianceRoot(deviations / np.sqrt((2 if turned else 1) * len(deviations)), with_turned=turned)
 
 
-def shot_gain(root: CovarianceRoot, trajectory: ArrayLike, encode: Encoder) -> ShotGain:
+def shot_gain(root: CovarianceRoot, trajectory: ArrayLike, encode: Encoder) -> tuple[float, Numbers]:
     """Score of one shot and its gradient.
 
     Parameters
@@ -282,6 +267,14 @@ def shot_gain(root: CovarianceRoot, trajectory: ArrayLike, encode: Encoder) -> S
         Columns (ky, kx) in cycles per field of view.
     encode : callable
         Makes X_* of a trajectory: ``lambda k: DirectFourier(k, grid, maps)``, or a faster transform.
+
+    Returns
+    -------
+    gain : float
+        Twice the information in nats, as `information_gain` counts.
+    gradient : float64 array, shape (sample, 2)
+        Derivative by the position (ky, kx) of each sample, per cycle per field of view. That by a parameter of the
+        trajectory is the sum over samples of this times the derivative of the trajectory.
 
     Raises
     ------
@@ -308,7 +301,7 @@ def shot_gain(root: CovarianceRoot, trajectory: ArrayLike, encode: Encoder) -> S
         moved = rows(-2j * np.pi * positions * root.images).reshape(count, -1)
         by_row = 2 * times * np.sum((weights * moved).real, axis=0)
         gradient[:, axis] = by_row.reshape(-1, len(k)).sum(axis=0)
-    return ShotGain(times * float(np.linalg.slogdet(inner)[1]), gradient)
+    return times * float(np.linalg.slogdet(inner)[1]), gradient
 
 
 def rotations(shot: ArrayLike) -> ShotFamily:
@@ -322,7 +315,7 @@ def rotations(shot: ArrayLike) -> ShotFamily:
     one = number_array("shot", shot, wanted="one shot (sample, 2)", shape=(None, 2)).astype(np.float64, copy=False)
     across = np.stack([one[:, 1], -one[:, 0]], axis=1)
 
-    def family(parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def family(parameters: Numbers) -> tuple[Numbers, Numbers]:
         cosine, sine = np.cos(parameters[0]), np.sin(parameters[0])
         return cosine * one + sine * across, (cosine * across - sine * one)[None]
 
@@ -367,12 +360,12 @@ def best_shot(
         raise InputError("candidates", f"shape {given.shape}", "finite (candidate, parameter)")
     positive_number("radius", radius)
 
-    def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(parameters: Numbers) -> tuple[float, Numbers]:
         trajectory, derivatives = family(parameters)
-        made = shot_gain(root, trajectory, encode)
-        return -made.gain, -np.sum(made.gradient * derivatives, axis=(1, 2))
+        gain, gradient = shot_gain(root, trajectory, encode)
+        return -gain, -np.sum(gradient * derivatives, axis=(1, 2))
 
-    gains = np.array([shot_gain(root, family(parameters)[0], encode).gain for parameters in tried])
+    gains = np.array([shot_gain(root, family(parameters)[0], encode)[0] for parameters in tried])
     best = int(np.argmax(gains))
     start = tried[best]
     box = [(middle - radius, middle + radius) for middle in start]

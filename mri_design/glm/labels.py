@@ -477,14 +477,6 @@ class PoolState:
 
 
 @dataclass(frozen=True)
-class PoolChoice:
-    """The case to ask, and every case's score (-inf where it is labelled, or no candidate in this block)."""
-
-    index: int
-    scores: Array
-
-
-@dataclass(frozen=True)
 class PoolDesign:
     """Choose which labels to ask for, one after the other, and infer the weights anew after every block of them.
 
@@ -539,8 +531,8 @@ class PoolDesign:
         marginals = PoolMarginals.of(pool, posterior, self.variances, rng)
         return PoolState(pool, places, signs, len(places), posterior, marginals)
 
-    def propose(self, state: PoolState, rng: np.random.Generator) -> PoolChoice:
-        """The unlabelled case of the largest score.
+    def propose(self, state: PoolState, rng: np.random.Generator) -> tuple[int, Array]:
+        """The unlabelled case of the largest score, and all scores: -inf of cases with a label, and of no candidates.
 
         Raises
         ------
@@ -558,7 +550,7 @@ class PoolDesign:
         else:
             made = state.marginals
             scores[usable] = RULES[self.score](made.means[usable], made.variances[usable], state.pool.scale)
-        return PoolChoice(int(np.argmax(scores)), scores)
+        return int(np.argmax(scores)), scores
 
     def update(self, state: PoolState, index: int, label: float, rng: np.random.Generator) -> PoolState:
         """The state after one more label: a rank-one update, or an inference where it fills the block.
@@ -594,7 +586,7 @@ class PoolDesign:
         """
         require_counts(count=count, least=0)
         for _ in range(min(count, state.remaining.size)):
-            index = self.propose(state, rng).index
+            index, _ = self.propose(state, rng)
             state = self.update(state, index, oracle(index), rng)
             if callback is not None:
                 callback(state)
