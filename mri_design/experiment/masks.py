@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, rng_of_step
-from mri_design.errors import InputError, MissingPackageError, UsageError, did_you_mean
+from mri_design.errors import InputError, MissingPackageError, UnknownNameError, UsageError
 from mri_design.experiment.extent import design_seed, require_lines, start_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import (
@@ -103,14 +103,10 @@ def _made_by_bart(program: str, plane: PlaneReadouts, side: int, scale: float, s
         sizes = ["-Y", rows, "-Z", columns, "-y", f"{scale:.6f}", "-z", f"{scale:.6f}", "-C", side, "-v", "-s", seed]
         words = [program, "poisson", *map(str, sizes), "mask"]
         try:
-            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise InputError(
-                "bart poisson", f"no mask after {_SECONDS:g} s", "a mask", "Look at the program."
-            ) from error
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip()[:200]
-            raise InputError("bart poisson", said or f"exit code {done.returncode}", "a mask", "Look at the program.")
+            subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=True)
+        except subprocess.SubprocessError as error:
+            said = str(getattr(error, "stderr", "") or getattr(error, "stdout", "") or error).strip()[:200]
+            raise InputError("bart poisson", said, "a mask", "Look at the program.") from error
         return np.asarray(read_pair(Path(folder) / "mask.cfl").reshape(plane.grid, order="F") != 0)
 
 
@@ -156,11 +152,9 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
         elif "draw=" in (setting or ""):
             knows = [each for each in knows if KINDS[each].axes == 1]
         if not knows:
-            shots = tuple(each for each in designed_kinds() if KINDS[each].shots)
-            kinds = {"lines": kinds_of_masks(), "a plane": (*kinds_of_masks("plane"), *OUTSIDE), "shots": shots}
-            near = did_you_mean(family, list(dict.fromkeys(name for names in kinds.values() for name in names)))
-            there_are = [f"Of {what} there are {', '.join(names)}." for what, names in kinds.items()]
-            raise UsageError(" ".join([f"--kind {kind}: there is no such kind.", *filter(None, [near]), *there_are]))
+            shots = [each for each in designed_kinds() if KINDS[each].shots]
+            on_grid = [name for each in gridded_kinds() for name in kinds_of_masks(each)]
+            raise UnknownNameError("kind", family, list(dict.fromkeys([*on_grid, *OUTSIDE, *shots])))
         if encoding is None and all(KINDS[each].shots for each in knows):
             raise UsageError(f"--kind {kind} is a set of angles: say of what, as --kind radial:{kind} or spiral:{kind}")
         encoding = encoding or min(knows, key=lambda each: KINDS[each].axes != axes)
@@ -271,10 +265,8 @@ def draw_mask(
         return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
     readouts: Readouts = KINDS[encoding].on(grid)  # type: ignore[misc]  # shots are made above
     if calibration is not None:
-        sides = [min(calibration, side) for side in readouts.shape]
         if (alone := readouts.calibration_size(calibration)) > count:
-            whole = count_text(alone, readouts.unit)
-            got = f"{whole if len(sides) == 1 else f'{sides[0]} x {sides[1]} = {whole}'}, alone more than the mask has"
+            got = f"{count_text(alone, readouts.unit)}, alone more than the mask has"
             wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
             raise InputError("calibration region", got, wanted, "Take a smaller region, or a smaller acceleration.")
         square = KINDS[encoding].square
