@@ -20,9 +20,6 @@ from .labels import information_gain_of_labels as information_gain_of_labels
 from .labels import label_probability as label_probability
 from .labels import site_width as site_width
 from .labels import uncertainty as uncertainty
-from .messages import DensePrecision as DensePrecision
-from .messages import LowRankCovariance as LowRankCovariance
-from .messages import Message as Message
 from .messages import coefficients_of_sites as coefficients_of_sites
 from .messages import load_chunk as load_chunk
 from .messages import minimise_in_box as minimise_in_box

@@ -33,13 +33,14 @@ NAMES = ("strategy", "against", "best", "second", "usual_mask", "few_mask")
 
 def errors_by_image(rows: Sequence[Row], strategy: str, lines: int, metric: str = "relative_l2") -> NDArray[np.float64]:
     """One strategy at one line count, shape (draw, image)."""
-    chosen = [r for r in rows if r["strategy"] == strategy and r["lines"] == lines]
-    draws = sorted({int(str(r["draw"])) for r in chosen})
-    images = list(dict.fromkeys(str(r["image"]) for r in chosen))
-    table = np.full((len(draws), len(images)), np.nan)
-    for r in chosen:
-        table[draws.index(int(str(r["draw"]))), images.index(str(r["image"]))] = float(str(r[metric]))
-    return table
+    chosen = [row for row in rows if (row["strategy"], row["lines"]) == (strategy, lines)]
+    errors = {(row["draw"], row["image"]): float(str(row[metric])) for row in chosen}
+    draws, images = sorted({int(str(draw)) for draw, _ in errors}), dict.fromkeys(image for _, image in errors)
+    return np.array([[errors.get((draw, image), np.nan) for image in images] for draw in draws])
+
+
+def _mean(rows: Sequence[Row], strategy: str, lines: int) -> float:
+    return float(errors_by_image(rows, strategy, lines).mean())
 
 
 def runs_of(rows: Sequence[Row], strategy: str, counts: Sequence[int]) -> NDArray[np.float64]:
@@ -89,16 +90,16 @@ def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
     """
     table: list[Row] = []
     for count in lines:
-        means = {name: float(errors_by_image(rows, name, count).mean()) for name in strategies}
+        means = {name: _mean(rows, name, count) for name in strategies}
         best, *others = sorted(means, key=lambda name: (means[name], name))
         second = others[0] if others else None
         row: dict[str, object] = {"lines": count, "best": best, "relative_l2": means[best], "second": second}
         for place, name in zip(("best_centre", "second_centre"), (best, *others), strict=False):
             ((cell, _),) = _cells(rows, [name], [count])
             row |= {place: cell["centre"]} if "centre" in cell else {}
-        known = second is not None and means[second] > 0
-        row["lead"] = means[best] / means[second] - 1 if second is not None and known else None
-        row["sd_lead"] = _spread(rows, best, second, count) if second is not None and known else None
+        row |= {"lead": None, "sd_lead": None}
+        if second is not None and means[second] > 0:
+            row |= {"lead": means[best] / means[second] - 1, "sd_lead": _spread(rows, best, second, count)}
         table.append(row)
     return table
 
@@ -155,7 +156,7 @@ def gains_table(rows: Sequence[Row], designed: Sequence[str], fixed: Sequence[st
     table: list[Row] = []
     for count in lines:
         cells = {str(cell["strategy"]): found for cell, found in _cells(rows, (*designed, *fixed), [count])}
-        means = {name: float(errors_by_image(rows, name, count).mean()) for name in cells}
+        means = {name: _mean(rows, name, count) for name in cells}
         centres = {name: int(str(cells[name][0].get("centre") or 0)) for name in fixed if cells[name][0].get("maps")}
         many = [name for name in centres if centres[name] == max(centres.values())]
         others = [name for name in centres if name not in many]

@@ -119,31 +119,6 @@ def test_coordinates_mean_what_they_say(fixed, krylov, rng):
         np.testing.assert_array_equal(x[14:], fixed)
 
 
-@pytest.mark.parametrize("fixed", [slow_case(()), (0.5,)])
-def test_edges_of_the_region_are_those_of_a_general_solver(fixed, rng):
-    state = random_state(4 + len(fixed), rng)
-    feasible = FeasibleQueries.of(state, 1.5, np.array(fixed), 0)
-    mean, reach = state.mean[:4], feasible.reach
-    for alpha in (-0.8 * reach, 0.0, 0.5 * reach):
-        for largest, sign in ((True, -1), (False, 1)):
-            limits = [
-                {"type": "eq", "fun": lambda x, a=alpha: mean @ x / np.linalg.norm(mean) - a},
-                {"type": "ineq", "fun": lambda x: reach**2 - x @ x},
-            ]
-            found = [
-                scipy.optimize.minimize(
-                    lambda x, s=sign: s * state.projection(np.concatenate([x, fixed]))[1],
-                    rng.standard_normal(4),
-                    method="SLSQP",
-                    constraints=limits,
-                    options={"ftol": 1e-12, "maxiter": 500},
-                ).fun
-                for _ in range(6)
-            ]
-            edge = feasible.extremes(np.array([alpha]), largest)[1][0]
-            np.testing.assert_allclose(edge, sign * min(found), rtol=1e-5, atol=1e-8)
-
-
 def test_every_variance_between_the_edges_has_a_query(rng):
     state = random_state(6, rng)
     feasible = FeasibleQueries.of(state, 2.0, np.array([0.4]), 0)
@@ -193,15 +168,6 @@ def test_nothing_in_the_ball_is_better(signs, slopes, rng):
                 assert sign * quadratic(c, slope, y) >= best - 1e-10 * (1 + abs(best))
 
 
-def test_the_hard_case_fills_the_ball_along_the_top_eigenvector():
-    c, w = np.array([1.0, 3.0]), np.array([[1.0, 0.0]])
-    y = maximise_in_ball(c, w, np.array([2.0]))[0]
-    np.testing.assert_allclose(y[0], 1 / (2 * (3 - 1)))
-    np.testing.assert_allclose(np.hypot(*y), 2)
-    # Within a smaller ball the slope alone reaches the edge: no hard case there.
-    np.testing.assert_allclose(maximise_in_ball(c, w, np.array([0.2]))[0], [0.2, 0], atol=1e-12)
-
-
 def test_an_interior_minimum_no_room_and_no_dimensions():
     inside = minimise_in_ball(np.array([1.0, 2.0]), np.array([[1.0, -2.0]]), np.array([9.0]))
     np.testing.assert_allclose(inside, [[-0.5, 0.5]])
@@ -241,11 +207,3 @@ def test_no_query_is_more_sensitive_than_the_optimal_ones(response, power):
     x = np.linspace(-power, power, 777)
     D = response.fisher(x)
     assert np.all(D * (x**2 / found.along + (power**2 - x**2) / found.across) <= 5 * (1 + 1e-6))
-
-
-def test_gaussian_responses_gain_nothing_from_design():
-    best, sphere = (
-        md.asymptotic_information(md.GaussianResponse(0.5), np.ones(4), 2.0, how) for how in ("optimal", "sphere")
-    )
-    np.testing.assert_allclose([best.along, best.across], [2.0, 2.0], rtol=1e-4)  # e^2 / (n noise variance)
-    np.testing.assert_allclose([sphere.along, sphere.across], [2.0, 2.0], rtol=1e-6)

@@ -10,9 +10,6 @@ import scipy.optimize
 
 import mri_design as md
 from mri_design.glm import (
-    DensePrecision,
-    LowRankCovariance,
-    Message,
     coefficients_of_sites,
     load_chunk,
     partition_sites,
@@ -171,14 +168,6 @@ def test_a_map_of_zero_is_reached_too(size) -> None:
     np.testing.assert_allclose(found.mean, 0, atol=1e-12)
 
 
-def test_a_partition_holds_every_site_once() -> None:
-    labels = md.SiteBlock("labels", md.Dense(np.ones((101, 2))), md.Logistic(np.ones(101)))
-    for partition, sizes in (("random", {50, 51}), ("contiguous", {50, 51}), ("groups", {101})):
-        chunks = partition_sites([labels], [0], partition, 60, np.random.default_rng(0))
-        assert {len(chunk.sites) for chunk in chunks} == sizes
-        np.testing.assert_array_equal(np.sort(np.concatenate([c.sites for c in chunks])), np.arange(101))
-
-
 def test_groups_share_a_site() -> None:
     block = md.SiteBlock("tv", md.FiniteDifferences((3, 4)), md.Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
     index = coefficients_of_sites(block, np.array([0, 5]))
@@ -207,30 +196,6 @@ def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
         u = run(model, start, chunk_size=size)[0].mean
         gradient = x.T @ (data - x @ u) - block.analysis.adjoint(2 * np.tanh(block.analysis(u)))
         np.testing.assert_allclose(gradient, 0, atol=1e-9)
-
-
-@pytest.mark.parametrize("coordinates", [4, 16])
-def test_both_ways_to_hold_the_product_make_the_same_messages(coordinates) -> None:
-    """Chunks with more rows than coordinates and with fewer, one after the other."""
-    rng = np.random.default_rng(5)
-    rows = np.zeros((18, 20))
-    rows[:, :coordinates] = rng.standard_normal((18, coordinates))
-    block = md.SiteBlock("labels", md.Dense(rows), md.Logistic(np.sign(rng.standard_normal(18))))
-    model = md.GeneralizedLinearModel.of_sites([block, md.SiteBlock("weights", md.Dense(np.eye(20)), md.Gaussian(0.7))])
-    P, h = 0.7 * np.eye(20) + 0.1, rng.standard_normal(20)
-    ways, found = (DensePrecision(P.copy(), h.copy()), LowRankCovariance.of(P, h)), []
-    for way in ways:
-        for chunk in partition_sites(model.blocks, [0], "contiguous", 9, rng):
-            loaded, flat = load_chunk(model, chunk), Message.flat(9, 1)
-            mode, theta = way.mode(loaded, flat, np.zeros(20), None, 50)
-            way.replace(loaded, mode.message)
-            again, _ = way.mode(loaded, mode.message, np.zeros(20), None, 50)
-            found.append((mode.message.slope, mode.message.curvature, theta, again.message.slope))
-    for one, other in zip(found[:2], found[2:], strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-10)
-    np.testing.assert_allclose(np.linalg.inv(ways[1].V), ways[0].P, atol=1e-9)
-    np.testing.assert_allclose(ways[0].P @ ways[1].m, ways[0].h, atol=1e-9)
 
 
 @pytest.mark.parametrize("schedule", ["serial", "parallel"])
@@ -366,18 +331,6 @@ def test_infer_is_update_after_update(family, rng):
     assert found.convergence.converged and found.convergence.iterations == 9
     again = md.FilterState.from_posterior(found)
     np.testing.assert_allclose(again.covariance, covariance, rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    "site", [md.Poisson(np.arange(9)), md.Logistic(np.tile([1.0, -1.0, 1.0], 3))], ids=["counts", "labels"]
-)
-def test_it_is_one_serial_sweep_of_laplace_propagation_with_a_site_a_chunk(site, rng):
-    model = with_prior(rng.standard_normal((9, 4)), site, rng.standard_normal(9))
-    found = md.LaplaceFilter().infer(model, rng)
-    sweep = md.LaplacePropagation(partition="contiguous", chunk_size=1, max_sweeps=1).infer(model, rng)
-    np.testing.assert_allclose(found.mean, sweep.mean, rtol=1e-8, atol=1e-10)
-    for ours, theirs in zip(found.marginals.values, sweep.marginals.values, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
 
 
 def test_scales_that_differ_from_site_to_site_go_with_their_sites(rng):

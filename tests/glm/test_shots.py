@@ -1,6 +1,5 @@
 """Scores of shots against those of their rows, gradients against finite differences, and the way uphill."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import mri_design as md
 from mri_design.glm import CovarianceRoot
 from mri_design.krylov import lanczos
-from mri_design.operators import DirectFourier, PhasedParts
+from mri_design.operators import DirectFourier
 from mri_design.scan import spiral_curve
 
 N = 12
@@ -75,25 +74,6 @@ def test_draws_and_their_turned_copies_are_one_set(posterior, encode):
     whole = CovarianceRoot(np.concatenate([half.images, 1j * half.images]), with_turned=False)
     for one, other in zip(*(md.shot_gain(root, SPIRAL, encode) for root in (half, whole)), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
-
-
-def test_sites_that_know_a_phase_have_scores_and_gradients_too(posterior, encode):
-    phase = np.exp(1j * np.random.default_rng(3).uniform(-1, 1, (N, N)))
-    blocks = tuple(
-        replace(block, analysis=PhasedParts(inner, phase))
-        for block, inner in zip(
-            posterior.precision.blocks, (md.Identity((N, N)), md.FiniteDifferences((N, N))), strict=False
-        )
-    )
-    weights = tuple(np.random.default_rng(4).uniform(0.1, 2, block.analysis.out_shape) for block in blocks)
-    precision = replace(posterior.precision, blocks=blocks, site_precisions=weights)
-    phased = replace(posterior, precision=precision)
-    assert not precision.complex_linear
-    root = md.exact_root(phased)
-    expected = md.information_gain(phased, encode(SPIRAL), tolerance=1e-10)
-    np.testing.assert_allclose(md.shot_gain(root, SPIRAL, encode)[0], expected, rtol=1e-7)
-    slopes = differences(lambda k: md.shot_gain(root, k, encode)[0], SPIRAL[:3].copy())
-    np.testing.assert_allclose(md.shot_gain(root, SPIRAL[:3], encode)[1], slopes, atol=1e-7)
 
 
 def test_slopes_by_an_angle_and_by_any_parameter(root, encode):

@@ -100,25 +100,6 @@ def test_the_gradient_of_the_dual() -> None:
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_dual_meets_the_bound_at_the_fixed_point() -> None:
-    """-dual = sum E log t - KL there: phi / 2 with its constants."""
-    model = mixed(4)
-    posterior = md.DecoupledGaussian(tolerance=1e-6, iterations=80).infer(model, RNG)
-    split = PriorAndSites.of(model)
-    S = split.rows @ split.rows.T
-    sigma = np.sqrt(model.noise_variance)
-    weights = np.concatenate([pi.ravel() for pi in posterior.site_precisions[1:]])
-    means = np.concatenate([s.ravel() / sigma for s in model.analysis_coefficients(posterior.mean)[1:]])
-    variances = np.concatenate([z.ravel() for z in posterior.marginals.values[1:]])
-    slope = split.expectation(means, variances)[1]
-    np.testing.assert_allclose(means, split.means + S @ slope, atol=1e-5)  # equation (8) with alpha = -slope
-    dual = linearised_dual(split, S, Anchor(np.sqrt(variances), weights))
-    value = dual(np.concatenate([-slope, weights]))[0]
-    assert value == pytest.approx(-0.5 * (posterior.criterion[-1] - split.constant), abs=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
 def test_a_student_t_site_settles_with_the_quartic_term() -> None:
     rng = np.random.default_rng(4)
     inputs = rng.standard_normal((5, 2))

@@ -149,13 +149,6 @@ def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
     assert list(progress.masks.values()) == list(plain.masks.values())
 
 
-def test_seeds_change_random_masks(study: Study) -> None:
-    one = replace(study, training=[], lines=[12])
-    first, other = one.run(Work(), Keep()).masks, replace(one, seed=1).run(Work(), Keep()).masks
-    redrawn = {key.partition("|")[0] for key in first if first[key] != other[key]}
-    assert "vd-polynomial" in redrawn and "low-pass" not in redrawn
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(
