@@ -44,18 +44,13 @@ _PARTS = {
     "geometry": "sizes and places of slices",
     "reference": "the true image",
     "source": "identifiers of the patient and of the study",
+    "phase": "the phase",
 }
-
-
-def left_out(scan: Scan | ImageStack, kept: Collection[str]) -> list[str]:
-    """One sentence about what is known of the scan and not ``kept`` in its file; none where that is nothing."""
-    lost = [text for part, text in _PARTS.items() if part not in kept and getattr(scan, part, None) is not None]
-    return [f"Not in this file: {', '.join(lost)}."] if lost else []
-
-
-Extents = tuple[float, float] | None
 _NOISE = ("noise_variance", "noise_covariance")
 _COMPANIONS = ("coil_maps", *_NOISE, "reference")
+Content = KSpaceData | TrajectoryData | ImageStack
+Written = tuple[dict[Path, bytes], tuple[str, ...]]
+"""Files with their contents, and what they hold of `_PARTS`."""
 
 
 def _header_file(stem: Path, scan: Scan, **facts: object) -> dict[Path, bytes]:
@@ -67,114 +62,89 @@ def _header_file(stem: Path, scan: Scan, **facts: object) -> dict[Path, bytes]:
     return {stem.with_name(f"{stem.name}.json"): f"{json.dumps(known)}\n".encode()} if known else {}
 
 
-def _npz(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
+def _npz(scan: KSpaceData | TrajectoryData, out: Path) -> Written:
     arrays: dict[str, Any] = {name: getattr(scan, name) for name in _COMPANIONS if getattr(scan, name) is not None}
     if isinstance(scan, KSpaceData):
         arrays |= {"kspace": scan.kspace, "measured": scan.measured}
     else:
         arrays |= {"kspace": scan.by_readout, "trajectory": scan.readouts.shots, "matrix": np.array(scan.grid_shape)}
         arrays |= {} if scan.readouts.weights is None else {"density": scan.readouts.weights}
-    return MadeFiles({out: npz_bytes(arrays)}, (f"{scan.sizes}: {out}", *left_out(scan, (*_COMPANIONS, "density"))))
+    return {out: npz_bytes(arrays)}, (*_COMPANIONS, "density")
 
 
-def _grid_npy(scan: KSpaceData, out: Path, _: Extents) -> MadeFiles:
-    header = _header_file(out.with_suffix(""), scan)
-    said = (f"{scan.sizes}: {out}", *left_out(scan, _NOISE))
-    return MadeFiles({out: npy_bytes(scan.kspace), **header}, said)
+def _grid_npy(scan: KSpaceData, out: Path) -> Written:
+    return {out: npy_bytes(scan.kspace), **_header_file(out.with_suffix(""), scan)}, _NOISE
 
 
-def _cfl(scan: KSpaceData | TrajectoryData, out: Path, _: Extents) -> MadeFiles:
-    stem, header, said = out.with_suffix(""), dict[str, object](), [f"{scan.sizes}: {out.with_suffix('')}"]
+def _cfl(scan: KSpaceData | TrajectoryData, out: Path) -> Written:
+    """BART's pairs of files: samples, trajectory and coil maps, which has the axes of planes or of slices."""
+    stem, header, planes = out.with_suffix(""), dict[str, object](), scan.volume
     trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
-    planes = isinstance(scan, KSpaceData) and scan.volume
+
+    def for_bart(arrays: NDArray[np.complex64]) -> NDArray[np.generic]:
+        return planes_to_bart(arrays) if planes else stacked_slices([maps_to_bart(one) for one in arrays])
+
     if isinstance(scan, TrajectoryData):
         files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in scan.by_readout]))
         files |= pair_files(trajectory, to_bart(scan.readouts.shots))
         header["matrix"] = list(scan.grid_shape)
-        said.append(f"trajectory: {trajectory}")
     else:
-        files = pair_files(stem, _for_bart(readouts_of_positions(scan.kspace) if planes else scan.kspace, planes))
-    if planes:
-        sides = f"{scan.n_slices} x {scan.grid_shape[0]} x {scan.grid_shape[1]}"
-        said.append(f"Its axes are those of BART: {sides} (kx, ky, kz).")
-        header |= {"encoding": "plane"} if scan.n_slices == 1 else {}
-    if scan.coil_maps is not None:
-        files |= pair_files(maps, _for_bart(scan.coil_maps, planes))
-        said.append(f"coil maps: {maps}")
-    return MadeFiles(files | _header_file(stem, scan, **header), (*said, *left_out(scan, ("coil_maps", *_NOISE))))
+        files = pair_files(stem, for_bart(readouts_of_positions(scan.kspace) if planes else scan.kspace))
+        header |= {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
+    files |= {} if scan.coil_maps is None else pair_files(maps, for_bart(scan.coil_maps))
+    return files | _header_file(stem, scan, **header), ("coil_maps", *_NOISE)
 
 
-def _for_bart(arrays: NDArray[np.complex64], planes: bool) -> NDArray[np.generic]:
-    """K-space or maps (slice, coil, ky, kx), or of planes (x, coil, ky, kz), with BART's axes, which both share."""
-    return planes_to_bart(arrays) if planes else stacked_slices([maps_to_bart(one) for one in arrays])
-
-
-def _grid_mrd(scan: KSpaceData, out: Path, extents: Extents) -> MadeFiles:
+def _grid_mrd(scan: KSpaceData, out: Path) -> Written:
     if scan.volume:
         raise UsageError(
             f"{scan.header.get('file', scan.name)} is a volume, which was transformed along its readout into planes "
             f"(ky, kz); {out.suffix} files hold lines. Give a name that ends in .cfl, .npz or .npy"
         )
-    places = scan.geometry
-    if extents is not None:
-        known = places or (NO_SIZES,) * scan.n_slices
-        places = tuple(place.with_field_of_view(extents, scan.grid_shape) for place in known)
-    not_known = unknown("The input", None if places is None else places[0])
-    content = mrd_scan_bytes(scan, places)
-    noise = () if scan.noise_covariance is None else ("The covariance of the noise is that of its noise readout.",)
-    said = (f"{scan.sizes}: {out}", *noise, *not_known, *left_out(scan, ("geometry", "noise_covariance")))
-    return MadeFiles({out: content}, said)
+    return {out: mrd_scan_bytes(scan, scan.geometry)}, ("geometry", "noise_covariance")
 
 
-def _image_nifti(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
-    geometry = sized(stack.geometry, extents, stack.images.shape[1:])
+def _image_nifti(stack: ImageStack, out: Path) -> Written:
     compressed = out.name.endswith(".gz")
-    content = nifti_bytes(_real(stack), geometry, "image, mri-design", compressed=compressed)
-    not_known = unknown("The input", geometry, "the file has sizes of 1 without a unit")
-    return MadeFiles({out: content}, (*_said(stack, out, "geometry"), *not_known))
+    return {out: nifti_bytes(_real(stack), stack.geometry, "image, mri-design", compressed=compressed)}, ("geometry",)
 
 
-def _image_dicom(stack: ImageStack, out: Path, extents: Extents) -> MadeFiles:
-    images, geometry = _real(stack), sized(stack.geometry, extents, stack.images.shape[1:])
+def _image_dicom(stack: ImageStack, out: Path) -> Written:
+    images, files = _real(stack), dict[Path, bytes]()
     study = hashlib.sha256(images.tobytes()).hexdigest()
-    names = [out] if len(images) == 1 else [name_beside(out, f"_{i:04d}") for i in range(1, len(images) + 1)]
     derivation = f"converted by mri-design from {stack.header.get('file', stack.name)}"
-    files = {}
-    for number, (name, image) in enumerate(zip(names, images, strict=True)):
-        place = None if geometry is None else geometry.slice_after(number)
+    for number, image in enumerate(images):
+        place = None if stack.geometry is None else stack.geometry.slice_after(number)
         source = None if stack.source is None else stack.source.of_frame(number)
+        name = out if len(images) == 1 else name_beside(out, f"_{number + 1:04d}")
         labels = DicomLabels("image", derivation, study, instance=number + 1, source=source)
         files[name] = dicom_bytes(image, place, labels)
-    where = names[0] if len(names) == 1 else f"{names[0]} to {names[-1].name}"
-    said = [*_said(stack, where, "geometry", "source"), *sentences(words("export").whose(stack.source))]
-    if geometry is None:
-        said.append(
-            "The input does not say how large pixels are, and neither do the files. --fov gives the field of view."
-        )
-    return MadeFiles(files, tuple(said))
+    return files, ("geometry", "source")
 
 
-def _image_array(stack: ImageStack, out: Path, _: Extents) -> MadeFiles:
+def _image_array(stack: ImageStack, out: Path) -> Written:
     if out.suffix == ".npz":
-        return MadeFiles({out: npz_bytes({"image": stack.images})}, tuple(_said(stack, out, "phase")))
+        return {out: npz_bytes({"image": stack.images})}, ("phase",)
     if np.iscomplexobj(stack.images):
         raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
-    return MadeFiles({out: npy_bytes(stack.images)}, tuple(_said(stack, out)))
+    return {out: npy_bytes(stack.images)}, ()
 
 
 def _real(stack: ImageStack) -> NDArray[np.floating]:
     return np.abs(stack.images) if np.iscomplexobj(stack.images) else stack.images.real
 
 
-def _said(stack: ImageStack, where: object, *kept: str) -> list[str]:
-    """What is written where, and what is not."""
-    (count, rows, columns), complex_ = stack.images.shape, np.iscomplexobj(stack.images)
-    kind = f"{'complex' if complex_ else 'real'} image{'s' * (count > 1)}"
-    phase = ["Not in this file: the phase."] if complex_ and "phase" not in kept else []
-    return [f"{count} {kind} of {rows} x {columns} pixels: {where}", *phase, *left_out(stack, kept)]
+def _with_sizes(data: Content, extents: tuple[float, float] | None) -> Content:
+    """A scan or images with the field of view that is given, in metres, where one is."""
+    if extents is None or isinstance(data, TrajectoryData):
+        return data
+    if isinstance(data, ImageStack):
+        return replace(data, geometry=sized(data.geometry, extents, data.images.shape[1:]))
+    places = data.geometry or (NO_SIZES,) * data.n_slices
+    return replace(data, geometry=tuple(place.with_field_of_view(extents, data.grid_shape) for place in places))
 
 
-WRITERS: Mapping[type, Mapping[str, Callable[[Any, Path, Extents], MadeFiles]]] = {
+WRITERS: Mapping[type, Mapping[str, Callable[[Any, Path], Written]]] = {
     KSpaceData: {".npz": _npz, ".npy": _grid_npy, ".h5": _grid_mrd, ".mrd": _grid_mrd, ".cfl": _cfl},
     TrajectoryData: {".npz": _npz, ".cfl": _cfl},
     ImageStack: {
@@ -251,20 +221,36 @@ def convert_file(
         if isinstance(data, KSpaceData) and ending in WRITERS[ImageStack]:
             cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"
         raise UsageError(f"{source} holds {holds.get(type(data), 'k-space')}: {cure}")
-    made, header = writers[ending](data, out, field_of_view), out.with_suffix(".json")
+    data, header = _with_sizes(data, field_of_view), out.with_suffix(".json")
+    files, kept = writers[ending](data, out)
     if not phantom:
         given = Path(source)
         read_ones = pair_of(given) if is_bart(given) else (given,)
         inputs = {path.resolve() for path in (*read_ones, given.with_suffix(".json"))}
-        for path in made.files:
+        for path in files:
             if path.resolve() in inputs:
                 raise UsageError(f"{path} belongs to the input, which stays as it is; take another name")
-    if out.suffix in _WITH_HEADER and header.exists() and header not in made.files:  # it is about something else
+    if out.suffix in _WITH_HEADER and header.exists() and header not in files:  # it is about something else
         raise UsageError(f"{header} would be read as the header of {out.name}; take another name")
     refused = "" if isinstance(data, ImageStack) else refused_samples(data.kspace)  # by recon and design
     centre = (text := centre_words(data)) and f"its centre of k-space is {text}"
     warnings = [left_out_text(data, recipe.input.counters), centre, refused and f"samples {refused}"]
-    return replace(made, warning=f"{data.name}: {'. '.join(filter(None, warnings))}") if any(warnings) else made
+    warning = f"{data.name}: {'. '.join(filter(None, warnings))}" if any(warnings) else ""
+    return MadeFiles(files, tuple(_sentences(data, out, ending, list(files), kept)), warning=warning)
+
+
+def _sentences(data: Content, out: Path, ending: str, files: list[Path], kept: tuple[str, ...]) -> list[str]:
+    """What is written where, and what is not."""
+    complex_images = isinstance(data, ImageStack) and np.iscomplexobj(data.images)
+    lost = [text for part, text in _PARTS.items() if part not in kept and getattr(data, part, None) is not None]
+    lost += [_PARTS["phase"]] if complex_images and "phase" not in kept else []
+    said = sentences(words("export").converted(data, ending, out, files, lost, complex_images))
+    places = data.geometry if isinstance(data, ImageStack) else None if data.geometry is None else data.geometry[0]
+    if ending in (".nii", ".nii.gz"):
+        said += unknown("The input", places, "the file has sizes of 1 without a unit")
+    elif ending in (".h5", ".mrd"):
+        said += unknown("The input", places)
+    return said
 
 
 def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:

@@ -63,7 +63,7 @@ SMALL = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\nstd_sampl
         ("info small.npy", "numba matplotlib sigpy pyfftw skimage scipy.sparse"),
         (
             "design phantom:brain --lines 10 --recipe small.toml --out run --no-report",
-            "matplotlib jinja2 pyfftw dask scipy.sparse.linalg scipy.optimize",
+            "matplotlib pyfftw dask scipy.sparse.linalg scipy.optimize",
         ),
     ],
 )
