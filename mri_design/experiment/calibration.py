@@ -125,7 +125,7 @@ class PreparedScan:
         """
         if estimate is None:
             return self
-        return replace(self, data=with_estimates(self.data, [estimate]), own_maps=None, maps_from=0)
+        return replace(self, data=with_estimates(cast(KSpaceData, self.data), [estimate]), own_maps=None, maps_from=0)
 
     def as_prepared(self, samples: Array) -> Array:
         """Further samples (coil, ky, kx) of the same scan as read, as ``data`` has its own."""
@@ -255,17 +255,34 @@ def prepare(
             data.known(maps=MapsOrigin(source="growing")),
         )
         return replace(scan, data=data, own_maps=own, calibration_lines=lines, maps_from=0)
-    allowed = data if measured is None else only_measured(data, measured)
-    if takes_lines_with_gaps(allowed, lines, recipe):
+    return _with_maps(scan, data if measured is None else only_measured(data, measured), lines, recipe, directions)
+
+
+def _with_maps(
+    scan: PreparedScan,
+    allowed: KSpaceData,
+    lines: int,
+    recipe: Recipe,
+    directions: Array | None = None,
+    *,
+    centre: int | None = None,
+) -> PreparedScan:
+    """A scan of known noise with coil maps from what may be looked at, and what speaks against them.
+
+    Where the data are one slice of a scan whose smallest ``centre`` is known, ESPIRiT's maps are not made.
+    """
+    data = cast(KSpaceData, scan.data)
+    if takes_lines_with_gaps(allowed, lines, recipe, centre):
         data = with_estimates(data, maps_with_gaps(allowed, lines, recipe, directions))
         return replace(scan, data=data, calibration_lines=min(lines, gapless_centre(allowed)), maps_from=0)
-    origin, looked_at = origin_of_maps(allowed, lines)
+    origin, looked_at = origin_of_maps(allowed, lines, centre)
     if looked_at and KINDS[recipe.design.encoding].square:  # a square, of which every sample has to be there
-        looked_at = calibration_width(allowed, looked_at)
+        looked_at = calibration_width(allowed, looked_at, centre)
     maps_from = None
     if data.n_coils > 1 and data.coil_maps is None:
-        maps_from = calibration_width(allowed, lines) if calibrates_itself(allowed) else 0
-        data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
+        maps_from = calibration_width(allowed, lines, centre) if calibrates_itself(allowed) else 0
+        if centre is None:
+            data = replace(data, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
     data = with_checked_maps(data, allowed, origin, maps_from or 0)
     return replace(scan, data=data, calibration_lines=looked_at, maps_from=maps_from)
 
@@ -346,7 +363,7 @@ def _strongest(data: KSpaceData) -> int:
     return int(np.argmax([np.linalg.norm(stack) for stack in data.kspace]))
 
 
-def with_estimates(data: Scan, estimates: Sequence[CoilMapEstimate]) -> Scan:
+def with_estimates(data: KSpaceData, estimates: Sequence[CoilMapEstimate]) -> KSpaceData:
     """The data with the coil maps of their slices, and the origin of those: of the first that predict badly, if any."""
     told = next((estimate for estimate in estimates if estimate.predicts_badly), estimates[0])
     maps = np.stack([estimate.maps for estimate in estimates])
@@ -576,10 +593,6 @@ def expected_calibration(
     known = scan.data
     if isinstance(known, TrajectoryData):
         return replace(scan, data=known.known(maps=origin_of_sample_maps(known, recipe)[0]))
-    assert isinstance(part, KSpaceData) and isinstance(known, KSpaceData)
-    lines, centre = calibration_count(None, recipe, n_lines), gapless_square(samplings)
-    if takes_lines_with_gaps(part, lines, recipe, centre):
-        return replace(scan, data=with_estimates(known, maps_with_gaps(known, lines, recipe)))
-    origin, from_lines = origin_of_maps(known, lines, centre)
-    width = calibration_width(known, lines, centre) if from_lines else 0
-    return replace(scan, data=with_checked_maps(known, known, origin, width))
+    assert isinstance(known, KSpaceData)
+    lines = calibration_count(None, recipe, n_lines)
+    return _with_maps(scan, known, lines, recipe, centre=gapless_square(samplings))

@@ -432,7 +432,7 @@ def _mask(path: Path) -> dict[str, str] | None:
     if mask.ndim == 1:
         pattern = line_pattern(mask) or index_runs(mask)
         low, high = gapless_run(mask, len(mask) // 2)
-    lobe = largest_side_lobe(spread_of_mask(mask)).height
+    lobe, _ = largest_side_lobe(spread_of_mask(mask))
     return _rows("mask", path, mask.shape, int(mask.sum()), mask.size, pattern, high - low + 1, lobe)
 
 

@@ -18,7 +18,7 @@ from mri_design.runs.export import SequenceRequest, export_run
 from mri_design.runs.provenance import words
 from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of
 from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.trajectories import largest_side_lobe, to_bart
+from mri_design.scan.trajectories import decibels, largest_side_lobe, to_bart
 from mri_design.scan.writing import pair_files
 
 ENDINGS = (".npy", ".cfl", ".csv", ".seq")
@@ -123,7 +123,7 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     )
     spread, shots, count = drawn.spread, drawn.trajectory, len(drawn.order)
     counted, lobe = count_text(count, drawn.readouts.unit), largest_side_lobe(spread)
-    sentences = words("mask").mask(request, drawn, count, counted, shots, lobe).splitlines()
+    sentences = words("mask").mask(request, drawn, count, counted, shots, *lobe, decibels(lobe[0])).splitlines()
     made = _written(request, drawn)
     files, said = dict(made.files), [*sentences, *made.sentences]
     if request.picture:

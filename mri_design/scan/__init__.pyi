@@ -50,7 +50,6 @@ from .sampling import require_dynamic_range as require_dynamic_range
 from .sampling import require_whole_lines as require_whole_lines
 from .sampling import working_coils as working_coils
 from .trajectories import GradientLimits as GradientLimits
-from .trajectories import SideLobe as SideLobe
 from .trajectories import compensated_spread as compensated_spread
 from .trajectories import conjugate_redundancy as conjugate_redundancy
 from .trajectories import fastest_readout as fastest_readout

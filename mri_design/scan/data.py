@@ -110,17 +110,15 @@ class Scan(ABC):
         if len(numbers) == 1:
             return self.select_slice(numbers[0])
         chosen = [slice_number(number, self.n_slices) for number in numbers]
-        return replace(self, **self._along_slices(chosen))
+        return self._slices(chosen)
 
-    def _along_slices(self, chosen: list[int] | slice) -> dict[str, Any]:
-        """What there is of every slice, of some of them."""
-        places = getattr(self, "geometry", None)
+    def _slices(self, numbers: Sequence[int], **known: Any) -> Self:
+        """The same data with some of the slices, of one as a view, and what else is ``known`` of them."""
+        at = slice(numbers[0], numbers[0] + 1) if len(numbers) == 1 else list(numbers)
         names = ("kspace", "coil_maps", "reference", "calibration", "repeat")
-        taken = {name: held[chosen] for name in names if (held := getattr(self, name, None)) is not None}
-        if places is not None:
-            numbers = range(self.n_slices)[chosen] if isinstance(chosen, slice) else chosen
-            taken["geometry"] = tuple(places[number] for number in numbers)
-        return taken
+        taken = {name: held[at] for name in names if (held := getattr(self, name, None)) is not None}
+        places = None if self.geometry is None else tuple(self.geometry[number] for number in numbers)
+        return replace(self, **taken, geometry=places, **known)
 
     def encoded(self, encoding: str) -> Self:
         """The same data as lines, or as the samples of a plane; shots stay what they are."""
@@ -210,13 +208,10 @@ class Scan(ABC):
 
     def _one(self, number: int, **known: Any) -> Self:
         """Take one slice, with what else is ``known`` of it."""
-        taken = self._along_slices(slice(number, number + 1))
-        name = f"{self.name}[{number}]" if self.n_slices > 1 else self.name
-        return replace(self, **taken, name=name, provenance=self._provenance_of(number), **known)
-
-    def _provenance_of(self, number: int) -> Provenance:
-        """Provenance of the scan of which slice ``number`` was taken."""
-        return replace(self.provenance, slice=(number, self.n_slices)) if self.n_slices > 1 else self.provenance
+        if self.n_slices == 1:
+            return self._slices([number], **known)
+        taken = replace(self.provenance, slice=(number, self.n_slices))
+        return self._slices([number], name=f"{self.name}[{number}]", provenance=taken, **known)
 
     def known(self, **facts: Any) -> Self:
         """The same scan with other facts in its provenance."""

@@ -532,34 +532,25 @@ def spread_of_mask(mask: NDArray[np.bool_]) -> NDArray[np.complex128]:
     return np.asarray(np.fft.fftshift(np.fft.ifftn(np.fft.ifftshift(mask))) * (mask.size / np.count_nonzero(mask)))
 
 
-@dataclass(frozen=True)
-class SideLobe:
-    """The strongest artefact that a set of samples makes of a point.
-
-    Parameters
-    ----------
-    height : float
-        Its modulus beside that of the point; 0 where there is none.
-    place : tuple of int
-        Pixels from the point, along every axis.
-    """
-
-    height: float
-    place: tuple[int, ...]
-
-    @property
-    def decibels(self) -> float:
-        """20 log10 of the height; minus infinity without a side lobe."""
-        return 20 * math.log10(self.height) if self.height else -math.inf
+def decibels(height: float) -> float:
+    """A height relative to the point in decibels."""
+    return 20 * math.log10(height) if height else -math.inf
 
 
-def largest_side_lobe(spread: NDArray[np.complexfloating]) -> SideLobe:
+def largest_side_lobe(spread: NDArray[np.complexfloating]) -> tuple[float, tuple[int, ...]]:
     """The largest local maximum of a point-spread function beside the point itself.
 
     Parameters
     ----------
     spread : complex array, shape (y,) or (y, x)
         The point at ``N // 2`` of every axis, which is periodic.
+
+    Returns
+    -------
+    height : float
+        Relative to the point; 0 where there is none.
+    place : tuple of int
+        Pixels from the point.
 
     Notes
     -----
@@ -577,7 +568,7 @@ def largest_side_lobe(spread: NDArray[np.complexfloating]) -> SideLobe:
     lobes[middle] = 0.0
     highest = np.unravel_index(int(np.argmax(lobes >= lobes.max() - _NEGLIGIBLE)), lobes.shape)
     place = tuple(int(at) - centre for at, centre in zip(highest, middle, strict=True))
-    return SideLobe(float(lobes[highest]), place if lobes[highest] else (0,) * size.ndim)
+    return float(lobes[highest]), place if lobes[highest] else (0,) * size.ndim
 
 
 MRI_NUFFT_SAMPLES = 0.5

@@ -20,6 +20,7 @@ from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots import style
 from mri_design.kinds import count_text
 from mri_design.scan.trajectories import conjugate_redundancy, largest_side_lobe
+from mri_design.scan.trajectories import decibels as decibels_of
 
 DECADES = 5
 """Decades that a map of energies shows below its largest value."""
@@ -352,7 +353,7 @@ def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
     figure, cells = _panels(len(spreads), 2, rows / columns, below=0.55)
     for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
         drawn = _draw_spread(axes, spread)
-        lobe = f"largest side lobe {largest_side_lobe(spread).decibels:.1f} dB"
+        lobe = f"largest side lobe {decibels_of(largest_side_lobe(spread)[0]):.1f} dB"
         style.label_axes(axes, f"{_FROM_POINT}\n{lobe}", title=title, **_NOTE)
     cells[0].set_ylabel(f"{_DOWN}{_FROM_POINT}", fontsize=style.SMALL, color=style.GREY)
     place = {"location": "bottom", "shrink": 0.6, "aspect": 30}
@@ -430,7 +431,7 @@ def mask_with_spread(
     shots : float array, shape (shot, sample, 2), optional
         Of a mask of shots, columns (ky, kx) in cycles per field of view, on a grid of the shape of ``spread``.
     """
-    lobe = largest_side_lobe(spread).place
+    _, lobe = largest_side_lobe(spread)
     if spread.ndim == 1:
         figure = style.empty_figure(height=3.0)
         above, below = figure.subplots(2, 1, height_ratios=(1, 4))
