@@ -150,7 +150,7 @@ def _from_shots(signal: NDArray[np.complex128], order: SpokeOrder | SpiralOrder,
 def readers(case: Case, path: Path) -> list[Row]:
     """Finds of each program in the file: labels, and the largest distance from the design, cycles a field of view."""
     made = pulseq_file(case.order, case.settings, SCANNER)
-    write_bytes(path, made.content)
+    write_bytes(path, made[0])
     wanted = case.order.places(case.settings.samples)
     along_y, along_x = case.settings.field_of_view
     scale = np.array([along_x, along_y, case.settings.slice_thickness])[:, np.newaxis, np.newaxis]
@@ -158,7 +158,7 @@ def readers(case: Case, path: Path) -> list[Row]:
     second, labels = read_by_pypulseqpp(path)
     third = MRzeroCore.Sequence.import_file(str(path)).get_kspace().numpy()[:, :3].T
     designed = {name: list(values) for name, values in case.order.labels.items()}
-    found: dict[str, tuple[float, str]] = {"pypulseq": (made.verified.largest_error, "yes")}
+    found: dict[str, tuple[float, str]] = {"pypulseq": (made[1].largest_error, "yes")}
     for name, places, told in (
         ("the text alone", text.places.transpose(2, 0, 1), text.labels),
         ("pypulseqpp", second.reshape(wanted.shape), labels),

@@ -41,7 +41,7 @@ class Sequence:
 
     def content(self) -> bytes:
         """The file."""
-        return pulseq_file(self.order, self.settings, self.scanner).content
+        return pulseq_file(self.order, self.settings, self.scanner)[0]
 
     def least(self, field: str) -> float:
         """The shortest echo or repetition time, as the refusal of a shorter one names it."""

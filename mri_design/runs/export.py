@@ -305,7 +305,7 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
         scan.pop("slice_thickness", None)  # the slab holds all slices
     plan = _plan_of_shots if run.kind.shots else _plan_of_plane if plane else _plan_of_lines
     order, settings, lengths = plan(asked, extents, run, scan)
-    made = pulseq_file(order, settings, asked.scanner)
+    content, found = pulseq_file(order, settings, asked.scanner)
     facts = {
         "out": out,
         "samples": settings.samples,
@@ -314,8 +314,8 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
         "scan": scan,
         "scanner": asked.scanner,
     }
-    facts |= {"order": order, "kind": type(order).__name__, "settings": settings, "found": made.verified}
-    return _made("seq", {out: made.content}, run, **facts)
+    facts |= {"order": order, "kind": type(order).__name__, "settings": settings, "found": found}
+    return _made("seq", {out: content}, run, **facts)
 
 
 def _plan_of_lines(

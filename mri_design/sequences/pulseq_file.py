@@ -24,23 +24,9 @@ _MOST_LINES = 1024
 """The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
 
 
-@dataclass(frozen=True)
-class PulseqFile:
-    """A sequence that was verified.
-
-    Parameters
-    ----------
-    content : bytes
-        Of the ``.seq`` file.
-    verified : Verified
-        What was found when it was read back.
-    """
-
-    content: bytes
-    verified: Verified
-
-
-def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner, name: str = "lines") -> PulseqFile:
+def pulseq_file(
+    order: Order, settings: SequenceSettings, scanner: Scanner, name: str = "lines"
+) -> tuple[bytes, Verified]:
     """The Pulseq file of an order of readouts, which plays exactly what was designed.
 
     It is written to a temporary place, read back and verified, and made a second time: the bytes must be the same.
@@ -56,6 +42,11 @@ def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner, name
         Whose limits hold.
     name : str
         Of the sequence: letters, digits and underscores.
+
+    Returns
+    -------
+    bytes, Verified
+        The ``.seq`` file, and what was found when it was read back.
 
     Raises
     ------
@@ -99,7 +90,7 @@ def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner, name
         content = first.read_bytes()
         if content != second.read_bytes():
             raise SequenceError("the same sequence written twice gives different files")
-        return PulseqFile(content, verify(first, order, settings, scanner))
+        return content, verify(first, order, settings, scanner)
 
 
 LINE_TOLERANCE = 1e-3

@@ -54,7 +54,7 @@ def written(tmp_path: Path, generic: Scanner) -> Callable[..., Path]:
     pytest.importorskip("pypulseq")
 
     def write(settings: SequenceSettings, change: Callable[[str], str] = str, **others: Any) -> Path:
-        content = made_once(others.get("order", ORDER), settings, generic).content
+        content = made_once(others.get("order", ORDER), settings, generic)[0]
         path = tmp_path / "changed.seq"
         path.write_text(change(content.decode()))
         return path

@@ -96,6 +96,26 @@ class Acquisitions(ABC):
             self._check(at, "traj", floats, length * axes, f"{length} samples x {axes} dimensions")
             yield at, np.ascontiguousarray(floats, np.float32).reshape(length, axes)
 
+    def noise(self, bandwidth: float | None) -> NoiseReadouts:
+        """The noise readouts, whatever else there is, of a receiver's relative ``bandwidth``; the most channels count.
+
+        Raises
+        ------
+        InputError
+            Where they are too few, or some combination of channels holds no noise.
+        """
+        channels = self.heads["active_channels"]
+        noise, _, _ = by_flags(self.heads)
+        alike = np.flatnonzero(noise & (channels == channels[noise].max(initial=0)))
+        samples = (kept_samples(self.heads[at], samples) for at, samples in self.samples(alike.tolist()))
+        covariance, count = noise_covariance(samples)
+        if covariance is None:
+            got = f"{count} samples in {len(alike)} of {len(self.heads)} readouts"
+            wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
+            cure = "Give the samples as an array (coil, sample) in a .npy file."
+            raise InputError(f"{self.field}: noise readouts", got, wanted, cure)
+        return NoiseReadouts(covariance, count, float(np.median(self.heads["sample_time_us"][alike])), bandwidth)
+
     def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
         field = f"{self.field}[{at}]: {name}"
         if floats.size != count:
@@ -430,37 +450,6 @@ def covariance_of_data(
     )
     scale = noise_scale(*dwells, bandwidth) / repeats
     return covariance * scale, NoiseOrigin(source="readouts", measured=told)
-
-
-@dataclass(frozen=True)
-class NoiseSource(Source):
-    """The noise readouts of an open file, whatever else it holds; those with the most channels count.
-
-    Parameters
-    ----------
-    acquisitions : Acquisitions
-        Of the open file.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver.
-    """
-
-    acquisitions: Acquisitions
-    bandwidth: float | None
-
-    def load(self) -> Any:
-        """`NoiseReadouts`, of a source that was opened for them."""
-        heads = self.acquisitions.heads
-        channels = heads["active_channels"]
-        noise, _, _ = by_flags(heads)
-        alike = np.flatnonzero(noise & (channels == channels[noise].max(initial=0)))
-        samples = (kept_samples(heads[at], samples) for at, samples in self.acquisitions.samples(alike.tolist()))
-        covariance, count = noise_covariance(samples)
-        if covariance is None:
-            got = f"{count} samples in {len(alike)} of {len(heads)} readouts"
-            wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
-            cure = "Give the samples as an array (coil, sample) in a .npy file."
-            raise InputError(f"{self.acquisitions.field}: noise readouts", got, wanted, cure)
-        return NoiseReadouts(covariance, count, float(np.median(heads["sample_time_us"][alike])), self.bandwidth)
 
 
 @dataclass(frozen=True)

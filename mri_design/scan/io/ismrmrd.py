@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io.acquisitions import Acquisitions, MrdSource, NoiseSource, channels_and_slices, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, MrdSource, channels_and_slices, sort_by_purpose
 from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text, require_dataset
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import MrdEncoding, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, is_hdf5
-from mri_design.scan.io.source import ReadOptions, Source, duplicates_cure
+from mri_design.scan.io.source import Loaded, ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
@@ -367,7 +367,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         header = parse_mrd_header(field, read_text(file, f"{group}/xml", limits), limits)
         acquisitions = open_acquisitions(file, f"{group}/data", limits)
         if options.only_noise:
-            yield NoiseSource(acquisitions, header.noise_bandwidth)
+            yield Loaded(acquisitions.noise(header.noise_bandwidth))
             return
         # Second, which readouts are the image's, and whether they lie on lines or have coordinates of their own.
         purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, options.counters)

@@ -249,13 +249,13 @@ class SlicedSource(Source):
 
 @dataclass(frozen=True)
 class Loaded(Source):
-    """A scan or images that a reader read as a whole."""
+    """A scan or images that a reader read as a whole, or noise readouts."""
 
-    scan: Content
+    held: Any
 
-    def load(self) -> Content:
-        """The scan or the images."""
-        return self.scan
+    def load(self) -> Any:
+        """What was read."""
+        return self.held
 
 
 @dataclass(frozen=True)

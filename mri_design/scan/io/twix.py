@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SourceImage
-from mri_design.scan.io.acquisitions import Acquisitions, NoiseSource, has_flag, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, has_flag, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import ReadOptions, Source
+from mri_design.scan.io.source import Loaded, ReadOptions, Source
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
 """Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
@@ -348,7 +348,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others[noise]])
         acquisitions = TwixAcquisitions(path, f"{path}: readouts", heads, stream, places, first, between)
         if options.only_noise:
-            yield NoiseSource(acquisitions, protocol.header.noise_bandwidth)
+            yield Loaded(acquisitions.noise(protocol.header.noise_bandwidth))
             return
         purposes = sort_by_purpose(acquisitions.field, heads, protocol.header, options.counters)
         images, columns = heads[purposes.imaging], protocol.header.encodings[0].encoded.matrix[0]
