@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import struct
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,8 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.io.layouts import BARE, kspace_axes
 from mri_design.scan.io.safe import check_declared_shape, check_file
-from mri_design.scan.io.source import GE_CURE, ReadOptions, SlicedSource
+from mri_design.scan.io.source import GE_CURE, ReadOptions
 from mri_design.scan.io.stored_arrays import ArrayHeader, StackSource, StoredArray
-from mri_design.scan.sampling import Sampling
 
 REVISION = 26.002
 """Revision of the header (``rdb_hdr_rdbm_rev``) that is read."""
@@ -46,7 +44,7 @@ def recognises(path: Path) -> bool:
     return _LOGO in head or _INVALID in head
 
 
-def opened(path: Path, options: ReadOptions) -> SlicedSource:
+def opened(path: Path, options: ReadOptions) -> StackSource:
     """The slices of one P-file, in the order of their measurement.
 
     The first frame of each slice and channel, which the scanner leaves empty as a baseline, is left out, and where the
@@ -116,14 +114,4 @@ def opened(path: Path, options: ReadOptions) -> SlicedSource:
     if alternated:
         text["alternating_sign"] = "every second line was measured with the other sign, which was undone"
     header = ArrayHeader(dims=BARE[4], of_coils=True, text=text)
-    return _Slices(path, "kspace", {"kspace": array}, header, limits, kspace_axes(4, BARE[4]))
-
-
-class _Slices(StackSource):
-    """Slices of which the header says that all lines were measured."""
-
-    by_headers: ClassVar[bool] = True
-
-    def samplings(self) -> tuple[Sampling, ...]:
-        """All samples of all slices."""
-        return (Sampling(np.ones(self.arrays[self.key].shape[2:], dtype=bool)),) * self.n_slices
+    return StackSource(path, "kspace", {"kspace": array}, header, limits, kspace_axes(4, BARE[4]))

@@ -11,7 +11,6 @@ from .mrd import ScanHeader as ScanHeader
 from .mrd import recorded as recorded
 from .scanner import Arrivals as Arrivals
 from .scanner import Channel as Channel
-from .scanner import Connected as Connected
 from .scanner import Connection as Connection
 from .scanner import Event as Event
 from .scanner import Gone as Gone

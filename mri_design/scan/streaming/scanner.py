@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -68,13 +68,6 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Connected:
-    """A connection has been made; where it is given, it can be refused."""
-
-    connection: Connection | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
 class Gone:
     """The connection has ended; ``for_good`` where there will be no other."""
 
@@ -82,7 +75,7 @@ class Gone:
     for_good: bool = False
 
 
-Event = Message | Connected | Gone
+Event = Message | Connection | Gone
 
 
 class Channel:
@@ -170,7 +163,7 @@ class Channel:
             for connection in self._connections:
                 self._hang_up()
                 self._present = connection
-                self._events.put(Connected(connection))
+                self._events.put(connection)
                 why = self._conversation(connection)
                 if self._stopped.is_set():
                     return
@@ -712,10 +705,9 @@ class LiveScanner:
             if self._silent is not None and time.monotonic() >= self._silent[1]:
                 (connection, _), self._silent = self._silent, None
                 self._channel.refuse(connection, f"{wanted} did not come within {self._patience.seconds:g} s")
-        elif isinstance(event, Connected):
+        elif isinstance(event, Connection):
             self._connected = self._met = True
-            until = time.monotonic() + self._patience.seconds
-            self._silent = None if event.connection is None else (event.connection, until)
+            self._silent = (event, time.monotonic() + self._patience.seconds) if event.replaceable else None
             if self._request is not None:
                 self._tell(self._request, again=True)
         elif isinstance(event, Gone):
