@@ -91,7 +91,8 @@ def adapt(
     index : --slice N
         Slice index; negative counts from the end.
     """
-    from mri_design.runs.adapt import JOURNAL, AdaptRequest, adapt_scan, report_adapt
+    from mri_design.experiment.sources import SliceChoice
+    from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
     from mri_design.runs.design.run import DesignRequest
     from mri_design.scan.streaming.scanner import Patience
 
@@ -103,7 +104,7 @@ def adapt(
             "readouts",
             recipe,
             lines,
-            index,
+            slices=SliceChoice(str(index)),
             maps=given,
             acceleration=acceleration,
             companions=flags.check_with(companions, recipe),
@@ -116,7 +117,7 @@ def adapt(
     if source is not None and Path(source).resolve() == (to.out / JOURNAL).resolve():
         raise UsageError(f"{JOURNAL} of that folder is where this run writes what arrives; give another --out")
     with to.opened(JOURNAL, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
-        ended = report_adapt(run, adapt_scan(request, run, connections))
+        ended = run_adapt(connections, request, run)
     return to.ended(f"{len(ended.lines)} lines", ended, aloud=False)
 
 

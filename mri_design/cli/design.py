@@ -25,7 +25,7 @@ def design(
     lines: flags.LineCount = None,
     *,
     strategy: str | None = None,
-    slices: str | None = None,
+    slices: str = "0",
     maps: flags.Maps,
     companions: list[str] | None = None,
     recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
@@ -64,8 +64,7 @@ def design(
         image; and frames: around --contrast, --phase or --set N what the same lines measure of others, before
         --repetition N the earlier.
     """
-    several = slices is not None and whole_number(slices.removeprefix("-")) is None
-    if several:
+    if whole_number(slices.removeprefix("-")) is None:
         load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.sources import SliceChoice, require_no_slices
@@ -88,10 +87,9 @@ def design(
         source,
         recipe,
         shots if kind.shots else lines,
-        0 if slices is None or several else int(slices),
         maps=given,
         acceleration=acceleration,
-        slices=SliceChoice(slices) if several and slices is not None else None,
+        slices=SliceChoice(slices),
         companions=flags.check_with(companions, recipe),
     )
     with to.opened(CHECKPOINT) as run:

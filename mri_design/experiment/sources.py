@@ -99,12 +99,18 @@ class SliceChoice:
         return list(dict.fromkeys(chosen))
 
     @property
+    def named(self) -> int | str:
+        """The number of a single slice, else the text."""
+        number = whole_number(self.text.removeprefix("-"))
+        return self.text if number is None else int(self.text)
+
+    @property
     def _from_the_end(self) -> int | None:
         number = whole_number(self.text[1:]) if self.text.startswith("-") else None
         return number or None
 
 
-ALL_SLICES = SliceChoice(EVERY)
+ALL_SLICES, FIRST_SLICE = SliceChoice(EVERY), SliceChoice("0")
 
 
 @dataclass(frozen=True)

@@ -291,23 +291,22 @@ class LoadedScan(Shown):
         if strategy is not None:
             name = name_of_strategy(strategy, settings.design.encoding)
             settings = settings.replacing("design", strategy=name)
-        chosen = self._choice(slices)
-        numbers = chosen.indices(self.data.n_slices)
         request = runs.DesignRequest(
             self.source,
             settings,
             lines,
-            numbers[0],
             maps=self.maps,
             acceleration=acceleration,
-            slices=chosen if len(numbers) > 1 else None,
+            slices=self._choice(slices),
             companions=_files(companions),
-            loaded=require_grid_data(self.data, self.source),
         )
         told = self._told(seed, jobs, watch)
-        return interactive.ScanDesign(
-            told.computed(request, partial(runs.design_scan, request)), told, self.reconstruct
-        )
+        scan = require_grid_data(self.data, self.source)
+
+        def compute(work: runs.Work, keep: runs.Keep) -> runs.DesignResult:
+            return runs.design_scan(runs.DesignInput.read(request, work, scan), request, work, keep)
+
+        return interactive.ScanDesign(told.computed(request, compute), told, self.reconstruct)
 
     @naming_arguments
     def reconstruct(

@@ -18,22 +18,23 @@ from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.page import Paragraph, ReportTable, Section, sentence
-from mri_design.evaluation.run_folder import CHECKPOINT
+from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
 from mri_design.experiment.extent import calibration_for, centre_for_maps, lines_expected, require_lines, start_lines
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
-from mri_design.experiment.stored_designs import Checkpoint, load_state
+from mri_design.experiment.stored_designs import load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
 from mri_design.kinds import KINDS
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
-from mri_design.runs.design.run import Designed, DesignRequest, DesignResult, concluded
+from mri_design.runs.design.run import DesignRequest, DesignResult, SharedSlices, concluded
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
-from mri_design.runs.store import Ending, Record, Run, require_resume
+from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run, carry_out
+from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.kspace_centre import find_centre, given_centre, strongest_of_lines
@@ -105,7 +106,12 @@ class AdaptRequest:
         if self.repeated not in ("first", "last"):
             raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
 
-    def record(self, run: Run) -> Record:
+    @property
+    def index(self) -> int:
+        """The slice by number; negative ones count from the end."""
+        return int(self.design.slices.text)
+
+    def record(self, work: Work) -> Record:
         """Inputs and settings for the manifest, before anything has arrived.
 
         Raises
@@ -120,63 +126,57 @@ class AdaptRequest:
         choices = {
             "recipe": design.settings,
             "files": [file.sha256 for file in files],
-            "slice": design.index,
+            "slice": self.index,
             "lines": design.lines,
             "acceleration_wanted": design.acceleration,
             **asked,
         }
         patience = {"timeout": self.patience.seconds, "requests": self.patience.requests}
-        settings = {"slice": design.index, **patience, **asked, **design.settings}
-        return Record(run.identity("adapt", choices), files, settings)
+        settings = {"slice": self.index, **patience, **asked, **design.settings}
+        return Record(work.identity("adapt", choices), files, settings)
 
 
 def adapt_scan(
-    request: AdaptRequest, run: Run, connections: Iterator[Connection]
-) -> tuple[DesignResult, LiveScanner, Record] | Ending:
+    connections: Iterator[Connection], request: AdaptRequest, work: Work, keep: FolderKeep
+) -> tuple[DesignResult, LiveScanner]:
     """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
 
-    Everything that arrives is on the disk, in the run's folder, before it is looked at, and a checkpoint is written
-    after every decision. Noise, coil maps and the image's brightness are from the start lines where noise readouts or
-    the request do not say more. The lines are those that `design_scan` chooses from a complete file of the
-    same scan, if it is given the same noise.
+    Everything that arrives is on the disk before it is looked at, and a checkpoint is written after every decision.
+    Noise, coil maps and the image's brightness are from the start lines where noise readouts or the request do not say
+    more. The lines are those that `design_scan` chooses from a complete file of the same scan, if it is given the same
+    noise.
 
     Parameters
     ----------
-    request : AdaptRequest
-        Design and patience.
-    run : Run
-        Its folder.
     connections : iterator of Connection
         Whoever connects.
+    request : AdaptRequest
+        Design and patience.
+    work, keep : Work, FolderKeep
+        How to compute, and the folder of what arrives.
 
     Returns
     -------
-    (DesignResult, LiveScanner, Record) or Ending
-        The design, the scanner with every exchange and what else arrived, and what is recorded. An `Ending` where the
-        run's folder holds this very design, finished, and the run was to resume it.
+    (DesignResult, LiveScanner)
+        The design, and the scanner with every exchange and what else arrived.
 
     Raises
     ------
     UsageError
-        For readouts in the folder without ``run.resume``, or another run's folder.
+        For readouts of an unfinished design that is not to be resumed.
     InputError
         Where too little arrives to begin, or constraints contradict the grid.
     """
-    record = request.record(run)
-    before = run.finished(record.identity, checkpoint=CHECKPOINT, resumed="design")
-    if before is not None:
-        return before
-    if run.folder.existing(JOURNAL) and not run.folder.overwrite:
-        require_resume(run.folder.path.name, "readouts of an unfinished design", run.resume)
-    companions = request.design.read_companions(run.seed)  # refused before anybody measures for them
-    run.begin()
-    path, conversation = (run.folder.output_path(name) for name in (JOURNAL, CONVERSATION))
-    protocol = MrdStream(request.design.index, request.design.recipe.input.counters)
+    keep.require_resume(JOURNAL, "readouts of an unfinished design")
+    companions = request.design.read_companions(work.seed)  # refused before anybody measures for them
+    keep.begin()
+    path, conversation = (keep.folder.output_path(name) for name in (JOURNAL, CONVERSATION))
+    protocol = MrdStream(request.index, request.design.recipe.input.counters)
     arrivals, kept = Arrivals(request.repeated), 0
     for end, message in recorded(path, protocol):
         arrivals.take(message)
         kept = end
-    sent, earlier = _messages(conversation), _exchanges_before(run)
+    sent, earlier = _messages(conversation), _exchanges_before(keep.folder.existing(LATENCY))
     with (
         closing(Journal(path, kept)) as journal,
         open(conversation, "ab", buffering=0) as told,
@@ -186,9 +186,9 @@ def adapt_scan(
         def note(content: Mapping[str, object]) -> None:
             told.write(json.dumps(content).encode() + b"\n")
 
-        scanner = LiveScanner(channel, arrivals, request.patience, run.progress.say, note, earlier)
+        scanner = LiveScanner(channel, arrivals, request.patience, work.progress.say, note, earlier)
         try:
-            live = _Live(request, run, scanner, note, sent, record.identity, companions)
+            live = _Live(request, work, keep, scanner, note, sent, companions)
             state = live.designed()
             status = live.status(state)
             scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
@@ -197,9 +197,18 @@ def adapt_scan(
             raise
     result = live.concluded(state, path)
     if status:
-        run.progress.say(status)
+        work.progress.say(status)
         result = replace(result, status=status)
-    return result, scanner, replace(record, inputs=[InputFile.of(path), *record.inputs])
+    return result, scanner
+
+
+def run_adapt(connections: Iterator[Connection], request: AdaptRequest, run: Run) -> Ending:
+    """Design at a scanner and report in a run's folder; see `carry_out`."""
+
+    def compute(keep: FolderKeep) -> tuple[DesignResult, LiveScanner]:
+        return adapt_scan(connections, request, run, keep)
+
+    return carry_out(run, request.record(run), compute, report_adapt, checkpoint=CHECKPOINT, resumed="design")
 
 
 def _messages(path: Path) -> list[dict[str, Any]]:
@@ -211,9 +220,8 @@ def _messages(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _exchanges_before(run: Run) -> list[LineRequest]:
+def _exchanges_before(path: Path | None) -> list[LineRequest]:
     """How long the answers of the run that is resumed took."""
-    path = run.folder.existing(LATENCY)
     try:
         return [] if path is None else [LineRequest.of_row(row) for row in read_csv_texts(path)]
     except (ValueError, csv.Error) as error:
@@ -236,15 +244,15 @@ class _Live:
     def __init__(
         self,
         request: AdaptRequest,
-        run: Run,
+        work: Work,
+        keep: FolderKeep,
         scanner: LiveScanner,
         note: Callable[[Mapping[str, object]], None],
         sent: Sequence[Mapping[str, Any]],
-        identity: str,
         companions: Sequence[CompanionImages],
     ) -> None:
-        self._request, self._run, self._scanner, self._arrivals = request, run, scanner, scanner.arrivals
-        self._note = note
+        self._request, self._work, self._scanner, self._arrivals = request, work, scanner, scanner.arrivals
+        self._keep, self._note = keep, note
         self._recipe = request.design.recipe
         header = scanner.header()
         self._encoding = LineReadouts(header.shape)
@@ -261,22 +269,22 @@ class _Live:
         self._lines = request.design.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
         require_lines(self._measurable, self._lines, self._recipe)
-        self._checkpoint = Checkpoint(run.folder.output_path(CHECKPOINT), identity)
+        self._checkpoint = keep.checkpoint({}, self._encoding.size, self._encoding.unit)
         self._first = self._first_lines()
         self._most = self._reachable()
         lost = [message["lines"] for message in sent if message.get("kind") == "lost"]
         self._give_up([line for lines in lost for line in lines])
         self._first = self._start()
         data = _as_given(self._arrivals.data(NAME, self._first), request.design)
-        tell_part(data, self._recipe, run.progress)
+        tell_part(data, self._recipe, work.progress)
         self._companions = companions_over(companions, data)
-        self._looks = ImageErrors(self._recipe, run.seed, tuple(self._companions))
+        self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
         calibrated = prepare(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
             noise = told("noise", calibrated.provenance.noise)
-            run.progress.warn(
+            work.progress.warn(
                 f"{NAME}: its noise is {noise}, of {len(self._first)} start lines alone, whose image is coarse and "
                 "rings: it is often too large; better images need noise readouts, or --noise-sd"
             )
@@ -293,7 +301,7 @@ class _Live:
             1,
             self._first,
             self._recipe,
-            run.seed,
+            work.seed,
         ):
             self._strategy, self._steered_by = steered
 
@@ -391,7 +399,7 @@ class _Live:
 
     def designed(self) -> DesignState:
         """Choose and measure until there are enough lines, or the scanner gives no more."""
-        show = self._run.progress.show
+        show = self._work.progress.show
         options = DesignOptions(
             stop=self._request.design.stop,
             checkpoint=self._checkpoint,
@@ -412,7 +420,7 @@ class _Live:
                     self._strategy,
                     self._reachable(),
                     self._recipe,
-                    seed=self._run.seed,
+                    seed=self._work.seed,
                     start=self._first,
                     options=options,
                 )
@@ -436,7 +444,7 @@ class _Live:
     def _asked(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
         """Have lines measured, and note how long it took; those that do not come."""
         missing = self._scanner.measure(lines, about)
-        self._run.folder.write_table(LATENCY, [exchange.as_row() for exchange in self._scanner.exchanges])
+        self._keep.folder.write_table(LATENCY, [exchange.as_row() for exchange in self._scanner.exchanges])
         return missing
 
     def status(self, state: DesignState) -> str:
@@ -452,7 +460,7 @@ class _Live:
         Coil maps are the design's. The image that it ended by is taken, unless readouts have come that it does not
         hold.
         """
-        image, recipe, run = None, self._recipe, self._run
+        image, recipe, work = None, self._recipe, self._work
         if not self._arrivals.changed:
             image = self._looks.image_of(state.trace.lines)
         self._fill()
@@ -461,24 +469,17 @@ class _Live:
         before = cast(KSpaceData, self._scan.data)
         known = replace(before, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
         scan = replace(self._scan, data=known).knowing(slice_model.coil_map_estimate(state.trace.lines))
-        warn_of_noise(scan, run.progress)
-        warn_of_maps(scan, run.progress)
+        warn_of_noise(scan, work.progress)
+        warn_of_maps(scan, work.progress)
         calibrated = slice_model.calibrated(state.trace.lines)
         written = scan.as_read(calibrated.kspace, calibrated.maps, float(calibrated.noise_variance))
-        write_npz(run.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
+        write_npz(self._keep.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
         frames = self._frames_that_came(journal)
-        within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, run)
-        designed = Designed(
-            recipe=recipe,
-            data=data,
-            scan=scan,
-            slices=[slice_model],
-            state=state,
-            most=self._most,
-            companions=(*self._companions, *within),
-            image=None if within else image,
-        )
-        return replace(concluded(self._request.design, designed, run), steered_by=self._steered_by)
+        within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, work)
+        shared = SharedSlices(recipe=recipe, data=data, scans=[scan], slices=[slice_model], most=self._most)
+        companions, request = (*self._companions, *within), self._request.design
+        result = concluded(request, shared, state, companions, None if within else image, work)
+        return replace(result, steered_by=self._steered_by)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""
@@ -490,7 +491,7 @@ class _Live:
         after = [] if axis == SUCCESSIVE else [frame + step for step in steps]
         for number in (*(frame - step for step in steps), *after):
             arrivals = Arrivals(self._request.repeated)
-            for _, message in recorded(journal, MrdStream(design.index, {axis: number})) if number >= 0 else ():
+            for _, message in recorded(journal, MrdStream(self._request.index, {axis: number})) if number >= 0 else ():
                 arrivals.take(message)
             arrivals.settle()
             if self._moved_to is not None and arrivals.header is not None:
@@ -509,11 +510,9 @@ SHOWN = 20
 """Rows of the table on the page; latency.csv has all."""
 
 
-def report_adapt(run: Run, result: tuple[DesignResult, LiveScanner, Record] | Ending) -> Ending:
-    """Write everything about a design at the scanner; one that was finished before stays as it is."""
-    if isinstance(result, Ending):
-        return result
-    design, scanner, record = result
+def report_adapt(folder: RunFolder, result: tuple[DesignResult, LiveScanner]) -> Report:
+    """Write everything about a design at the scanner."""
+    design, scanner = result
     exchanges, sections = scanner.exchanges, list[Section]()
     counts = {f"readouts {what}": count for what, count in scanner.arrivals.counts.items()}
     counts["lines lost"] = sum(len(exchange.lost) for exchange in exchanges)
@@ -529,4 +528,5 @@ def report_adapt(run: Run, result: tuple[DesignResult, LiveScanner, Record] | En
         )
         sections = [Section("At the scanner", [Paragraph(text), table])]
         beside["median seconds per decision"] = median
-    return run.save(record, report_design(run.folder, design, sections, beside, extensible=False))
+    report = report_design(folder, design, sections, beside, extensible=False)
+    return replace(report, inputs=[InputFile.of(folder.path / JOURNAL)])

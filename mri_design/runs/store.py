@@ -244,7 +244,7 @@ class Report:
 def carry_out(
     run: Run,
     record: Record,
-    compute: Callable[[Keep], T],
+    compute: Callable[[FolderKeep], T],
     report: Callable[[RunFolder, T], Report],
     *,
     checkpoint: str = "",
@@ -290,11 +290,22 @@ class FolderKeep(Keep):
 
     def __init__(self, run: Run, record: Record) -> None:
         super().__init__()
-        self._run, self._folder, self._record = run, run.folder, record
+        self._run, self.folder, self._record = run, run.folder, record
+
+    def require_resume(self, name: str, what: str) -> None:
+        """Refuse to go on from a file of an interrupted run, which is ``what``, where nobody asked for that.
+
+        Raises
+        ------
+        UsageError
+            Naming the options that do.
+        """
+        if self.folder.existing(name) and not self.folder.overwrite:
+            require_resume(self.folder.path.name, what, self._run.resume)
 
     def begin(self) -> None:
         """Remove what earlier runs left in the folder, where it may be overwritten."""
-        self._folder.begin()
+        self.folder.begin()
 
     def checkpoint(self, depends_on: Mapping[str, object], most: int, unit: str) -> Checkpoint:
         """The design's file, made of what a finished design with the same beginning left, if any.
@@ -307,8 +318,8 @@ class FolderKeep(Keep):
         identity = self._record.identity
         if self._record.beginning:
             identity = fingerprint({"beginning": self._record.beginning, **depends_on})
-        checkpoint = Checkpoint(self._folder.output_path(CHECKPOINT), identity)
-        state = None if checkpoint.path.exists() else self._folder.existing(STATE)
+        checkpoint = Checkpoint(self.folder.output_path(CHECKPOINT), identity)
+        state = None if checkpoint.path.exists() else self.folder.existing(STATE)
         alike = state is not None and has_identity(replace(checkpoint, path=state))
         if state is not None and not alike:
             count = count_text(most, unit)
@@ -316,11 +327,11 @@ class FolderKeep(Keep):
         begun = state if state is not None and alike else checkpoint.path
         if begun.exists() and (held := len(load_state(replace(checkpoint, path=begun)).trace.lines)) > most:
             raise UsageError(
-                f"{self._folder.path.name} holds a design of {count_text(held, unit)}, more than {most}: give "
+                f"{self.folder.path.name} holds a design of {count_text(held, unit)}, more than {most}: give "
                 f"{held} or more, another --out, or --overwrite"
             )
         if alike:
-            self._folder.rename(STATE, CHECKPOINT)
+            self.folder.rename(STATE, CHECKPOINT)
         return checkpoint
 
     def table(self, name: str, what: str, parse: Callable[[dict[str, Any]], T]) -> T | None:
@@ -333,17 +344,17 @@ class FolderKeep(Keep):
         UsageError
             Where it is another run's.
         """
-        path = self._folder.existing(name)
+        path = self.folder.existing(name)
         return None if path is None else read_kept(path, self._record.identity, what, "that of another run", parse)
 
     def keep_table(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, in one step."""
-        write_json(self._folder.output_path(name), {"identity": self._record.identity, **content})
+        write_json(self.folder.output_path(name), {"identity": self._record.identity, **content})
 
     def arrays(self, name: str, members: Collection[str]) -> Arrays:
         """Read an .npz archive of the folder."""
-        return read_npz_members(self._folder.path / name, members, DEFAULT_LIMITS)[0]
+        return read_npz_members(self.folder.path / name, members, DEFAULT_LIMITS)[0]
 
     def keep_arrays(self, name: str, arrays: Arrays) -> None:
         """Write an .npz archive, in one step."""
-        self._folder.write_archive(name, arrays)
+        self.folder.write_archive(name, arrays)

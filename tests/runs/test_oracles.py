@@ -9,7 +9,7 @@ from mri_design.design import ReferenceSlice, TrainedDesign
 from mri_design.evaluation import RunFolder
 from mri_design.experiment import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison
-from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.design.run import DesignInput, DesignRequest, design_scan
 from mri_design.runs.reference_slices import knowing_oracle
 from mri_design.runs.study import Study
 from mri_design.runs.work import Keep, Work
@@ -75,4 +75,5 @@ def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe
     np.savez(tmp_path / "gaps.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(0.01))
     recipe = tiny.replacing("design", strategy="oracle-residual")
     with refused("strategy oracle-residual"):
-        design_scan(DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8), Work(), Keep())
+        request = DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8)
+        design_scan(DesignInput.read(request, Work()), request, Work(), Keep())

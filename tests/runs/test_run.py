@@ -10,7 +10,7 @@ import pytest
 from mri_design import Recipe, UsageError
 from mri_design.evaluation import FirstScreen, Paragraph, RunFolder, Section
 from mri_design.runs.design.report import report_design, run_design_of
-from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.design.run import DesignInput, DesignRequest, design_scan
 from mri_design.runs.store import Ending, FolderKeep, Record, Run
 from mri_design.runs.work import Progress
 
@@ -91,7 +91,8 @@ def test_a_seed_makes_another_run_and_processes_do_not(run: Run) -> None:
 
 def test_computing_leaves_the_writing_to_the_report(run: Run, tiny: Recipe) -> None:
     request = DesignRequest("phantom:brain", tiny.replacing("design", start=4), 6)
-    result = design_scan(request, run, FolderKeep(run, request.record(run)))
+    data = DesignInput.read(request, run)
+    result = design_scan(data, request, run, FolderKeep(run, request.record(run)))
     assert visible(run) == {KEPT}
     assert result.ending.lines == result.trace.lines
     ended = run.save(request.record(run), report_design(run.folder, result))

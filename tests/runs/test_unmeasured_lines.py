@@ -14,7 +14,7 @@ from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design
 from mri_design.kinds import KINDS
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
-from mri_design.runs.design.run import DesignRequest, design_scan
+from mri_design.runs.design.run import DesignInput, DesignRequest, design_scan
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import design_among
 from mri_design.runs.work import Keep, Work
@@ -52,7 +52,7 @@ def changed(scan: KSpaceData, lines: Any) -> KSpaceData:
 
 def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceData) -> None:
     def designed(data: KSpaceData) -> Any:
-        return design_scan(DesignRequest("memory:scan", RECIPE, FEW, loaded=data), Work(), Keep())
+        return design_scan(DesignInput(data), DesignRequest("memory:scan", RECIPE, FEW), Work(), Keep())
 
     one = designed(scan)
     other = designed(changed(scan, one.trace.lines))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -37,12 +36,13 @@ from mri_design.operators.base import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.runs import image_sections
 from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
-from mri_design.runs.design.run import DesignRequest, DesignResult, design_scan
+from mri_design.runs.design.run import DesignInput, DesignRequest, DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import simulated_from, simulation_summary
 from mri_design.runs.reference_slices import ORACLE_NOTE
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
+from mri_design.runs.work import Keep
 
 T = TypeVar("T")
 Blocks = list[Block]
@@ -55,8 +55,11 @@ ACQUISITION, _ORDER = "acquisition.csv", "line number in the order of measuremen
 
 def run_design_of(request: DesignRequest, run: Run) -> Ending:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
-    record, compute = request.record(run), partial(design_scan, request, run)
-    return carry_out(run, record, compute, report_design, checkpoint=CHECKPOINT, resumed="design")
+
+    def compute(keep: Keep) -> DesignResult:
+        return design_scan(DesignInput.read(request, run), request, run, keep)
+
+    return carry_out(run, request.record(run), compute, report_design, checkpoint=CHECKPOINT, resumed="design")
 
 
 def report_design(

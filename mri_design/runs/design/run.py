@@ -25,7 +25,7 @@ from mri_design.experiment.companion_images import CompanionImages, companion_fi
 from mri_design.experiment.inputs import load_input
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.shots import candidates_of, slice_of
-from mri_design.experiment.sources import GivenMaps, SliceChoice, slices_text
+from mri_design.experiment.sources import FIRST_SLICE, GivenMaps, SliceChoice, slices_text
 from mri_design.experiment.stored_designs import Checkpoint
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, Frames, is_around
@@ -33,7 +33,14 @@ from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.nonuniform import require_finufft
-from mri_design.runs.design.companions import companions_within, contradicted, other_frames, steering_image
+from mri_design.readouts import Readouts
+from mri_design.runs.design.companions import (
+    OtherFrame,
+    companions_within,
+    contradicted,
+    other_frames,
+    steering_image,
+)
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.reference_slices import knowing_oracle
@@ -42,7 +49,7 @@ from mri_design.runs.store import Ending, Record
 from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
-from mri_design.scan.data import KSpaceData, slice_number
+from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 from mri_design.status import Convergence, Status
 
@@ -62,16 +69,12 @@ class DesignRequest:
     lines : int or None
         Lines, samples of a plane, or shots in the end, at most where the recipe has a stop rule; None is as many as can
         be measured then. Shots are always counted: what there is to choose from depends on their number.
-    index : int
-        Slice.
     maps : Path or MapsOfScan, optional
         File of coil maps, or a scan to estimate them from.
     acceleration : float, optional
         In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
-    slices : SliceChoice, optional
-        Instead of ``index``: the slices that share the mask. The image is that of the one in their middle.
-    loaded : KSpaceData, optional
-        The scan, where it has been read already; ``source`` still says where it is from.
+    slices : SliceChoice
+        The slice, or those that share the mask: the image is that of the one in their middle.
     companions : tuple of str
         Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
         a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
@@ -89,12 +92,10 @@ class DesignRequest:
     source: str
     recipe: Recipe
     lines: int | None = None
-    index: int = 0
     _: KW_ONLY
     maps: GivenMaps | None = None
     acceleration: float | None = None
-    slices: SliceChoice | None = None
-    loaded: KSpaceData | None = None
+    slices: SliceChoice = FIRST_SLICE
     companions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -156,12 +157,18 @@ class DesignRequest:
             "recipe": self.settings,
             "input": [file.sha256 for file in scan] or self.source,
             "files": [file.sha256 for file in beside],
-            "slice": self._slice,
+            "slice": self.slices.named,
             **self.named_companions,
         }
         number = {"lines": self.lines, "acceleration": self.acceleration}
         wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
-        settings = {"source": self.source, "slice": self._slice, **wanted, **self.named_companions, **self.settings}
+        settings = {
+            "source": self.source,
+            "slice": self.slices.named,
+            **wanted,
+            **self.named_companions,
+            **self.settings,
+        }
         identity, beginning = (work.identity("design", choices | more) for more in (number, {}))
         return Record(identity, [*scan, *beside], settings, beginning)
 
@@ -196,10 +203,6 @@ class DesignRequest:
         """
         return [CompanionImages.read(source, self.recipe, seed) for source in self.companions if not is_around(source)]
 
-    @property
-    def _slice(self) -> int | str:
-        return self.index if self.slices is None else self.slices.text
-
     def numbers(self, count: int) -> list[int]:
         """The slices that share the mask, of ``count``; first that of the image.
 
@@ -210,13 +213,11 @@ class DesignRequest:
         UsageError
             For several slices of shots.
         """
-        if self.slices is not None:
-            chosen = self.slices.indices(count)
-            middle = chosen[len(chosen) // 2]
-            if len(chosen) > 1 and self.of_shots:
-                raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
-            return [middle, *(number for number in chosen if number != middle)]
-        return [slice_number(self.index, count)]
+        chosen = self.slices.indices(count)
+        middle = chosen[len(chosen) // 2]
+        if len(chosen) > 1 and self.of_shots:
+            raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
+        return [middle, *(number for number in chosen if number != middle)]
 
 
 @briefly
@@ -285,41 +286,80 @@ class DesignResult:
         )
 
 
+@dataclass(frozen=True)
+class DesignInput:
+    """What a design is made of, as read.
+
+    Parameters
+    ----------
+    scan : KSpaceData
+        All slices; it is replayed as the scanner.
+    frames : sequence of OtherFrame
+        The slice of the image in other frames of the same file.
+    companions : sequence of CompanionImages
+        Files of other images of the object.
+    """
+
+    scan: KSpaceData
+    frames: Sequence[OtherFrame] = ()
+    companions: Sequence[CompanionImages] = ()
+
+    @classmethod
+    def read(cls, request: DesignRequest, work: Work, scan: KSpaceData | None = None) -> DesignInput:
+        """Read the files of a request, but for a scan that is there already.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be used, or the scan has no such slice.
+        """
+        if request.of_shots:
+            require_finufft()
+        recipe, maps, seed = request.recipe, request.maps, work.seed
+        scan = load_input(request.source, recipe, seed, maps) if scan is None else scan
+        number = request.numbers(scan.n_slices)[0]
+        frames = other_frames(request.source, recipe, maps, number, request.around, seed)
+        return cls(scan, frames, request.read_companions(seed))
+
+
 @dataclass(frozen=True, kw_only=True)
-class Designed:
-    """A design whose lines are chosen and measured, on the way to its image.
+class SharedSlices:
+    """Calibrated slices that share a mask, that of the image first.
 
     Parameters
     ----------
     recipe : Recipe
         In force.
+    numbers : sequence of int
+        Of the slices in their scan.
     data : KSpaceData
-        The slice that the image is of, as read.
-    scan : PreparedScan
-        Calibrated, with the coil maps of all lines that were measured where maps had to be estimated from them.
-    slices : sequence of SliceModel
-        Those that share the lines, that of the image first.
-    state : DesignState
-        Where the design ended.
+        The slice of the image, as read.
+    scans, slices : sequences of PreparedScan and of SliceModel
+        Calibrated, and as models take them.
+    start : tuple of int
+        Lines that the design begins with.
     most : int
-        Lines it could have had.
-    companions : tuple of Companion
-        Other images of the object, over the slice that the image is of.
-    image : Image, optional
-        The posterior mean of these lines, where the design has made it to look at its error.
+        Lines that it can have in the end.
+    calibration : int or None
+        Centre lines that coil maps were asked to be estimated from; None is the usual number.
     """
 
     recipe: Recipe
+    numbers: Sequence[int] = (0,)
     data: KSpaceData
-    scan: PreparedScan
+    scans: Sequence[PreparedScan]
     slices: Sequence[SliceModel]
-    state: DesignState
+    start: tuple[int, ...] = ()
     most: int
-    companions: tuple[Companion, ...] = ()
-    image: reconstruction.Image | None = None
+    calibration: int | None = None
+
+    @property
+    def readouts(self) -> Readouts:
+        """What there is to choose from."""
+        return self.slices[0].candidates
 
 
-def design_scan(request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
+def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
     Its state is kept every few seconds, and where the design is interrupted.
@@ -329,269 +369,233 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
     UsageError
         Where what is kept is another design's.
     InputError
-        Where the input or the checkpoint cannot be used, or constraints contradict the scan.
+        Where the scan or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    scan = ReplayedScan(request, work)
-    scan.calibrate()
-    empty = scan.leave_out_air()
-    strategy = scan.informed(request.strategy)
+    shared, empty = _without_air(_calibrated(data.scan, request, work), work)
+    scan, number, seed = data.scan, shared.numbers[0], work.seed
+    companions = companions_over(data.companions, shared.data, number, scan.n_slices)
+    seen, strategy = _informed(shared, request.strategy, seed)
+    offered = list(zip(data.companions, companions, strict=True))
+    steered = steering_image(offered, shared.slices, shared.numbers, scan.n_slices, shared.start, shared.recipe, seed)
+    if steered is not None:
+        strategy = steered[0]
+        work.progress.say(f"{steered[1]} shows the same as the first {shared.readouts.unit}s: it has a say in the mask")
     keep.begin()
-    state = scan.choose(strategy, keep.checkpoint(scan.depends_on(strategy), scan.most, scan.readouts.unit))
-    designed = scan.measured(state)
+    checkpoint = keep.checkpoint(_depends_on(shared, strategy, request), shared.most, shared.readouts.unit)
+    looks = design.ImageErrors(shared.recipe, seed, companions)
+    state = _chosen(shared, seen, strategy, request.stop, checkpoint, looks, work)
+
+    lines = state.trace.lines
+    scans = [each.knowing(one.coil_map_estimate(lines)) for each, one in zip(shared.scans, shared.slices, strict=True)]
+    warn_of_maps(scans[0], work.progress)
+    measured = replace(shared, scans=scans)
+    places = {number: None if scan.geometry is None else scan.geometry[number] for number in shared.numbers}
+    near = request.around.of(number, Frames("", (), scan.n_slices), places)
+    by_number = dict(zip(shared.numbers, zip(scans, shared.slices, strict=True), strict=True))
+    within = companions_within(near, by_number, data.frames, lines, shared.recipe, work)
+    image = looks.image_of(lines) if seen is shared.slices and not within else None
     return replace(
-        concluded(request, designed, work),
-        account=predictions.DesignAccount(state.trace, scan.checked(strategy, state)),
-        acquisition=extent.in_acquisition_order(state.trace.lines, scan.readouts, scan.recipe),
-        numbers=scan.numbers,
+        concluded(request, measured, state, (*companions, *within), image, work),
+        account=predictions.DesignAccount(state.trace, _checked(measured, seen, strategy, state, work)),
+        acquisition=extent.in_acquisition_order(lines, shared.readouts, shared.recipe),
         noise_only=empty,
-        steered_by=scan.steered_by,
+        steered_by="" if steered is None else steered[1],
     )
 
 
-class ReplayedScan:
-    """A scan that is replayed as the scanner, on its way through a design: read, calibrated, chosen from, measured.
-
-    Attributes
-    ----------
-    recipe : Recipe
-        In force.
-    numbers : list of int
-        Of the slices that share the mask in their scan, first that of the image.
-    data : list of KSpaceData
-        These slices as read.
-    readouts : Readouts
-        What there is to choose from.
-    lines : int or None
-        Lines, samples or shots in the end; None where only a rule ends the design.
-    companions : tuple of Companion
-        Other images of the object, over the slice of the image.
-    scans, slices : list of PreparedScan, list of SliceModel
-        Calibrated, and as models take them.
-    seen : list of SliceModel
-        As the strategy sees them: an oracle knows the coil maps of all lines.
-    first : tuple of int
-        Lines that the design begins with.
-    most : int
-        Lines that it can have in the end.
-    steered_by : str
-        The other image of the object that has a say in the mask; empty where none has.
+def _calibrated(scan: KSpaceData, request: DesignRequest, work: Work) -> SharedSlices:
+    """The slices that share the mask, with noise and coil maps, and with them the lines that the design begins with.
 
     Raises
     ------
     UsageError, InputError
-        Where the scan cannot be designed by the request, before anything is calibrated.
+        Where the scan cannot be designed by the request.
     """
-
-    def __init__(self, request: DesignRequest, work: Work) -> None:
-        if request.of_shots:
-            require_finufft()
-        self._request, self._work, self.recipe, self.steered_by = request, work, request.recipe, ""
-        recipe, whole = (
-            request.recipe,
-            request.loaded or load_input(request.source, request.recipe, work.seed, request.maps),
+    recipe, strategy, progress = request.recipe, request.strategy, work.progress
+    numbers = request.numbers(scan.n_slices)
+    read = [scan.select_slice(number) for number in numbers]
+    data, kind = read[0], KINDS[recipe.design.encoding]
+    if request.around.slices and len(read) == 1:
+        raise UsageError(
+            f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
+            f"give several with {option('slices')}, or leave it out"
         )
-        self._whole, self.numbers = whole, request.numbers(whole.n_slices)
-        self.data = [whole.select_slice(number) for number in self.numbers]
-        data, number = self.data[0], self.numbers[0]
-        if request.around.slices and len(self.data) == 1:
-            raise UsageError(
-                f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
-                f"give several with {option('slices')}, or leave it out"
-            )
-        if data.reference is not None and not np.any(data.reference):
-            cure = f"Give a slice that shows the object with {option('slices', 'N')}."
-            raise InputError("reference", f"nothing but zeros in slice {number}", "an image with signal", cure)
-        tell_part(data, recipe, work.progress)
-        self._frames = other_frames(request.source, recipe, request.maps, number, request.around, work.seed)
-        self._files = request.read_companions(work.seed)
-        self.companions = companions_over(self._files, data, number, whole.n_slices)
-        for each in self.data if not KINDS[recipe.design.encoding].square else ():
-            require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
-        self.lines = request.count(KINDS[recipe.design.encoding].whole(data.grid_shape))
-        self.readouts = candidates_of(recipe, request.strategy, data.grid_shape, self.lines, data.n_coils)
-        measured = self.readouts.measured_flags(data.samplings[0].samples)
-        extent.require_lines(measured, self.lines, recipe, self.readouts)
-        design.require_room(self.readouts, data.n_coils, self.lines, recipe, slices=len(self.data))
+    if data.reference is not None and not np.any(data.reference):
+        cure = f"Give a slice that shows the object with {option('slices', 'N')}."
+        raise InputError("reference", f"nothing but zeros in slice {numbers[0]}", "an image with signal", cure)
+    tell_part(data, recipe, progress)
+    for each in read if not kind.square else ():
+        require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
+    lines = request.count(kind.whole(data.grid_shape))
+    readouts = candidates_of(recipe, strategy, data.grid_shape, lines, data.n_coils)
+    extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
+    design.require_room(readouts, data.n_coils, lines, recipe, slices=len(read))
 
-    def calibrate(self) -> None:
-        """Find noise and coil maps, and with them the lines that the design begins with."""
-        data, recipe, readouts, progress = self.data[0], self.recipe, self.readouts, self._work.progress
-        strategy, grows = self._request.strategy, readouts.kind.centre_first and estimates_own_maps(data)
-        centre_lines = partial(extent.centre_for_maps, strategy) if grows else extent.calibration_for
-        self._calibrating = centre_lines(recipe, self.lines)
-
-        def prepared(each: KSpaceData) -> PreparedScan:
-            return prepare(each, self.recipe, calibration_lines=self._calibrating, ordinary=True, growing=grows)
-
-        scan = prepared(data)
-        warn_of_noise(scan, progress)
-        self.recipe = recipe = extent.with_calibration(recipe, scan.calibration_lines)
-        self.scans = [scan, *map(prepared, self.data[1:])]
-        on_grid = recipe.replacing("design", encoding="lines") if self._request.of_shots else recipe
-        source, seed = self._request.source, self._work.seed
-        self.slices = [
-            slice_of(each.slice_model(0, on_grid), readouts, source, partial(each.reference, 0), recipe, seed)
-            for each in self.scans
-        ]
-        measurable = np.logical_and.reduce([each.measured for each in self.slices])
-        # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
-        centre = scan.calibration_lines if readouts.kind.centre_first else 0
-        coils = self.slices[0].n_coils
-        self.first = extent.start_lines(measurable, strategy, self.lines, recipe, centre, coils, readouts)
-        self.most = self.lines or recipe.constraints.rules(readouts).most_lines(measurable, self.first)
-        if readouts.kind.square and scan.calibration_lines:
-            side = recipe.constraints.calibration or 0
-            progress.say(
-                f"{side} x {side} samples at the centre are measured first, for the coil maps, of {self.most} "
-                f"altogether; {option('constraints.calibration')} sets how many"
-            )
-        growing = f"the lines as they are measured, beginning with {len(self.first)} at the centre" if grows else ""
-        tell_calibration(scan.calibration_lines, self.most, recipe, readouts, progress, growing)
-
-    def leave_out_air(self) -> list[int]:
-        """Numbers of the slices, but for that of the image, whose start shows noise only: they have no say."""
-        first, models = self.first, self.slices
-        bright = [one.calibrated(first, rough=True).shows_signal(first) for one in models[1:]]
-        shown = [0, *(place for place, shows in enumerate(bright, 1) if shows)]
-        empty = sorted(set(self.numbers).difference(self.numbers[place] for place in shown))
-        if empty:
-            self._work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
-        self.numbers, self.scans = [self.numbers[place] for place in shown], [self.scans[place] for place in shown]
-        self.slices = self.seen = [models[place] for place in shown]
-        return empty
-
-    def informed(self, strategy: Strategy) -> Strategy:
-        """The strategy: an oracle with the truth, and ``calibrated`` with another image that shows the same."""
-        recipe, seed, name = self.recipe, self._work.seed, self.recipe.design.strategy
-        if name in ORACLES:  # which see the truth, and with it the maps of all lines
-            self.seen = [one.calibrated(one.measured) for one in self.slices]
-            known = zip(self.scans, self.slices, strict=True)
-            truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
-            strategy = knowing_oracle(name, self.seen, truths, recipe, seed)
-        offered, count = list(zip(self._files, self.companions, strict=True)), self._whole.n_slices
-        steered = steering_image(offered, self.slices, self.numbers, count, self.first, recipe, seed)
-        if steered is None:
-            return strategy
-        strategy, self.steered_by = steered
-        unit = self.readouts.unit
-        self._work.progress.say(f"{self.steered_by} shows the same as the first {unit}s: it has a say in the mask")
-        return strategy
-
-    def depends_on(self, strategy: Strategy) -> dict[str, object]:
-        """What a design that goes on has to have in common with its beginning, beside input and settings."""
-        most, unseen = self.most, 0
-        if self.readouts.thinned and self._request.stop is None:
-            unseen = strategy.unseen(self.readouts, most, min(one.n_coils for one in self.slices))
-        limited = self.recipe.constraints.max_jump is not None
-        foreseen = most if self._request.of_shots or not strategy.needs_posterior or limited else None
-        return {"start": self.first, "calibration": self._calibrating, "unseen": unseen, "most": foreseen}
-
-    def choose(self, strategy: Strategy, checkpoint: Checkpoint | None) -> DesignState:
-        """Choose the lines, and measure each in the scan."""
-        work, stop, start = self._work, self._request.stop, len(self.first)
-        show = partial(work.progress.show, "designing")
-        if checkpoint is None or not checkpoint.path.exists():
-            show(0, self.most - start)
-        self._looks = design.ImageErrors(self.recipe, work.seed, self.companions)
-        shared = len(self.slices) > 1  # of one slice, lines are chosen one after the other: nothing is shared out
-
-        def after_line(state: DesignState) -> None:
-            expected = extent.lines_expected(state.trace, stop, self.most)
-            show(len(state.trace.lines) - start, expected - start)
-
-        options = design.DesignOptions(
-            stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=self._looks
+    grows = kind.centre_first and estimates_own_maps(data)
+    asked = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
+    scans = list[PreparedScan]()
+    for each in read:
+        scans.append(prepare(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
+        if each is data:
+            warn_of_noise(scans[0], progress)
+            recipe = extent.with_calibration(recipe, scans[0].calibration_lines)
+    on_grid = recipe.replacing("design", encoding="lines") if kind.shots else recipe
+    slices = [
+        slice_of(one.slice_model(0, on_grid), readouts, request.source, partial(one.reference, 0), recipe, work.seed)
+        for one in scans
+    ]
+    measurable = np.logical_and.reduce([each.measured for each in slices])
+    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
+    calibration = scans[0].calibration_lines
+    centre = calibration if kind.centre_first else 0
+    start = extent.start_lines(measurable, strategy, lines, recipe, centre, slices[0].n_coils, readouts)
+    most = lines or recipe.constraints.rules(readouts).most_lines(measurable, start)
+    if kind.square and calibration:
+        side = recipe.constraints.calibration or 0
+        progress.say(
+            f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} "
+            f"altogether; {option('constraints.calibration')} sets how many"
         )
-        with Workers(None, min(work.jobs, len(self.slices)), work.executor if shared else LOCAL) as workers:
-            state = design_among(
-                workers,
-                lambda options: design.run_design(
-                    self.seen, strategy, self.most, self.recipe, seed=work.seed, start=self.first, options=options
-                ),
-                len(self.slices),
-                options,
-            )
-        chosen = len(state.trace.lines) - start
-        show(chosen, chosen)
-        return state
-
-    def measured(self, state: DesignState) -> Designed:
-        """The design with everything that its lines have measured, coil maps and neighbours of the slice included."""
-        lines, whole, slices = state.trace.lines, self._whole, self.slices
-        self.scans = [scan.knowing(one.coil_map_estimate(lines)) for scan, one in zip(self.scans, slices, strict=True)]
-        warn_of_maps(self.scans[0], self._work.progress)
-        places = {number: None if whole.geometry is None else whole.geometry[number] for number in self.numbers}
-        near = self._request.around.of(self.numbers[0], Frames("", (), whole.n_slices), places)
-        calibrated = dict(zip(self.numbers, zip(self.scans, slices, strict=True), strict=True))
-        within = companions_within(near, calibrated, self._frames, lines, self.recipe, self._work)
-        return Designed(
-            recipe=self.recipe,
-            data=self.data[0],
-            scan=self.scans[0],
-            slices=slices,
-            state=state,
-            most=self.most,
-            companions=(*self.companions, *within),
-            image=self._looks.image_of(lines) if self.seen is slices and not within else None,
-        )
-
-    def checked(self, strategy: Strategy, state: DesignState) -> list[predictions.PredictionCheck]:
-        """What was predicted of every line, beside what it showed."""
-        known, lines = zip(self.scans, self.slices, strict=True), state.trace.lines
-        inference = design.design_inference(strategy, self.recipe, self.readouts.kind)
-        return predictions.check_predictions(
-            self.seen,
-            state.trace,
-            predictions.Replay(inference, self._work.seed, design.refinement(self.recipe)),
-            signals=state.signals,
-            truths=[truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
-            callback=partial(self._work.progress.show, "checking predictions"),
-        )
-
-
-def concluded(request: DesignRequest, designed: Designed, work: Work) -> DesignResult:
-    """The image from the lines that a design chose, and what the run came to, without predictions that were checked."""
-    recipe, state = designed.recipe, designed.state
-    trace, stop = state.trace, request.stop
-    unit = designed.slices[0].candidates.unit
-    ended = extent.how_it_ended(trace, stop, designed.most, unit)
-    if ended and recipe.design.until_error is not None and len(designed.slices) > 1:
-        count = len(designed.slices)
-        ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
-    if ended:
-        work.progress.say(ended)
-    overruled = contradicted(trace, unit)
-    if overruled:
-        work.progress.say(overruled)
-    slice_model, warm = design.final_model(designed.slices[0], state, recipe)
-    slice_model = replace(slice_model, companions=designed.companions)
-    calibrated = designed.slices[0].calibrated(trace.lines)
-    signal = design.final_signal(calibrated, state)
-    options = reconstruction.InferenceOptions(
-        warm_start=warm,
-        signal=signal,
-        callback=reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model),
+    growing = f"the lines as they are measured, beginning with {len(start)} at the centre" if grows else ""
+    tell_calibration(calibration, most, recipe, readouts, progress, growing)
+    return SharedSlices(
+        recipe=recipe,
+        numbers=numbers,
+        data=data,
+        scans=scans,
+        slices=slices,
+        start=start,
+        most=most,
+        calibration=asked,
     )
-    method, rng = recipe.reconstruction.method, reconstruction.image_rng(work.seed)
-    result = designed.image if method == "mean" else None
+
+
+def _without_air(shared: SharedSlices, work: Work) -> tuple[SharedSlices, list[int]]:
+    """Without slices whose start shows noise only, which have no say, and their numbers; that of the image stays."""
+    shows = [one.calibrated(shared.start, rough=True).shows_signal(shared.start) for one in shared.slices[1:]]
+    shown = [0, *(place for place, signal in enumerate(shows, 1) if signal)]
+    numbers, scans = [shared.numbers[place] for place in shown], [shared.scans[place] for place in shown]
+    empty = sorted(set(shared.numbers).difference(numbers))
+    if empty:
+        work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
+    return replace(shared, numbers=numbers, scans=scans, slices=[shared.slices[place] for place in shown]), empty
+
+
+def _informed(shared: SharedSlices, strategy: Strategy, seed: int) -> tuple[Sequence[SliceModel], Strategy]:
+    """The slices as the strategy sees them, and the strategy: an oracle sees the truth, and the maps of all lines."""
+    recipe, slices = shared.recipe, shared.slices
+    if recipe.design.strategy not in ORACLES:
+        return slices, strategy
+    seen = [one.calibrated(one.measured) for one in slices]
+    known = zip(shared.scans, slices, strict=True)
+    truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
+    return seen, knowing_oracle(recipe.design.strategy, seen, truths, recipe, seed)
+
+
+def _depends_on(shared: SharedSlices, strategy: Strategy, request: DesignRequest) -> dict[str, object]:
+    """What a design that goes on has to have in common with its beginning, beside input and settings."""
+    most, unseen = shared.most, 0
+    if shared.readouts.thinned and request.stop is None:
+        unseen = strategy.unseen(shared.readouts, most, min(one.n_coils for one in shared.slices))
+    limited = shared.recipe.constraints.max_jump is not None
+    foreseen = most if request.of_shots or not strategy.needs_posterior or limited else None
+    return {"start": shared.start, "calibration": shared.calibration, "unseen": unseen, "most": foreseen}
+
+
+def _chosen(
+    shared: SharedSlices,
+    seen: Sequence[SliceModel],
+    strategy: Strategy,
+    stop: StopRule | None,
+    checkpoint: Checkpoint | None,
+    looks: design.ImageErrors,
+    work: Work,
+) -> DesignState:
+    """Choose the lines, and measure each in the scan; several slices are shared out among processes."""
+    start, most, recipe = len(shared.start), shared.most, shared.recipe
+    show = partial(work.progress.show, "designing")
+    if checkpoint is None or not checkpoint.path.exists():
+        show(0, most - start)
+
+    def after_line(state: DesignState) -> None:
+        show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
+
+    def designed(options: design.DesignOptions) -> DesignState:
+        return design.run_design(seen, strategy, most, recipe, seed=work.seed, start=shared.start, options=options)
+
+    options = design.DesignOptions(
+        stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks
+    )
+    with Workers(None, min(work.jobs, len(seen)), work.executor if len(seen) > 1 else LOCAL) as workers:
+        state = design_among(workers, designed, len(seen), options)
+    chosen = len(state.trace.lines) - start
+    show(chosen, chosen)
+    return state
+
+
+def _checked(
+    shared: SharedSlices, seen: Sequence[SliceModel], strategy: Strategy, state: DesignState, work: Work
+) -> list[predictions.PredictionCheck]:
+    """What was predicted of every line, beside what it showed."""
+    known, lines = zip(shared.scans, shared.slices, strict=True), state.trace.lines
+    inference = design.design_inference(strategy, shared.recipe, shared.readouts.kind)
+    return predictions.check_predictions(
+        seen,
+        state.trace,
+        predictions.Replay(inference, work.seed, design.refinement(shared.recipe)),
+        signals=state.signals,
+        truths=[truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
+        callback=partial(work.progress.show, "checking predictions"),
+    )
+
+
+def concluded(
+    request: DesignRequest,
+    shared: SharedSlices,
+    state: DesignState,
+    companions: tuple[Companion, ...],
+    image: reconstruction.Image | None,
+    work: Work,
+) -> DesignResult:
+    """The image from the lines that a design chose, and what the run came to, without predictions that were checked.
+
+    ``companions`` are other images of the object, over the slice that the image is of, and ``image`` the posterior mean
+    of these lines, where the design has made it to look at its error.
+    """
+    recipe, trace, stop, one = shared.recipe, state.trace, request.stop, shared.slices[0]
+    unit, count = shared.readouts.unit, len(shared.slices)
+    ended = extent.how_it_ended(trace, stop, shared.most, unit)
+    if ended and recipe.design.until_error is not None and count > 1:
+        ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
+    slice_model, warm = design.final_model(one, state, recipe)
+    slice_model = replace(slice_model, companions=companions)
+    calibrated = one.calibrated(trace.lines)
+    signal = design.final_signal(calibrated, state)
+    method = recipe.reconstruction.method
+    result = image if method == "mean" else None
+    for said in filter(None, (ended, contradicted(trace, unit))):
+        work.progress.say(said)
     if result is None:
+        show = reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model)
+        options = reconstruction.InferenceOptions(warm_start=warm, signal=signal, callback=show)
+        rng = reconstruction.image_rng(work.seed)
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     if result.companions is not None:
         work.progress.say(f"other images: {result.companions}")
-    known = KnownSlice.of(designed.data, designed.scan, calibrated, signal)
+    known = KnownSlice.of(shared.data, shared.scans[0], calibrated, signal)
+    aware = recipe.phase.model == "aware" and warm is not None
     return DesignResult(
         request=request,
         status=_status(trace, stop, result.convergence, unit),
         known=known,
         trace=trace,
         ended=ended,
-        model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}"
-        if recipe.phase.model == "aware" and warm is not None
-        else "",
+        model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}" if aware else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
         account=predictions.DesignAccount(trace, ()),
+        numbers=shared.numbers,
     )
 
 
