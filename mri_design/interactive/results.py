@@ -31,7 +31,6 @@ from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Image, Method
 from mri_design.interactive.shown import Shown, Told, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS, Kind, count_text
-from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.runs.compare import MASKS, METHODS, ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
@@ -572,16 +571,9 @@ class ScanDesign(Saved):
         )
 
     def plot(self) -> Drawing:
-        """Lines as they were added, samples of a plane as a mask, shots as curves: a figure of matplotlib."""
-        candidates, trace = self.result.known.slice_model.candidates, self.trace
-        if isinstance(candidates, ShotReadouts):
-            chosen = {self._title: candidates.shots[self.mask]}
-            return plots.trajectory_curves(
-                chosen, candidates.grid, first=f"the {candidates.unit} with the lowest number"
-            )
-        if isinstance(candidates, PlaneReadouts):
-            return plots.plane_masks({self._title: self.mask})
-        return plots.mask_growth(trace.lines, trace.n_lines, len(trace.start))
+        """Lines as they were added, samples of a plane and shots from the start to the end: a figure of matplotlib."""
+        readouts = self.result.known.slice_model.candidates
+        return plots.drawn(readouts).growth(readouts, self.trace)
 
     def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""

@@ -17,7 +17,6 @@ from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignStep
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.page import Paragraph, ReportTable, Section, sentence
 from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
@@ -513,20 +512,16 @@ SHOWN = 20
 def report_adapt(folder: RunFolder, result: tuple[DesignResult, LiveScanner]) -> Report:
     """Write everything about a design at the scanner."""
     design, scanner = result
-    exchanges, sections = scanner.exchanges, list[Section]()
+    exchanges, deciding = scanner.exchanges, [one.deciding for one in scanner.exchanges]
     counts = {f"readouts {what}": count for what, count in scanner.arrivals.counts.items()}
     counts["lines lost"] = sum(len(exchange.lost) for exchange in exchanges)
     counts["requests repeated"] = sum(exchange.requests - 1 for exchange in exchanges)
     beside: dict[str, object] = {what: count for what, count in counts.items() if count}
-    if exchanges:
-        decided = [one.deciding for one in exchanges]
-        median, most = float(np.median(decided)), max(decided)
-        slowest = sorted(range(len(exchanges)), key=lambda i: -decided[i])[:SHOWN]
-        text = sentence("deciding", median, most, len(exchanges))
-        table = ReportTable(
-            [exchanges[i].as_row() for i in sorted(slowest)], sentence("slowest_requests", len(slowest))
-        )
-        sections = [Section("At the scanner", [Paragraph(text), table])]
+    median = float(np.median(deciding)) if deciding else 0.0
+    if deciding:
         beside["median seconds per decision"] = median
-    report = report_design(folder, design, sections, beside, extensible=False)
+    slowest = sorted(sorted(range(len(exchanges)), key=lambda i: -deciding[i])[:SHOWN])
+    latency = {"requests": len(exchanges), "median": median, "most": max(deciding, default=0.0)}
+    rows = [exchanges[i].as_row() for i in slowest]
+    report = report_design(folder, design, "adapt", beside, extensible=False, slowest=rows, **latency)
     return replace(report, inputs=[InputFile.of(folder.path / JOURNAL)])

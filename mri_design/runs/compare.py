@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.trials import ReferenceSlice
 from mri_design.errors import UsageError, option
-from mri_design.evaluation import plots
-from mri_design.evaluation.metrics import ImageMetrics, RelativeError, measure
-from mri_design.evaluation.page import (
-    Block,
-    FirstScreen,
-    KeyNumbers,
-    Paragraph,
-    ReportTable,
-    Section,
-    saved_figure,
-    sentence,
-)
-from mri_design.evaluation.pictures import Drawing
+from mri_design.evaluation.metrics import NO_RANKS, ImageMetrics, RelativeError, measure
+from mri_design.evaluation.page import Page, worded
 from mri_design.evaluation.plots.panels import (
     ErrorCurve,
     Frame,
@@ -47,21 +36,11 @@ from mri_design.experiment.strategies import (
     strategy_label,
     strategy_named,
 )
-from mri_design.kinds import KINDS, count_text
+from mri_design.kinds import KINDS
 from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
 from mri_design.registry import split_name
-from mri_design.runs.error_tables import StudyErrors
-from mri_design.runs.image_sections import (
-    companion_sections,
-    doubt_picture,
-    error_bars_figure,
-    facts_of,
-    image_picture,
-    layout_of,
-    mask_picture,
-    measured_text,
-    reading,
-)
+from mri_design.runs.error_tables import FORMATS, StudyErrors
+from mri_design.runs.image_sections import CompanionPictures, layout_of
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
 from mri_design.runs.provenance import simulation_summary, tell_calibration
@@ -81,10 +60,6 @@ from mri_design.runs.work import Keep, Work
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import write_json
 from mri_design.status import Status
-
-MOST_BANDS = 4
-"""Curves whose bands can be told apart."""
-
 
 MASKS, METHODS = "masks.json", "methods.csv"
 """Files of every mask, and of several reconstructions side by side."""
@@ -196,6 +171,11 @@ class ShownMask:
     reconstruction: Image
     errors: ImageMetrics
     readouts: Readouts
+
+    @property
+    def label(self) -> str:
+        """The strategy as tables have it."""
+        return strategy_label(self.strategy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,67 +311,44 @@ def run_comparison_of(request: ComparisonRequest, run: Run) -> Ending:
 
 def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
     """Write metrics.csv, masks.json, and winners, summary, paired and maps as .csv and .md into the run's folder."""
-    study, errors, shown_images = result.study, result.errors, result.shown if folder.reported else []
-    facts, told = facts_of_all(study.training, study.tests)
+    study, errors = result.study, result.errors
+    found, summary = facts_of_all(study.training, study.tests)
     errors.save(folder)
     write_json(folder.output_path(MASKS), [_mask_row(study, cell) for cell in study.cells])
-    facts |= errors.facts()
-    blocks = errors.blocks(study.words, [test.noise for test in study.tests])
-    shown = [*_curves(folder, study, errors), *blocks, KeyNumbers(study.words)]
-    sections = [Section("Errors", shown)]
-    if result.methods:
-        folder.write_table(METHODS, result.methods, METHOD_FORMATS)
-        caption = sentence("methods_table", result.methods[0]["method"])
-        sections.append(Section("Methods side by side", [ReportTable(result.methods, caption, METHOD_FORMATS)]))
     tuned: list[Row] = []
     for key, power in study.pieces.tuned.items():
         family, count, grid = key.split("|")
         tuned.append({"family": family, study.counted: int(count), "grid": int(grid), "power": power})
     if tuned:
         folder.write_table("tuned.csv", tuned)
-        sections.append(Section("Densities tuned on the training scans", [ReportTable(tuned)]))
-    if shown_images:
-        sections.append(_pictures_section(folder, study.tests[0], shown_images, result.orientation))
-        first = shown_images[0]
-        frame = Frame(layout_of(first.readouts, result.orientation), study.tests[0].pixel)
-        sections += companion_sections(folder, first.reconstruction, frame, strategy_label(first.strategy))
-    numbers = {
-        "test images": len(study.tests),
-        "training images": len(study.training),
-        **simulation_summary([t.simulated for t in (*study.tests, *study.training)]),
-        **told,
-        "strategies": len(errors.runs),
-        f"{study.counted.removesuffix('s')} counts": ", ".join(map(str, study.lines)),
-        "reconstruction": study.recipe.reconstruction.method,
-        "draws of random masks": study.seeds,
+    if result.methods:
+        folder.write_table(METHODS, result.methods, METHOD_FORMATS)
+    verdict = _verdict(result, errors)
+    simulated = simulation_summary([image.simulated for image in (*study.tests, *study.training)])
+    facts = verdict | {
+        "levels": [image.noise for image in study.tests],
+        "curves": [ErrorCurve(name, np.array(study.lines), runs) for name, runs in errors.runs.items()],
+        "methods": result.methods,
+        "method_formats": METHOD_FORMATS,
+        "tuned": tuned,
+        "summary": simulated | summary,
     }
-    pair, asked, verdict = _verdict(result, errors)
-    title = "Comparison of sampling strategies"
-
-    def screen() -> FirstScreen:
-        words = {name: study.words[name] for name in dict.fromkeys([*pair, *asked]) if name in study.words}
-        return replace(pair_screen(result, pair, verdict), explained=words)
-
-    return Report(
-        ending=Ending(result.status, verdict=verdict),
-        title=title,
-        first=screen,
-        summary=numbers,
-        sections=sections,
-        found=facts,
-    )
+    if folder.reported:  # images are made for it
+        facts |= pair_facts(result, verdict["names"], verdict["asked"]) | _picture_facts(result)
+    said = worded("studies", "comparison_verdict", verdict | {"study": study})
+    ending = Ending(result.status, verdict=said)
+    return Report(ending=ending, page=Page("compare", facts), found=found | errors.facts())
 
 
 REGULAR = ("regular", "fastmri-equispaced")
 """Strategies that readers ask for, whoever wins, beside the best of those that look at no data."""
 
 
-def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], list[str], str]:
-    """The best strategy and the second, if any; others that readers ask for; and the lead over them, in words."""
+def _verdict(result: ComparisonResult, errors: StudyErrors) -> dict[str, Any]:
+    """The best strategy and the second, if any; others that readers ask for; and what designs gain."""
     study, count = result.study, shown_count(result.study)
     winner = next(row for row in errors.tables["winners"] if row[study.counted] == count)
     pair = [str(winner[place]) for place in ("best", "second") if winner[place] is not None]
-    wins = sum(row["best"] == pair[0] for row in errors.tables["winners"]), len(study.lines)
     at = study.lines.index(count)
     means = {name: float(np.mean(runs[:, at])) for name, runs in errors.runs.items()}
     at_count = [row for row in errors.tables["summary"] if row[study.counted] == count and row.get("counts") != "no"]
@@ -403,23 +360,20 @@ def _verdict(result: ComparisonResult, errors: StudyErrors) -> tuple[list[str], 
         if base_name(name) not in ORACLES:
             kinds["designed" if study.rule(name).needs_posterior else "blind"].append(strategy_label(name))
     best = [min(kinds[kind], key=means.__getitem__) for kind in ("designed", "blind") if kinds[kind]]
-    asked = list(dict.fromkeys([*best, *kinds["regular"]]))
-    images = len(study.tests)
-    repeats = f"{images} images" if images > 1 else f"{study.seeds} draws"
-    verdict = sentence(
-        "comparison_verdict",
-        measured_text(candidates_for(study.tests[0], base_name(study.names[0]), count, study.recipe), count),
-        winner,
-        repeats=repeats,
-        wins=wins,
-        others={name: (centres.get(name), means[name]) for name in asked if name not in pair},
-        gains=[row for row in errors.tables.get("gains", ()) if row[study.counted] == count],
-    )
-    return pair, asked, verdict
+    asked = dict.fromkeys(name for name in (*best, *kinds["regular"]) if name not in pair)
+    return {
+        "count": count,
+        "counted_readouts": candidates_for(study.tests[0], base_name(study.names[0]), count, study.recipe),
+        "winner": winner,
+        "names": pair,
+        "wins": (sum(row["best"] == pair[0] for row in errors.tables["winners"]), len(study.lines)),
+        "asked": {name: (centres.get(name), means[name]) for name in asked},
+        "gains": [row for row in errors.tables.get("gains", ()) if row[study.counted] == count],
+    }
 
 
-def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> FirstScreen:
-    """Mask and image of one strategy, and its error beside that of another, on the first test image.
+def pair_facts(result: ComparisonResult, pair: Sequence[str], asked: Iterable[str] = ()) -> dict[str, Any]:
+    """What comparison.html.j2 shows of one strategy, and of its error beside that of another, on the first test image.
 
     Parameters
     ----------
@@ -427,43 +381,47 @@ def pair_screen(result: ComparisonResult, pair: Sequence[str], verdict: str) -> 
         With masks to look at.
     pair : sequence of str
         Names as tables have them: the strategy, and the other one if there is any.
-    verdict : str
-        What came out.
+    asked : iterable of str
+        Other names in the verdict.
     """
-    study, test = result.study, result.study.tests[0]
-    masks = [next(mask for mask in result.shown if strategy_label(mask.strategy) == name) for name in pair]
+    study, test, errors = result.study, result.study.tests[0], result.errors
+    meanings = {name: study.words[name] for name in dict.fromkeys((*pair, *asked)) if name in study.words}
+    masks = [mask for name in pair for mask in result.shown if mask.label == name]
+    row = {study.counted: shown_count(study), "strategy": pair[0]}
     wrong = [np.abs(np.abs(mask.reconstruction.image) - np.abs(test.shown)) for mask in masks]  # on one scale
-    own, count = masks[0], shown_count(study)
-    frame = Frame(layout_of(own.readouts, result.orientation), test.pixel)
-    acceleration = next(
-        float(str(row["acceleration"]))
-        for row in result.errors.rows
-        if (row["strategy"], row[study.counted]) == (pair[0], count)
-    )
-    return FirstScreen(
-        verdict,
-        [
-            mask_picture(frame, own.readouts, own.mask, pair[0]),
-            image_picture(frame, own.reconstruction.image),
-            *(
-                doubt_picture(
-                    frame,
-                    error,
-                    scale_top(wrong),
-                    object_top([np.abs(test.shown)]),
-                    f"Error: {strategy_label(mask.strategy)}",
-                    sentence("error_picture", mask.errors.relative_l2),
-                )
-                for mask, error in zip(masks, wrong, strict=True)
-            ),
-        ],
-        [
-            *facts_of(own.readouts, test.pixel, test.slice_model.n_coils, acceleration, test.name),
-            f"{count_text(len(study.tests), 'test image')}, reconstruction {study.recipe.reconstruction.method}",
-        ],
-        {name: study.words[name] for name in pair if name in study.words},
-        reading("error", "spread_of_strategies", "pictures_of_strategies", "acceleration"),
-    )
+    return {
+        "study": study,
+        "errors": errors,
+        "formats": FORMATS,
+        "no_ranks": NO_RANKS,
+        "meanings_of_pair": meanings,
+        "test": test,
+        "pair": masks,
+        "frame": Frame(layout_of(masks[0].readouts, result.orientation), test.pixel),
+        "wrong": wrong,
+        "worst": scale_top(wrong),
+        "white": object_top([np.abs(test.shown)]),
+        "acceleration": next(float(str(r["acceleration"])) for r in errors.rows if row.items() <= r.items()),
+    }
+
+
+def _picture_facts(result: ComparisonResult) -> dict[str, Any]:
+    """Masks, images and errors of one test image at one count."""
+    test, first, seen = result.study.tests[0], result.shown[0], []
+    compared = []
+    for mask in result.shown:
+        image, error = mask.reconstruction.image, mask.errors.relative_l2
+        seen.append(ImagePanel(image, mask.label, metric_caption(error, mask.errors)))
+        compared.append(ImagePanel(image, mask.label, error_caption(error)))
+    return {
+        "masks": result.shown,
+        "reference": test.shown,
+        "panels": [ImagePanel(test.shown, "reference"), *seen],
+        "compared": compared,
+        "mask_panels": {mask.label: (mask.readouts, mask.mask.ravel()) for mask in result.shown},
+        "no_error": RelativeError(),
+        "others": CompanionPictures.of(first.reconstruction, first.label),
+    }
 
 
 def _mask_row(study: Study, cell: Cell) -> Row:
@@ -477,62 +435,3 @@ def _mask_row(study: Study, cell: Cell) -> Row:
     shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
     assert isinstance(shots, ShotReadouts) and shots.angles is not None
     return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
-
-
-def _curves(folder: RunFolder, study: Study, errors: StudyErrors) -> list[Block]:
-    """Errors against counts, of several of these."""
-    if len(study.lines) < 2:
-        return []
-    curves = [ErrorCurve(name, np.array(study.lines), runs) for name, runs in errors.runs.items()]
-    unit, bands = KINDS[study.recipe.design.encoding].unit, len(curves) <= MOST_BANDS
-
-    def drawn() -> Drawing:
-        return plots.error_against_lines(curves, bands=bands, unit=unit)
-
-    return [saved_figure(folder, "error-curves", drawn, counted=study.counted, bands=bands)]
-
-
-def _masks_figure(folder: RunFolder, shown: Sequence[ShownMask]) -> Block:
-    """Figure of the masks, or of the trajectories."""
-    first = shown[0].readouts
-    if isinstance(first, ShotReadouts):
-        curves = {
-            strategy_label(m.strategy): m.readouts.shots[m.mask] for m in shown if isinstance(m.readouts, ShotReadouts)
-        }
-        lowest, grid = sentence("lowest_shot", first.unit), first.grid
-        caption = sentence("trajectory", first.unit, lowest)
-        return saved_figure(folder, "masks", lambda: plots.trajectory_curves(curves, grid, lowest), caption)
-    masks = {strategy_label(mask.strategy): mask.mask for mask in shown}
-    draw = plots.plane_masks if isinstance(first, PlaneReadouts) else plots.mask_barcodes
-    return saved_figure(folder, "masks", lambda: draw(masks), kind=first.name)
-
-
-def _pictures_section(
-    folder: RunFolder, test: ReferenceSlice, shown: Sequence[ShownMask], orientation: Orientation
-) -> Section:
-    """Masks, reconstructions and errors of one test image at one count."""
-    readouts = shown[0].readouts
-    measured = measured_text(readouts, int(shown[0].mask.sum()))
-    frame = Frame(layout_of(readouts, orientation), test.pixel)
-    panels, errors = list[ImagePanel](), list[ImagePanel]()
-    for mask in shown:
-        label, image = strategy_label(mask.strategy), mask.reconstruction.image
-        panels.append(ImagePanel(image, label, metric_caption(mask.errors.relative_l2, mask.errors)))
-        errors.append(ImagePanel(image, label, error_caption(mask.errors.relative_l2)))
-    blocks: list[Block] = [
-        Paragraph(sentence("median_draw", test.name, measured)),
-        _masks_figure(folder, shown),
-        saved_figure(
-            folder,
-            "reconstructions",
-            lambda: plots.image_grid([ImagePanel(test.shown, "reference", ""), *panels], frame),
-        ),
-        saved_figure(
-            folder, "errors", lambda: plots.error_maps(errors, test.shown, frame), sentence("errors_of_strategies")
-        ),
-    ]
-    for mask in shown:
-        if mask.reconstruction.std is not None:
-            caption = sentence("std_of_strategy", strategy_label(mask.strategy))
-            blocks.append(error_bars_figure(folder, mask.reconstruction, test.shown, frame, caption, RelativeError()))
-    return Section("Pictures", blocks)

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from mri_design.evaluation.page import (
-    Block,
-    FirstScreen,
-    Links,
-    Paragraph,
-    ReportFigure,
-    ReportTable,
-    Section,
-    SideBySide,
-    dated,
-    sentence,
-    write_report,
-)
+from mri_design.evaluation.page import Page, dated, write_page
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
-from mri_design.evaluation.tables import Row, read_csv
+from mri_design.evaluation.tables import read_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import (
     ComparisonRequest,
     ComparisonResult,
     compare_strategies,
-    pair_screen,
+    pair_facts,
     report_comparison,
 )
 from mri_design.runs.design.report import run_design_of
 from mri_design.runs.design.run import DesignRequest
 from mri_design.runs.error_tables import Duel
-from mri_design.runs.image_sections import error_table
 from mri_design.runs.store import Ending, Run, carry_out
 from mri_design.runs.work import Keep, Progress
 from mri_design.status import Status
@@ -122,50 +108,31 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
 
 def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
     """Write the page over the comparisons and the design of a real scan, whose mask and errors are read from files."""
-    compared, beside, scan = (run.folder.path / name for name in (STUDY, EXAM, DESIGN))
-    rows, links, warnings = list[Row](), dict[str, str](), []
-    for part in (compared, beside, scan):
+    rows, warnings, figures = list[dict[str, object]](), [], dict[str, dict[str, str]]()
+    for part in (run.folder.path / name for name in (STUDY, EXAM, DESIGN)):
         manifest = json.loads((part / "manifest.json").read_text(encoding="utf-8"))
         rows.append({"run": part.name, "status": manifest["status"], "seconds": float(manifest["wall_seconds"])})
-        links[f"{part.name}/report.html"] = f"the full report of {part.name}, with links to its files"
+        figures[part.name] = {svg.stem: svg.read_text(encoding="utf-8") for svg in (part / "figures").glob("*.svg")}
         if manifest["status"] != Status.CONVERGED.value:
             warnings.append(f"{part.name}: {manifest['status']}.")
-    first, words = study.shown[0].mask, study.study.words
-    look = Paragraph(sentence("demo_pictures", int(first.sum()), len(first), RECIPE))
-    pictures = [look, _figures(compared, "reconstructions", "errors"), _figures(compared, "masks", "std")]
-    other = Paragraph(sentence("demo_other_contrast", OTHER, DESIGNED))
-    table = error_table(read_csv(scan / "metrics.csv"), "The two images.", noisy=True)
-    shown = [_figures(scan, "images", "std"), table, _figures(scan, "mask-growth", "calibration")]
-    sections = [
-        Section("Designed lines against others", pictures),
-        Section("Fewer and more lines", [_figures(compared, "error-curves"), *study.errors.blocks(words)]),
-        Section("Another contrast of the same head", [other, *exam.errors.blocks(exam.study.words)]),
-        Section("A real scan", [Paragraph(sentence("demo_scan")), *shown]),
-        Section("Full reports", [Links(links), ReportTable(rows, "How the runs ended.", {"seconds": ".1f"})]),
-    ]
-    path, title = run.folder.output_path("report.html"), "mri-design demo: which lines to measure"
-    write_report(path, title, dated(_first_screen(study), run.command), sections, warnings=warnings)
-
-
-def _first_screen(study: ComparisonResult) -> FirstScreen:
-    """Designed lines beside the strong competitor, and what follows."""
-    rows = {(str(row["strategy"]), int(str(row["lines"]))): row for row in study.errors.tables["summary"]}
+    errors = {(str(row["strategy"]), int(str(row["lines"]))): row for row in study.errors.tables["summary"]}
     fought = list[Duel]()
     for count in study.study.lines:
-        mine, rival = rows[DESIGNED, count], rows[RIVAL, count]
+        mine, rival = errors[DESIGNED, count], errors[RIVAL, count]
         numbers = (mine["relative_l2"], rival["relative_l2"], rival["sd_draws"])
         fought.append(Duel(count, *(float(str(number)) for number in numbers)))
-    shown, grid = int(study.shown[0].mask.sum()), len(study.shown[0].mask)
-    at = next(duel for duel in fought if duel.lines == shown)
-    outcomes = [(name, [d.lines for d in fought if d.outcome == name]) for name in ("better", "as good", "worse")]
-    found = {name: counts for name, counts in outcomes if counts}
-    return pair_screen(study, (DESIGNED, RIVAL), sentence("duel_verdict", at, grid, study.study.seeds, found))
-
-
-def _figures(run: Path, *names: str) -> Block:
-    """Figures of a finished run, by name (in ``figures/``, without ending), side by side where there is room."""
-    figures = [
-        ReportFigure((run / "figures" / f"{name}.svg").read_text(encoding="utf-8"), sentence(f"demo_{run.name}_{name}"))
-        for name in names
-    ]
-    return figures[0] if len(figures) == 1 else SideBySide(figures)
+    shown, outcomes = int(study.shown[0].mask.sum()), ("better", "as good", "worse")
+    facts = pair_facts(study, (DESIGNED, RIVAL)) | {
+        "grid": len(study.shown[0].mask),
+        "duel": next(duel for duel in fought if duel.lines == shown),
+        "outcomes": {name: counts for name in outcomes if (counts := [d.lines for d in fought if d.outcome == name])},
+        "recipe": RECIPE,
+        "other": OTHER,
+        "designed": DESIGNED,
+        "exam": exam,
+        "figures": figures,
+        "runs": rows,
+        "scan_errors": read_csv(run.folder.path / DESIGN / "metrics.csv"),
+    }
+    page = Page("demo", facts)
+    write_page(run.folder.output_path("report.html"), page, None, warnings, **dated(run.command))

@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.evaluation.metrics import NO_RANKS, paired_sign_test
-from mri_design.evaluation.page import Block, ReportTable, sentence
+from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row, alike, markdown_text, read_csv
 
@@ -358,18 +357,6 @@ class StudyErrors:
         """What is known of coil maps and other images of masks, for the manifest."""
         known = {"coil_maps_of_masks": "maps", "companions_of_masks": "companions"}
         return {fact: list(self.tables[name]) for fact, name in known.items() if name in self.tables}
-
-    def blocks(self, words: Mapping[str, str], noise: Sequence[float | None] = ()) -> list[Block]:
-        """The tables for a page; ``words`` says what strategies choose, ``noise`` is that of every reference."""
-        facts: dict[str, tuple[object, ...]] = {
-            "summary": (any("counts" in row for row in self.tables["summary"]), noise, NO_RANKS),
-            "paired": (all("p" in row for row in self.tables.get("paired", ())),),
-            "maps": tuple(sum(int(str(r[name])) for r in self.tables.get("maps", ())) for name in ("badly", "masks")),
-        }
-        return [
-            ReportTable(table, sentence(f"{name}_table", *facts.get(name, ())), FORMATS, words)
-            for name, table in self.tables.items()
-        ]
 
 
 def best_other(summary: Sequence[Row], name: str) -> tuple[str, float] | None:

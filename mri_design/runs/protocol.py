@@ -28,7 +28,8 @@ from mri_design.design.training import (
 )
 from mri_design.design.trials import ReferenceSlice, TrainingResidual, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
-from mri_design.evaluation.page import FirstScreen, ReportTable, Section, sentence
+from mri_design.evaluation.metrics import NO_RANKS
+from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import (
@@ -40,6 +41,7 @@ from mri_design.evaluation.run_folder import (
     RunFolder,
     require_same_run,
 )
+from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, require_room, run_design
 from mri_design.experiment.recipe import Recipe
@@ -55,9 +57,9 @@ from mri_design.experiment.strategies import (
     strategy_named,
 )
 from mri_design.kinds import KINDS
-from mri_design.runs.design.report import save_acquisition, save_design
-from mri_design.runs.error_tables import StudyErrors, best_other
-from mri_design.runs.image_sections import companion_sections, facts_of, first_row, layout_of, measured_text, reading
+from mri_design.runs.design.report import acquisition_facts, design_facts
+from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
+from mri_design.runs.image_sections import CompanionPictures, layout_of
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.reference_slices import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.resident import design_among
@@ -338,63 +340,43 @@ def run_protocol_of(request: ProtocolRequest, run: Run) -> Ending:
 
 def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, and summary and paired tables into the run's folder."""
-    trace, training, recipe = result.trace, result.training, result.request.recipe
-    readouts, image, tested = training[0].slice_model.candidates, [*result.tests, *training][0], result.tested
+    trace, training, recipe, tested = result.trace, result.training, result.request.recipe, result.tested
+    readouts, image, asked = training[0].slice_model.candidates, [*result.tests, *training][0], result.request.strategy
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
-    mask = save_design(folder, DesignAccount(trace), readouts, noise)
-    acquisition = save_acquisition(folder, extent.in_acquisition_order(trace.lines, readouts, recipe), recipe)
-    facts, told = facts_of_all(training, result.tests)
-    sections = [*mask[:1], *acquisition]
+    facts = design_facts(folder, DesignAccount(trace), readouts, noise)
+    facts |= acquisition_facts(folder, extent.in_acquisition_order(trace.lines, readouts, recipe))
+    found, summary = facts_of_all(training, result.tests)
+    rows: Sequence[Row] = []
     if tested is not None:
         tested.save(folder)
-        facts |= tested.facts()
-        levels = [image.noise for image in result.tests]
-        sections.insert(0, Section("On other scans", tested.blocks(result.words, levels)))
-    if result.refined is not None and result.refined.exchanges:
-        rows = [{"attempt": i, **asdict(tried)} for i, tried in enumerate(result.refined.exchanges, 1)]
-        folder.write_table("exchanges.csv", rows)
-        table = ReportTable(rows, sentence("exchanges_table"), {"error": ".5f"})
-        sections.append(Section("Exchanges", [table]))
-    sections += mask[1:]
-    frame = Frame(layout_of(readouts, result.orientation), image.pixel)
-    if folder.reported:
-        sections += companion_sections(folder, result.shown, frame)
-    names, strategy = [image.name for image in training], strategy_label(trace.strategy)
-    acceleration = trace.n_lines / len(trace.lines)
-    summary: dict[str, object] = {
-        f"{readouts.unit}s": f"{len(trace.lines)} of {trace.n_lines}",
-        "acceleration": acceleration,
-        f"start {readouts.unit}s": len(trace.start),
-        "strategy": strategy,
-        "training images": f"{len(names)}: {', '.join(names)}",
-        "test images": len(result.tests),
-        **simulation_summary([image.simulated for image in training]),
-        **told,
+        found |= tested.facts()
+        rows = tested.tables["summary"]
+    exchanges = [asdict(tried) for tried in result.refined.exchanges] if result.refined is not None else []
+    exchanges = [{"attempt": i, **tried} for i, tried in enumerate(exchanges, 1)]
+    if exchanges:
+        folder.write_table("exchanges.csv", exchanges)
+    rival = best_other(rows, PROTOCOL)
+    meanings = {strategy_label(asked): f"{readouts.unit}s {explained(asked)}", **result.words}
+    named = [strategy_label(asked), *(rival[:1] if rival else ())]
+    facts |= {
+        "result": result,
+        "image": image,
+        "frame": Frame(layout_of(readouts, result.orientation), image.pixel),
+        "companions_of": CompanionPictures.of,
+        "mine": next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None),
+        "rival": rival,
+        "meanings": {name: meanings[name] for name in named if name in meanings},
+        "levels": [image.noise for image in result.tests],
+        "formats": FORMATS,
+        "no_ranks": NO_RANKS,
+        "exchanges": exchanges,
+        "strategy": strategy_label(trace.strategy),
+        "acceleration": trace.n_lines / len(trace.lines),
+        "summary": simulation_summary([image.simulated for image in training]) | summary,
     }
-
-    def screen() -> FirstScreen:
-        """What the mask came to, and an image through it."""
-        rows = [] if tested is None else tested.tables["summary"]
-        mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
-        rival, asked = best_other(rows, PROTOCOL), strategy_label(result.request.strategy)
-        words = {asked: f"{readouts.unit}s {explained(result.request.strategy)}", **result.words}
-        named, role = [asked, *(rival[:1] if rival else ())], "test" if result.tests else "training"
-        return FirstScreen(
-            sentence("protocol_verdict", measured_text(readouts, len(trace.lines)), len(training), mine, rival),
-            first_row(readouts, trace.mask().reshape(readouts.shape), result.shown, frame),
-            facts_of(readouts, image.pixel, image.slice_model.n_coils, acceleration, f"{role} image {image.name}"),
-            {name: words[name] for name in named if name in words},
-            reading("error", "error_bars", "acceleration", "arrays_of_protocol"),
-        )
-
+    found = {"start": len(trace.start), **found}
     return Report(
-        ending=Ending(result.status, trace.lines),
-        title="One mask for many scans",
-        first=screen,
-        summary=summary,
-        sections=sections,
-        found={"start": len(trace.start), **facts},
-        done=CHECKPOINTS,
+        ending=Ending(result.status, trace.lines), page=Page("protocol", facts), found=found, done=CHECKPOINTS
     )
 
 

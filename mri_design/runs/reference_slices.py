@@ -30,8 +30,6 @@ from mri_design.scan.data import KSpaceData, Orientation
 from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import require_whole_lines
 
-ORACLE_NOTE = " (an oracle: it looked at the truth, no scan could be measured like this)"
-
 
 def load_images(
     sources: Sequence[ScanSource], recipe: Recipe, work: Work, count: Callable[[int], int] | None = None

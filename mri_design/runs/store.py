@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from mri_design.errors import UsageError
 from mri_design.evaluation.manifest import InputFile, Manifest
 from mri_design.evaluation.metrics import RelativeError
-from mri_design.evaluation.page import FirstScreen, Section, save_report
+from mri_design.evaluation.page import Page, save_report
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.kinds import count_text
@@ -150,79 +150,34 @@ class Run(Work):
         """Say that the run begins now: where it may overwrite, what earlier runs left in the folder is removed."""
         self.folder.begin()
 
-    def finish(
-        self,
-        ending: Ending,
-        record: Record,
-        title: str,
-        first: Callable[[], FirstScreen],
-        summary: Mapping[str, object],
-        sections: Sequence[Section],
-        checkpoints: Sequence[str] = (),
-    ) -> Ending:
-        """Write manifest.json and report.html, and remove the checkpoints, which nobody needs any more.
-
-        Parameters
-        ----------
-        ending : Ending
-            How the computation ended; it is returned.
-        record : Record
-            For the manifest.
-        title : str
-            Of the page.
-        first : callable
-            Makes what the page begins with; not called where nobody wants a page.
-        summary : mapping of str to object
-            Key numbers of how it was computed; seconds and status are added.
-        sections : sequence of Section
-            The page.
-        checkpoints : sequence of str
-            Names of files.
-        """
+    def save(self, record: Record, report: Report) -> Ending:
+        """Write manifest.json and report.html, remove what an unfinished run goes on from, and say how it ended."""
+        begun = {"beginning": record.beginning} if record.beginning else {}
         manifest = Manifest(
             command=self.command,
             seed=self.seed,
-            inputs=record.inputs,
-            settings={
-                **record.settings,
-                "identity": record.identity,
-                **({"beginning": record.beginning} if record.beginning else {}),
-            },
+            inputs=[*report.inputs, *record.inputs],
+            settings={**record.settings, **report.found, "identity": record.identity, **begun},
             wall_seconds=time.perf_counter() - self.began,
-            status=ending.status,
-            lines=ending.lines,
+            status=report.ending.status,
+            lines=report.ending.lines,
         )
-        numbers = {**summary, "seconds": round(manifest.wall_seconds, 1), "status": manifest.status}
-        save_report(self.folder, title, first, numbers, sections, manifest)
-        for name in checkpoints:
+        save_report(self.folder, report.page, manifest)
+        for name in report.done:
             self.folder.remove(name)
-        return ending
-
-    def save(self, record: Record, report: Report) -> Ending:
-        """Write manifest.json and report.html, remove what an unfinished run goes on from, and say how it ended."""
-        settings = {**record.settings, **report.found}
-        record = replace(record, settings=settings, inputs=[*report.inputs, *record.inputs])
-        return self.finish(
-            report.ending, record, report.title, report.first, report.summary, report.sections, report.done
-        )
+        return report.ending
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What is shown of a result once its arrays, tables and figures lie in the folder, and how the run ended.
+    """What is shown of a result once its arrays and tables lie in the folder, and how the run ended.
 
     Parameters
     ----------
     ending : Ending
         How the computation ended.
-    title : str
-        Of the page.
-    first : callable
-        Makes what the page begins with; not called for a run without a page.
-    summary : mapping of str to object
-        Key numbers of how it was computed; seconds and status are added.
-    sections : sequence of Section
-        The page.
+    page : Page
+        Not drawn for a run without a report.
     found : mapping of str to object
         What was found out on the way, for the settings of the manifest.
     inputs : sequence of InputFile
@@ -232,10 +187,7 @@ class Report:
     """
 
     ending: Ending
-    title: str
-    first: Callable[[], FirstScreen]
-    summary: Mapping[str, object]
-    sections: Sequence[Section]
+    page: Page
     found: Mapping[str, object] = field(default_factory=dict)
     inputs: Sequence[InputFile] = ()
     done: Sequence[str] = ()

@@ -6,7 +6,6 @@ import io
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,25 +15,11 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.evaluation import (
-    Explorer,
-    FirstPicture,
-    FirstScreen,
-    KeyNumbers,
-    Links,
-    Manifest,
-    Paragraph,
-    ReportFigure,
-    ReportTable,
-    Section,
-    SideBySide,
-    plots,
-    pointed_curves,
-    write_report,
-)
-from mri_design.evaluation.page import ScaleBar
+from mri_design.evaluation import Manifest, page, plots
 from mri_design.evaluation.pictures import COLOURS, PALETTE
-from mri_design.evaluation.plots.style import empty_figure
+from mri_design.evaluation.plots.panels import Frame, ScaleBar
+from mri_design.evaluation.plots.style import panels
+from tests.evaluation.pages import write_parts
 
 HOSTILE = "<script>alert(1)</script>\"' onload=x {{ 7*7 }} {% raw %} &amp;"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -76,51 +61,44 @@ class Page(HTMLParser):
 
 
 PNG = plots.pixels_png(np.eye(4), 1.0, "ky-rows")
+SCORES = np.where(np.arange(8) == np.arange(3)[:, None], np.nan, np.arange(8) / 7)
 
 
-def written(folder: Path, text: str) -> Page:
+def steps(text: str) -> dict[str, object]:
+    images = [{"count": 2, "mean": PNG, "deviation": PNG, "difference": b"", "error": text}]
+    chosen = [{"line": line, "scores": scores} for line, scores in enumerate(SCORES)]
+    return {"lines": 8, "start": (4, 5), "unit": text, "steps": chosen, "images": images}
+
+
+def written(folder: Path, text: str, **more: object) -> Page:
     """A page with everything that a page may hold, ``text`` wherever a name may stand."""
-    figure = empty_figure(height=2, width=5)
-    figure.subplots().plot([1, 2], color="#0072B2", label=text)
-    drawn = ReportFigure(figure, text, pointed_curves(figure))
+    figure, (axes,) = panels(2, width=5)
+    axes.plot([1, 2], color="#0072B2", label=text)
     manifest = Manifest(
         command=[text], seed=7, inputs=[], settings={text: text}, wall_seconds=0.0, status=text, lines=[], versions={}
     )
-    pictures = [
-        FirstPicture(text, PNG, (4, 4), text),
-        FirstPicture(text, PNG, (4, 8), text, proportion=2.0, bar=ScaleBar(50, 0.25), ramp=PNG, top=text),
-        FirstPicture(text, PNG, (400, 4), text),
-    ]
-    rows = [
-        {"scan": text, "a_psnr": 31.25, "none": None, "ratio": 1.376},
-        {"scan": text * 9, "a_psnr": 3, "ratio": 0.965},
-    ]
-    blocks = [
-        KeyNumbers({"lines": 12345.6, f"error {text}": 0.0386832, "converged": True, "text": text}),
-        Paragraph(text),
-        ReportTable(rows, text, {"a_psnr": ".1f"}, {text: text}),
-        SideBySide([drawn, drawn]),
-        Links({"lines.csv": text}),
-        Explorer("steps", stepped(steps(3, 8), text, [picture(2, text)]), text),
-        Explorer("slices", {"slices": [{"number": 1, "text": text, "image": PNG, "deviation": b""}], "count": 1}, text),
-    ]
-    sections = [Section(f"Masks {text}", blocks), *(Section(title, []) for title in ("What?", "What!", "Σ"))]
-    first = FirstScreen(f"verdict {text}", pictures, (text,), {text: text}, (text,), text)
-    write_report(folder / "report.html", text, first, sections, warnings=[text], manifest=manifest)
+    shown = np.ones((4, 4))
+    facts = {
+        "text": text,
+        "drawing": figure,
+        "first": [
+            plots.pixels(Frame(), shown, 1.0),
+            plots.pixels(Frame(pixel=(20.0, 10.0)), np.ones((4, 8)), 1.0, text),
+            plots.pixels(Frame(), np.ones((400, 4)), 1.0),
+        ],
+        "rows": [
+            {"scan": text, "a_psnr": 31.25, "none": None, "ratio": 1.376},
+            {"scan": text * 9, "a_psnr": 3, "ratio": 0.965},
+        ],
+        "summary": {"lines": 12345.6, f"error {text}": 0.0386832, "converged": True, "text": text, "none": ""},
+        "sliders": {
+            "steps": steps(text),
+            "slices": {"slices": [{"number": 1, "text": text, "image": PNG, "deviation": b""}], "count": 1},
+        },
+    }
+    frame = {"warnings": [text], "manifest": manifest, "command": text, "files": {"lines.csv": text}}
+    write_parts(folder / "report.html", **(facts | frame | more))
     return Page((folder / "report.html").read_text("utf-8"))
-
-
-def picture(count: int, error: str) -> dict[str, object]:
-    return {"count": count, "mean": PNG, "deviation": PNG, "difference": b"", "error": error}
-
-
-def steps(count: int, lines: int) -> list[dict[str, object]]:
-    scores = np.arange(lines) / 7
-    return [{"line": n, "scores": np.where(np.arange(lines) == n, np.nan, scores)} for n in range(count)]
-
-
-def stepped(steps: object, unit: str, images: Sequence[object] = (), start: Sequence[int] = (4,)) -> dict[str, object]:
-    return {"lines": 8, "start": start, "unit": unit, "steps": steps, "images": images}
 
 
 def test_a_page_shows_the_numbers_of_its_tables_and_folds_all_but_the_first_screen(tmp_path: Path) -> None:
@@ -131,7 +109,7 @@ def test_a_page_shows_the_numbers_of_its_tables_and_folds_all_but_the_first_scre
     assert columns == ["long", "number", "number"]
     assert '"seed": 7' in page.text
     parts = [part["id"] for part in page.named("details")]
-    assert parts == ["reading", "masks-look-here", "what", "what-3", "part", "manifest"]
+    assert parts == ["reading", "masks-look-here", "what", "how-it-was-computed", "files", "manifest"]
     assert not any("open" in part for part in page.named("details"))
     assert all(any(tag == "details" for tag, _ in inside) for inside in page.around("table"))
     rows = {tuple(inside[-3:-1]) for inside in page.around("img") if ("div", "pixels") in inside}
@@ -147,7 +125,7 @@ def test_a_page_is_accessible_on_a_phone_and_in_the_dark(tmp_path: Path) -> None
     assert any(meta.get("content") == "width=device-width, initial-scale=1" for meta in page.named("meta"))
     for tag, scrolling in (("table", "wide"), ("svg", "plot")):  # by itself, and its caption does not
         inside = [around[-1][1] for around in page.around(tag)]
-        assert set(inside) <= {scrolling, "explorer", None, "page"} and scrolling in inside
+        assert set(inside) <= {scrolling, "explorer steps", None, "page"} and scrolling in inside
     assert not any(kind in ("wide", "plot") for inside in page.around("figcaption") for _, kind in inside)
     assert page.named("svg")[0]["style"] == "min-width: 346px; max-width: 672px"  # of five inches, 480 pixels
     light, dark = re.findall(r":root \{ (.*?)\}", page.source)
@@ -183,18 +161,14 @@ def test_markup_in_a_name_is_shown_not_obeyed(tmp_path: Path) -> None:
     written(tmp_path, HOSTILE)
     assert (tmp_path / "report.html").read_bytes() == source  # the same input gives the same bytes
     with pytest.raises(InputError):
-        write_report(tmp_path / "report.html", "new", None, [Section("empty", [ReportTable([])])])
+        written(tmp_path, "new", rows=[])
     assert (tmp_path / "report.html").read_bytes() == source
 
 
 def test_what_stands_between_backticks_is_code(tmp_path: Path) -> None:
-    said = "Give `--with <b>`."
-    figure = ReportFigure(plots.mask_barcodes({"mask": np.arange(16) % 3 == 0}), said)
-    blocks = [Paragraph(said), ReportTable([{"a": 1}], said), figure, KeyNumbers({"b": said}), Links({"a.csv": said})]
-    first = FirstScreen(said, [FirstPicture("a", PNG, (4, 4), said)], [said], {"name": said}, [said])
-    write_report(tmp_path / "r.html", "title", first, [Section("One", blocks)], warnings=[said])
-    page = re.sub(r"<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert page.count("Give <code>--with &lt;b&gt;</code>.") == 11 and "`" not in page
+    page = written(tmp_path, "Give `--with <b>`.")
+    plain = re.sub(r"<script.*?</script>|<pre>.*?</pre>|<h[12]>.*?</h[12]>", "", page.source, flags=re.DOTALL)
+    assert plain.count("Give <code>--with &lt;b&gt;</code>.") > 9
 
 
 @pytest.mark.parametrize(("width", "length"), [(240.0, 50), (20.0, 5), (3000.0, 500), (2.0, None)])
@@ -205,14 +179,14 @@ def test_a_scale_bar_is_a_round_length_that_fits(width: float, length: int | Non
 
 
 def test_sliders_hold_steps_scores_and_images_and_nothing_leaves_their_element() -> None:
-    told = json.loads(Explorer("steps", stepped(steps(3, 8), "score", [picture(3, "12 %")], (4, 5))).json)
-    assert told["lines"] == 8 and told["start"] == [4, 5] and [step["line"] for step in told["steps"]] == [0, 1, 2]
-    assert told["steps"][1]["scores"] == [0, None, 0.286, 0.429, 0.571, 0.714, 0.857, 1.0]
-    assert told["images"][0]["difference"] == ""
-    assert b64decode(told["images"][0]["mean"].removeprefix("data:image/png;base64,")) == PNG
-    for unit in ("</script><script>alert(1)</script>", "<!--", "a & b"):
-        text = Explorer("steps", stepped([], unit)).json
-        assert not set("<>&") & set(text) and json.loads(text)["unit"] == unit
+    as_json = page._templates().filters["json"]
+    content = json.loads(as_json(steps("12 %")))
+    assert content["lines"] == 8 and content["start"] == [4, 5]
+    assert content["steps"][1] == {"line": 1, "scores": [0, None, 0.286, 0.429, 0.571, 0.714, 0.857, 1.0]}
+    assert content["images"][0]["difference"] == ""
+    assert b64decode(content["images"][0]["mean"].removeprefix("data:image/png;base64,")) == PNG
+    for text in ("</script><script>alert(1)</script>", "<!--", "a & b"):
+        assert not set("<>&") & set(as_json({"unit": text})) and json.loads(as_json({"unit": text}))["unit"] == text
 
 
 def test_pictures_of_pixels_keep_their_values() -> None:

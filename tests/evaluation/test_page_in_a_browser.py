@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design.evaluation import Explorer, ReportFigure, ReportTable, Section, plots, pointed_curves, write_report
+from mri_design.evaluation import plots
+from tests.evaluation.pages import write_parts
 from tests.numbers_in_text import numbers_in
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -63,21 +64,18 @@ document.querySelector("iframe").onload = event => {
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("browser")
-    table = ReportTable([{"number": number, "strategy": "low-pass"} for number in (9, 100, -20)], "A caption.")
-    sections = [Section("One", [table])]
     png = plots.pixels_png(np.eye(8), 1.0, "ky-rows")
     scores = [np.where(np.arange(8) == 4, np.nan, np.arange(8.0)), None]
     steps = [{"line": 6, "scores": scores[0]}, {"line": 2, "scores": scores[1]}]
     images = [{"count": 2, "mean": png, "deviation": png, "difference": b"", "error": "25 % found"}]
     content = {"lines": 8, "start": (4,), "unit": "score", "steps": steps, "images": images}
-    explorer = Explorer("steps", content, "A caption.")
-    sections.append(Section("Three", [explorer]))
     course = Figure(figsize=(4, 3))
     axes = course.add_axes((0.1, 0.2, 0.8, 0.7), xlim=(1, 100), xscale="log", xlabel="lines")
     axes.plot([1, 10, 100], [0.5, 0.25, -0.125], label="found")
     axes.plot([1, 100], [0.4, 0.2], label="predicted")
-    sections.append(Section("Four", [ReportFigure(course, "A caption.", pointed_curves(course))]))
-    write_report(folder / "report.html", "A title", None, sections)
+    rows = [{"number": number, "strategy": "low-pass"} for number in (9, 100, -20)]
+    facts = {"text": "A title", "drawing": course, "rows": rows, "first": [], "summary": {}}
+    write_parts(folder / "report.html", sliders={"steps": content}, **facts)
     return folder
 
 

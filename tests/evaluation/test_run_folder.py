@@ -32,7 +32,7 @@ from mri_design.evaluation import (
     run_folder,
     run_statuses,
 )
-from mri_design.evaluation.plots.style import empty_figure
+from mri_design.evaluation.plots.style import panels
 from tests.refusals import refused
 
 FORK = multiprocessing.get_context("fork")  # a child that need not import anything again
@@ -50,8 +50,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def curve() -> Figure:
-    figure = empty_figure(1, 1)
-    figure.subplots().plot([1, 2])
+    figure, (axes,) = panels(1, width=1)
+    axes.plot([1, 2])
     return figure
 
 

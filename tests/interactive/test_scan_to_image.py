@@ -218,7 +218,7 @@ def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None
 def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan, tmp_path: Path) -> None:
     pytest.importorskip("finufft")
     design = scan.design(5, encoding="radial", strategy="half-turn", recipe={**RECIPE, "reconstruction": PLAIN})
-    assert design.mask.sum() == 5 and len(design.plot().axes) == 1
+    assert design.mask.sum() == 5
     with pytest.raises(md.UsageError):
         design.reconstruct("map")
     spokes = md.load(design.save(tmp_path / "run") / "trajectory.npz", recipe=RECIPE)
@@ -234,7 +234,7 @@ def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan
 def test_a_plane_is_designed_and_reconstructed_by_its_mask(scan: md.LoadedScan) -> None:
     recipe = {**RECIPE, "reconstruction": PLAIN}
     design = scan.design(90, encoding="plane", strategy="poisson-disc", recipe=recipe)
-    assert design.mask.shape == (32, 32) and design.mask.sum() == 90 and len(design.plot().axes) == 1
+    assert design.mask.shape == (32, 32) and design.mask.sum() == 90
     image = scan.reconstruct(design.mask, recipe=recipe)
     np.testing.assert_array_equal(image.array, design.reconstruct().array)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ from mri_design import (
     turned,
 )
 from mri_design.design import DesignTrace
-from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, ReportTable, RunFolder, read_csv_texts
+from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
 from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.design.report import save_acquisition, save_design, score_rows, step_explorer, step_rows
+from mri_design.runs.design.report import acquisition_facts, design_facts, score_rows, step_content, step_rows
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from tests import short_trace
 from tests.design_steps import changed, design_step
@@ -84,7 +85,7 @@ def tables(folder: RunFolder) -> set[str]:
 
 
 def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
-    assert len(save_design(folder, DesignAccount(TRACE), LINES, 1.0)) == 3
+    design_facts(folder, DesignAccount(TRACE), LINES, 1.0)
     assert tables(folder) == {"steps.csv", "scores.csv"}
     rows = [tuple(row.values()) for row in table(folder, "lines.csv")]
     assert rows == [("0", "4", "0", ""), ("1", "3", "-1", ""), ("2", "6", "2", "9.5"), ("3", "0", "-4", "2.25")]
@@ -93,12 +94,13 @@ def test_a_design_with_scores_shows_them(folder: RunFolder) -> None:
 
 
 def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> None:
-    sections = save_design(folder, DesignAccount(KNOWING, checks()), LINES, 2.0)
+    account = DesignAccount(KNOWING, checks())
+    facts = design_facts(folder, account, LINES, 2.0)
     assert [row["predicted_error"] for row in table(folder, "steps.csv")] == ["0.1", "0.1"]
-    along, often = (b for b in sections[1].blocks if isinstance(b, ReportTable))
-    assert [row["lines"] for row in along.rows] == [2, 3]
-    assert [row["ratio"] for row in along.rows] == pytest.approx([0.5, 0.5])
-    assert often.rows[0]["cases"] == 2 and often.rows[0]["within_factor_2"] == 1.0
+    assert [row["lines"] for row in table(folder, "prediction.csv")] == ["2", "3"]
+    assert [row["ratio"] for row in table(folder, "prediction.csv")] == ["0.5", "0.5"]
+    assert account.fractions[0]["cases"] == 2 and account.fractions[0]["within_factor_2"] == 1.0
+    np.testing.assert_allclose(facts["innovations"]["predicted"], [1.5, 2.0])
     rows = table(folder, "prediction-lines.csv")
     assert len(rows) == 16
     assert rows[4] == {"lines": "2", "line": "4", "ky": "0", "measured": "yes", "predicted": "2", "actual": ""}
@@ -107,13 +109,13 @@ def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> Non
 
 def test_a_rule_that_knows_nothing_shows_its_mask_alone(folder: RunFolder) -> None:
     for trace, written in ((replace(TRACE, steps=()), set()), (BLIND, {"steps.csv"})):
-        assert len(save_design(folder, DesignAccount(trace), LINES, 1.0)) == 1 and tables(folder) == written
+        design_facts(folder, DesignAccount(trace), LINES, 1.0)
+        assert tables(folder) == written
 
 
 def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None:
     plane = PlaneReadouts((2, 4))
-    sections = save_design(folder, DesignAccount(KNOWING, checks(unit="sample")), plane, 1.0)
-    assert len(sections) == 2
+    design_facts(folder, DesignAccount(KNOWING, checks(unit="sample")), plane, 1.0)
     assert np.load(folder.path / "mask.npy").shape == (2, 4)
     samples = [(row["sample"], row["ky"], row["kz"], row["block"]) for row in table(folder, "samples.csv")]
     assert samples == [("4", "0", "-2", "0"), ("3", "-1", "1", "0"), ("6", "0", "0", "1"), ("0", "-1", "-2", "2")]
@@ -126,7 +128,7 @@ def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None
 def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
     angles = equispaced_angles(8)
     shots = ShotReadouts((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], angles), "radial", tuple(angles))
-    save_design(folder, DesignAccount(TRACE), shots, 1.0)
+    design_facts(folder, DesignAccount(TRACE), shots, 1.0)
     rows = table(folder, "shots.csv")
     assert [row["shot"] for row in rows] == ["4", "3", "6", "0"]
     assert [row["information_nats"] for row in rows] == ["", "", "4.75", "1.125"]
@@ -150,6 +152,11 @@ def test_steps_add_up_and_exchanged_lines_leave_gaps() -> None:
     assert score_rows(BLIND) == []
 
 
+def content(account: DesignAccount, known: KnownSlice, last: NamedImage) -> dict[str, Any]:
+    """What a slider over the steps reads."""
+    return json.loads(page._templates().filters["json"](step_content(account, known, last)))
+
+
 def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     account = DesignAccount(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
     noiseless = KSpaceData(
@@ -159,7 +166,7 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     known = KnownSlice.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
     last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
-    told = json.loads(step_explorer(account, known, last).json)
+    told = content(account, known, last)
     assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start
     assert [step["line"] for step in told["steps"]] == [step.line for step in TRACE.steps]
     for step, made in zip(told["steps"], TRACE.steps, strict=True):
@@ -169,26 +176,26 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     assert first["difference"] and end["difference"] and end["error"] == str(last.error)  # the pair of the headline
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error, 0.5))
     several = replace(account, checks=tuple(replace(check, of_one_image=False) for check in account.checks))
-    first, *_ = json.loads(step_explorer(several, known, last).json)["images"]
+    first, *_ = content(several, known, last)["images"]
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error))
-    unknown = json.loads(step_explorer(account, replace(known, reference=None), last).json)["images"]
+    unknown = content(account, replace(known, reference=None), last)["images"]
     assert len(unknown) == 3 and all(i["mean"] and not i["difference"] for i in unknown)
     monkeypatch.setattr("mri_design.runs.design.report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
-    few = json.loads(step_explorer(DesignAccount(TRACE, checks()), known, last).json)
+    few = content(DesignAccount(TRACE, checks()), known, last)
     assert len(few["images"]) == 1 and [step["scores"] is None for step in few["steps"]] == [False, True]
 
 
 def test_trains_are_written_with_their_echoes(folder: RunFolder) -> None:
     recipe = Recipe().replacing("design", order="interleaved", block=3)
-    assert len(save_acquisition(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, recipe), recipe)) == 1
+    acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, recipe))
     rows = [[int(cell) for cell in row.values()] for row in table(folder, "acquisition.csv")]
     assert rows == [[0, 0, 1, 0, -4], [1, 0, 2, 3, -1], [2, 0, 3, 6, 2], [3, 1, 1, 1, -3], [4, 1, 2, 4, 0]]
     recipe = Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
     made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneReadouts((8, 8)), recipe)
-    assert len(save_acquisition(folder, made, recipe)) == 1
+    acquisition_facts(folder, made)
     placed = table(folder, "acquisition.csv")
     assert {(row["sample"], row["ky"], row["kz"]) for row in placed} >= {("36", "0", "0"), ("8", "-3", "-4")}
     assert [row["echo"] for row in placed] == ["1", "2", "3"] * 2
     # nothing stays where lines are measured as chosen
-    assert save_acquisition(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, Recipe()), Recipe()) == []
+    acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, Recipe()))
     assert not (folder.path / "acquisition.csv").exists()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image as Pixels
 
 from mri_design import (
     Convergence,
@@ -28,11 +26,11 @@ from mri_design import (
     turned,
 )
 from mri_design.evaluation import RelativeError, RunFolder
-from mri_design.evaluation.plots import Frame, object_top
+from mri_design.evaluation.plots import object_top
 from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.image_sections import first_row, image_rows, layout_of, mask_picture, save_images
+from mri_design.runs.image_sections import image_rows, layout_of, save_images
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.scan import compensated_spread, spiral_curve
 
@@ -167,41 +165,6 @@ def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(kind: s
     assert np.unravel_index(np.abs(spread).argmax(), grid) == (16, 15) and spread[16, 15] == pytest.approx(1)
     plain = np.abs(point_spread(points, grid))
     assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
-
-
-def pixels(png: bytes) -> np.ndarray:
-    return np.asarray(Pixels.open(io.BytesIO(png)))
-
-
-def test_lines_and_samples_are_shown_where_they_lie_in_the_image() -> None:
-    mask = np.array([False, True, True, False, False, True])
-    drawn = mask_picture(Frame("ky-rows"), LineReadouts((6, 4)), mask)
-    np.testing.assert_array_equal(pixels(drawn.png), 255 * np.repeat(mask[:, None], 4, axis=1))
-    across = mask_picture(Frame("ky-columns"), LineReadouts((6, 4)), mask)
-    np.testing.assert_array_equal(pixels(across.png), pixels(drawn.png).T)
-    assert across.shape == (4, 6)
-    plane = np.eye(4, dtype=bool)
-    flags = mask_picture(Frame("plane-rows"), PlaneReadouts((4, 4)), plane)
-    np.testing.assert_array_equal(pixels(flags.png), 255 * plane)
-    along, down = np.zeros((2, 8, 2))  # shots mark the cells that hold their samples
-    along[:, 1] = down[:, 0] = np.arange(-4, 4)
-    shots = ShotReadouts((8, 8), np.stack([along, down]), "radial")
-    shown = mask_picture(Frame("no-lines"), shots, np.array([True, False]))
-    expected = np.zeros((8, 8))
-    expected[4] = 255
-    np.testing.assert_array_equal(pixels(shown.png), expected)
-
-
-def test_error_bars_are_told_in_shares_of_what_is_white() -> None:
-    image, lines, all_of_them = np.full((8, 8), 200 + 0j), LineReadouts((8, 8)), np.ones(8, bool)
-    result, blank = Image(image, np.full((8, 8), 10.0), DONE), Image(image, None, DONE)
-    _, shown, doubt = first_row(lines, all_of_them, result, Frame("ky-rows", (2.0, 1.0)))
-    assert shown.top == "200" and doubt.top == "5.0\N{NO-BREAK SPACE}%" and pixels(shown.png).min() == 255
-    assert shown.proportion == 2.0 and shown.bar is not None and (shown.bar.millimetres, shown.bar.share) == (2, 0.25)
-    along = first_row(lines, all_of_them, result, Frame("ky-columns", (2.0, 1.0)))[1]
-    assert along.proportion == 0.5 and along.bar is not None and along.bar.millimetres == 5
-    assert len(first_row(lines, all_of_them, blank, Frame("ky-rows"))) == 2
-    assert result.predicted_error == pytest.approx(0.05 / np.hypot(1, 0.05)) and blank.predicted_error is None
 
 
 def test_no_bright_speck_and_no_air_set_the_grey_of_the_object() -> None:

@@ -1,6 +1,7 @@
 """How every run begins and ends, and that computing leaves the writing to the report."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -8,15 +9,15 @@ from unittest import mock
 import pytest
 
 from mri_design import Recipe, UsageError
-from mri_design.evaluation import FirstScreen, Paragraph, RunFolder, Section
+from mri_design.evaluation import Page, RunFolder
 from mri_design.runs.design.report import report_design, run_design_of
 from mri_design.runs.design.run import DesignInput, DesignRequest, design_scan
-from mri_design.runs.store import Ending, FolderKeep, Record, Run
+from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run
 from mri_design.runs.work import Progress
+from tests.evaluation.pages import templates
 
 KEPT = "checkpoint.npz"
-FIRST = FirstScreen("Two lines.")
-SECTIONS = [Section("One", [Paragraph("text")])]
+PLAIN = '{% extends "page.html.j2" %}{% block title %}A title{% endblock %}'
 
 
 @pytest.fixture
@@ -28,15 +29,15 @@ def visible(run: Run) -> set[str]:
     return {path.name for path in run.folder.path.iterdir() if not path.name.startswith(".")}
 
 
-def end(run: Run, identity: str = "me", **options: object) -> Ending:
-    ending = Ending("converged", (4, 3))
-    record = Record(identity, [], {"a": 1})
-    return run.finish(ending, record, "A title", lambda: FIRST, {"lines": 2}, SECTIONS, **options)  # type: ignore[arg-type]
+def end(run: Run, identity: str = "me", done: Sequence[str] = ()) -> Ending:
+    report = Report(ending=Ending("converged", (4, 3)), page=Page("plain", {}), done=done)
+    with templates(plain=PLAIN):
+        return run.save(Record(identity, [], {"a": 1}), report)
 
 
 def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
     run.folder.output_path(KEPT).write_text("lines so far")
-    assert end(run, checkpoints=[KEPT]) == Ending("converged", (4, 3))
+    assert end(run, done=[KEPT]) == Ending("converged", (4, 3))
     assert visible(run) == {"manifest.json", "report.html"}
     manifest = json.loads((run.folder.path / "manifest.json").read_text())
     assert (manifest["command"], manifest["seed"], manifest["lines"]) == (["design", "x"], 3, [4, 3])
@@ -47,7 +48,7 @@ def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
 
 
 def test_a_run_that_is_stopped_before_its_page_is_whole_is_not_finished(run: Run) -> None:
-    interrupted = mock.patch("mri_design.evaluation.page.write_report", side_effect=KeyboardInterrupt)
+    interrupted = mock.patch("mri_design.evaluation.page.write_page", side_effect=KeyboardInterrupt)
     with interrupted, pytest.raises(KeyboardInterrupt):
         end(run)
     assert replace(run, resume=True).finished("me", checkpoint=KEPT, resumed="design") is None

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mri_design.evaluation.plots.curves import *  # noqa: F403
+    from mri_design.evaluation.plots.families import *  # noqa: F403
     from mri_design.evaluation.plots.images import *  # noqa: F403
     from mri_design.evaluation.plots.kspace import *  # noqa: F403
     from mri_design.evaluation.plots.panels import *  # noqa: F403
 
-_MODULES = ("panels", "images", "kspace", "curves")
+_MODULES = ("panels", "images", "kspace", "curves", "families")
 """In the order in which a name is looked for; the first does not need the library."""
 
 

@@ -43,7 +43,7 @@ def error_against_lines(
         What the counts are of, in the singular (`Readouts.unit`).
     """
     crowded = len(curves) > MOST_INSIDE
-    figure, axes = style.single(height=3.2 + 0.18 * -(-len(curves) // 2) * crowded)
+    figure, (axes,) = style.panels(3.2 + 0.18 * -(-len(curves) // 2) * crowded)
     for number, curve in enumerate(curves):
         index = number if curve.place is None else curve.place
         errors = 100.0 * curve.errors
@@ -89,7 +89,7 @@ def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: st
     distance = np.abs(np.asarray(ky, dtype=np.float64))
     drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     x, y, distance = x[drawable], y[drawable], distance[drawable]
-    figure, axes = style.single(height=3.6, width=4.6)
+    figure, (axes,) = style.panels(3.6, width=4.6)
     ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
     axes.plot(ends, ends, color=style.GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
     drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=style.GREY, zorder=2)
@@ -122,8 +122,7 @@ def information_gained(gains: Sequence[float], first_order: int, unit: str) -> F
     """
     values = np.asarray(gains, dtype=np.float64)
     order = np.arange(first_order, first_order + len(values))
-    figure = style.empty_figure(height=2.4)
-    each, total = figure.subplots(1, 2)
+    figure, (each, total) = style.panels(2.4, 2, 2)
     each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
     each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
     style.label_axes(each, "", f"gain of the line ({unit})")
@@ -162,7 +161,7 @@ def error_course(
     """
     x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
     at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
-    figure, axes = style.single(height=3.2)
+    figure, (axes,) = style.panels(3.2)
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label=f"predicted, all {unit}s")
     if at.size:
         positive = actual > 0
@@ -187,26 +186,26 @@ def innovation_course(
     running: ArrayLike,
     noise: ArrayLike | None = None,
     unit: str = "k-space units squared",
+    axis: str = style.CHOICE_ORDER,
 ) -> Figure:
-    """Energy of every innovation, predicted and found, in acquisition order.
+    """Energy of innovations, predicted and found, of every one or of blocks of them, in acquisition order.
 
     Parameters
     ----------
     order : array_like, shape (n,)
-        Acquisition numbers.
+        Acquisition numbers, or numbers measured before each block.
     predicted, measured : array_like, shape (n,)
         Energy of the innovation, noise included.
     running : array_like, shape (n,)
         Predicted over measured, averaged over the last lines.
     noise : array_like, shape (n,), optional
         The noise's part of ``predicted``.
-    unit : str
-        Unit of the energies.
+    unit, axis : str
+        Unit of the energies, and name of the order.
     """
     x = np.asarray(order, dtype=float)
     expected, actual, ratio = (np.asarray(v, dtype=float) for v in (predicted, measured, running))
-    figure = style.empty_figure(height=3.9)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    figure, (above, below) = style.panels(3.9, 2, sharex=True, height_ratios=(2, 1))
     above.vlines(
         x, np.minimum(expected, actual), np.maximum(expected, actual), color=style.CONNECTOR, linewidth=1, zorder=1
     )
@@ -226,7 +225,7 @@ def innovation_course(
     low, high = np.min(expected / actual), np.max(expected / actual)
     below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
     style.plain_decades(below)
-    style.label_axes(below, style.CHOICE_ORDER, "predicted / found")
+    style.label_axes(below, axis, "predicted / found")
     return figure
 
 
@@ -248,7 +247,7 @@ def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units 
     n_lines = len(every) // (2 * len(panels))
     every = every[np.isfinite(every) & (every > 0)]
     ky = style.ky_coordinates(np.arange(n_lines), n_lines)
-    figure, rows = style.stacked(len(panels), max(1.45 * len(panels) + 0.6, 3.2), sharey=True)
+    figure, rows = style.panels(max(1.45 * len(panels) + 0.6, 3.2), len(panels), sharex=True, sharey=True)
     top = every.max() * 2
     for axes, (title, (predicted, actual, acquired)) in zip(rows, panels.items(), strict=True):
         axes.set_yscale("log")
@@ -267,27 +266,4 @@ def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units 
     rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
     figure.supylabel(style.plain_text(f"energy of the error ({unit})"), fontsize=style.LABEL)
     style.legend_above(figure, 3, rows[0])
-    return figure
-
-
-def block_course(counts: Sequence[int], curves: Mapping[str, Sequence[float]], what: str) -> Figure:
-    """Numbers along a design, one per block of samples.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Samples measured at each.
-    curves : mapping of str to sequence of float
-        Name to values, as many as counts; NaN leaves a gap.
-    what : str
-        Name of the vertical axis.
-    """
-    figure, axes = style.single(height=2.8)
-    for number, (name, values) in enumerate(curves.items()):
-        dashes = "-" if number == 0 else "--"
-        axes.plot(counts, values, dashes, marker="o", markersize=3, color=PALETTE[number], label=style.plain_text(name))
-    axes.set_yscale("log")
-    style.plain_decades(axes)
-    style.label_axes(axes, "measured samples", what)
-    axes.legend(fontsize=style.SMALL, frameon=False)
     return figure

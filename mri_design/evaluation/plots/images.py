@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,7 @@ def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int
     columns : int
         At most this many images in a row.
     """
-    magnitudes = [np.abs(panel.image) for panel in panels]
-    return _maps(magnitudes, panels, frame, columns, colours="gray")
+    return maps(panels, frame, columns, colours="gray")
 
 
 def error_maps(
@@ -58,9 +58,11 @@ def error_maps(
     modulus : bool
         Whether the difference is that of moduli, or of complex images.
     """
-    seen = np.abs if modulus else np.asarray
-    errors = [np.abs(seen(panel.image) - seen(reference)) for panel in panels]
-    return _maps(errors, panels, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
+    errors = [
+        replace(panel, image=np.abs(panel.image) - np.abs(reference) if modulus else panel.image - reference)
+        for panel in panels
+    ]
+    return maps(errors, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
 
 
 def std_maps(
@@ -83,27 +85,10 @@ def std_maps(
     captions : sequence of str
         Below the two.
     """
-    maps = {"posterior std": std}
-    if reference is not None:
-        maps["actual error"] = np.abs(np.asarray(image) - np.asarray(reference))
-    panels = [ImagePanel(shown, name, text) for (name, shown), text in zip(maps.items(), captions, strict=False)]
+    pair = {"posterior std": std} | ({} if reference is None else {"actual error": np.abs(image - reference)})
+    panels = [ImagePanel(shown, name, text) for (name, shown), text in zip(pair.items(), captions, strict=False)]
     unit = _unit(image if reference is None else reference)
-    return _maps(list(maps.values()), panels, frame, 2, f"per pixel ({unit})")
-
-
-def g_factor_map(g_factor: NDArray[np.floating], frame: Frame = _PLAIN) -> Figure:
-    """The g-factor of every pixel.
-
-    Parameters
-    ----------
-    g_factor : float array, shape (ky, kx)
-        See `NoiseMap`.
-    frame : Frame
-        How the image lies on the page, and how large its pixels are.
-    """
-    seen = g_factor[g_factor > 0]
-    largest = f"at most {seen.max():.2f}" if seen.size else "no pixel that a coil sees"
-    return _maps([g_factor], [ImagePanel(g_factor, "g-factor", largest)], frame, 1, "g-factor")
+    return maps(panels, frame, 2, f"per pixel ({unit})")
 
 
 def _unit(image: Image) -> str:
@@ -136,7 +121,7 @@ def image_with_error_bars(
     """
     beside = {} if std is None else {"error bars (std)": std}
     if std is not None and reference is not None:
-        beside["actual error"] = np.abs(np.asarray(image) - np.asarray(reference))
+        beside["actual error"] = np.abs(image - reference)
     panels = [ImagePanel(image, title, caption), *(ImagePanel(pixels, name) for name, pixels in beside.items())]
     figure = image_grid(panels, frame)
     top = scale_top(list(beside.values())) if beside else 0.0
@@ -178,19 +163,19 @@ def image_with_regions(
     return figure
 
 
-def _maps(
-    shown: Sequence[NDArray[np.floating]],
+def maps(
     panels: Sequence[ImagePanel],
-    frame: Frame,
-    columns: int,
+    frame: Frame = _PLAIN,
+    columns: int = 3,
     bar: str = "",
     colours: str = style.ERROR_COLOURS,
 ) -> Figure:
-    """Pixels under the titles and over the captions of panels, on one scale that begins at 0.
+    """Moduli of pixels under the titles and over the captions of panels, on one scale that begins at 0.
 
     The figure is as high as the images' shape and captions ask for; ``bar`` names the scale below it. Above the first
     caption stands the name of the direction across, where it needs one.
     """
+    shown = [np.abs(panel.image) for panel in panels]
     captions = [panel.caption for panel in panels]
     captions[0] = "\n".join(filter(None, (style.named_across(frame.layout), captions[0])))
     down = -(-len(shown) // max(columns, 1))
@@ -201,7 +186,7 @@ def _maps(
     bar = textwrap.fill(bar, int(_LETTERS * (across * each + _NAME)))
     height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
     height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
-    figure, cells = style.grid_of_axes(len(shown), across, height, across * each + _NAME)
+    figure, cells = style.panels(height, len(shown), across, across * each + _NAME)
     top = object_top(shown) if colours == "gray" else scale_top(shown)
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
         axes.set_title(style.plain_text(panel.title, width=22), fontsize=style.LABEL)
@@ -234,6 +219,40 @@ def _outlined(axes: Axes, place: tuple[float, float], text: str, colour: str) ->
     """Text above a place, in a colour with a dark outline."""
     under = withStroke(linewidth=2, foreground=_UNDER_BAR)
     axes.text(*place, text, color=colour, fontsize=style.SMALL, va="bottom", path_effects=[under])
+
+
+_TALLEST = 20.0  # rem: the highest picture of the first row of a page
+_CRISP = 150  # pixels of a side up to which pixels are shown as squares
+
+
+def pixels(
+    frame: Frame, shown: NDArray[np.generic], top: float, scale: str = "", *, error: bool = False
+) -> dict[str, Any]:
+    """A picture of a page's first row: PNG and style, a bar of millimetres, and the colours' scale if it has a name.
+
+    Parameters
+    ----------
+    frame : Frame
+        How it lies on the page.
+    shown : array, shape (ky, kx)
+        Not negative.
+    top : float
+        What is shown brightest.
+    scale : str
+        What that is, with its unit; empty where colours mean no number.
+    error : bool
+        In the colours of error maps, not in grey.
+    """
+    rows, columns = displayed(shown, frame.layout).shape
+    ratio = columns / (rows * frame.proportion)  # as wide as its place, but no higher than a screen has room for
+    crisp = "; image-rendering: pixelated" if max(rows, columns) <= _CRISP else ""
+    return {
+        "png": pixels_png(np.asarray(shown, dtype=float), top, frame.layout, error=error),
+        "style": f"width: min(100%, {_TALLEST * ratio:.2f}rem); aspect-ratio: {ratio:.4f}{crisp}",
+        "bar": frame.scale_bar(columns),
+        "ramp": pixels_png(np.linspace(0, 1, 64)[np.newaxis], 1.0, "ky-rows", error=error),
+        "top": scale,
+    }
 
 
 def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:

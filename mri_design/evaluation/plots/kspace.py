@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots import style
 from mri_design.kinds import count_text
 from mri_design.scan.trajectories import conjugate_redundancy, largest_side_lobe
-from mri_design.scan.trajectories import decibels as decibels_of
 
 DECADES = 5
 """Decades that a map of energies shows below its largest value."""
@@ -38,7 +36,7 @@ def mask_barcodes(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
     masks : mapping of str to bool array, shape (ky,)
         Title to mask; True where the line is measured. All of one length.
     """
-    figure, rows = style.stacked(len(masks), 0.55 * len(masks) + 0.6)
+    figure, rows = style.panels(0.55 * len(masks) + 0.6, len(masks), sharex=True)
     for axes, (title, mask) in zip(rows, masks.items(), strict=True):
         _draw_lines(axes, mask)
         axes.plot([0, 0], [1.0, 1.18], color=PALETTE[1], linewidth=2, clip_on=False)
@@ -71,7 +69,7 @@ def acquisition_order(lines: Sequence[int], n_lines: int, n_start: int = 0, axis
     axis : str
         Name of the order.
     """
-    figure, axes = style.single(height=3.0)
+    figure, (axes,) = style.panels(3.0)
     order, ky = np.arange(1, len(lines) + 1), style.ky_coordinates(lines, n_lines)
     axes.axhline(0, color=style.GREY, linewidth=0.8, linestyle=":")
     if n_start:
@@ -99,7 +97,7 @@ def mask_growth(lines: Sequence[int], n_lines: int, n_start: int = 0) -> Figure:
     ky = style.ky_coordinates(lines, n_lines)
     begins = np.maximum(np.arange(1, len(lines) + 1), max(n_start, 1)).astype(float)
     end = len(lines) + 0.5
-    figure, axes = style.single(height=float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
+    figure, (axes,) = style.panels(float(np.clip(1.2 + 0.05 * (len(lines) - n_start), 2.4, 5.0)))
     chosen = np.arange(len(lines)) >= n_start
     edges = np.arange(n_lines + 1) - n_lines // 2 - 0.5
     for group, colour, label in ((~chosen, style.START, "start lines"), (chosen, style.INK, "measured before")):
@@ -137,7 +135,7 @@ def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, fi
     finite = scores[np.isfinite(scores)]
     least, most = float(finite.min()), float(finite.max())
     wide = least > 0 and most > _WIDE_RANGE * least
-    figure, axes = style.single(height=3.4)
+    figure, (axes,) = style.panels(3.4)
     axes.set_facecolor(style.BLANK)
     drawn = axes.imshow(
         np.ma.masked_invalid(scores.T),
@@ -161,119 +159,80 @@ def score_map(scores: NDArray[np.floating], chosen: Sequence[int], unit: str, fi
 
 
 def score_profiles(
-    scores: NDArray[np.floating], chosen: Sequence[int], steps: Sequence[int], unit: str, first_order: int = 1
+    places: NDArray[np.number],
+    panels: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]],
+    axis: str,
+    unit: str,
 ) -> Figure:
-    """Score against ky at a few steps, one panel each, so that the shape of the score can be read; grey: no candidate.
+    """Scores over the places of candidates at some moments, one panel each; ticks mark those measured before.
 
     Parameters
     ----------
-    scores : float array, shape (step, ky)
-        NaN where a line was no candidate.
-    chosen : sequence of int, length step
-        The line taken at each step.
-    steps : sequence of int
-        Indices into the first axis of ``scores``.
-    unit : str
-        Name and unit of the score.
-    first_order : int
-        Acquisition number of step 0.
+    places : array, shape (candidate,)
+        Of candidates: ky of lines, angles of shots.
+    panels : mapping of str to (float array, bool array), shapes (candidate,)
+        From top to bottom: title to scores, NaN of what could not be chosen, and what had been measured. The largest
+        score is marked.
+    axis, unit : str
+        Names of the axes, with units.
     """
-    n_lines = scores.shape[1]
-    ky = style.ky_coordinates(np.arange(n_lines), n_lines)
-    figure, rows = style.stacked(len(steps), 1.15 * len(steps) + 0.5)
-    for axes, step in zip(rows, steps, strict=True):
-        values, line = scores[step], chosen[step]
-        starts, widths = style.runs(np.isnan(values))
-        whole = axes.get_xaxis_transform()
-        axes.bar(starts, 1.0, widths, transform=whole, align="edge", color=style.BLANK, linewidth=0, zorder=0)
-        axes.axvline(0, color=style.GREY, linewidth=0.8, linestyle=":")
-        axes.plot(ky, values, color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
-        axes.plot(ky[line], values[line], "o", color=PALETTE[1], markersize=5)
-        style.panel_title(axes, f"line {first_order + step}: ky = {ky[line]:+d} chosen", PALETTE[1])
+    figure, rows = style.panels(1.15 * len(panels) + 0.5, len(panels), sharex=True)
+    ascending = np.argsort(places)
+    places = places[ascending]
+    for axes, (title, parts) in zip(rows, panels.items(), strict=True):
+        scores, measured = parts[0][ascending], parts[1][ascending]
+        axes.plot(places, scores, color=PALETTE[0], linewidth=1.2, marker=".", markersize=3)
+        known = scores[np.isfinite(scores)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+        axes.plot(places[scores == high], scores[scores == high], "o", color=PALETTE[1], markersize=5)
+        room = 0.15 * ((high - low) or 1.0)
+        axes.set_ylim(low - 2 * room, high + room)
+        axes.plot(places[measured], np.full(measured.sum(), low - room), "|", color=style.GREY, markersize=5)
+        style.panel_title(axes, title)
         style.label_axes(axes)
-        finite = values[np.isfinite(values)]
-        if finite.size:
-            room = 0.15 * (float(np.ptp(finite)) or 1.0)
-            axes.set_ylim(float(finite.min()) - room, float(finite.max()) + room)
-    rows[-1].set_xlim(style.ky_ends(n_lines))
-    rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
+    rows[-1].set_xlabel(axis, fontsize=style.LABEL)
     figure.supylabel(style.plain_text(unit), fontsize=style.LABEL)
     return figure
 
 
-def plane_masks(masks: Mapping[str, NDArray[np.bool_]]) -> Figure:
-    """Masks side by side, DC in the middle, each with its number of samples and its true acceleration.
+def plane_flags(panels: Mapping[str, NDArray[np.integer | np.bool_]], marks: Sequence[str] = ()) -> Figure:
+    """What is measured of a plane, DC in the middle, by panels under their titles.
 
     Parameters
     ----------
-    masks : mapping of str to bool array, shape (ky, kz)
-        Title to mask; True where a sample is measured.
+    panels : mapping of str to array, shape (ky, kz)
+        Title to 0 where a sample is not measured, 1 where it is, and 2 where it is new.
+    marks : sequence of str
+        Names of 1 and 2, for a legend.
     """
-    figure, cells = _planes(len(masks))
-    for axes, (title, mask) in zip(cells, masks.items(), strict=True):
-        _draw_plane(axes, f"{title}\n{style.size_of(mask, 'samples')}", mask.astype(int), **_FLAGS)
+    figure, cells = _planes(len(panels), legend=bool(marks))
+    for axes, (title, panel) in zip(cells, panels.items(), strict=True):
+        _draw_plane(axes, title, panel.astype(int), **_FLAGS)
+    if marks:
+        style.legend_below(figure, [Patch(color=colour) for colour in (style.INK, PALETTE[1])], marks)
     return figure
 
 
-def plane_growth(order: Sequence[int], shape: tuple[int, int], counts: Sequence[int]) -> Figure:
-    """The mask after each of some numbers of samples; what came since the panel before is coloured.
-
-    Parameters
-    ----------
-    order : sequence of int
-        Samples in the order of choice, numbered row by row.
-    shape : tuple of int
-        (ky, kz).
-    counts : sequence of int
-        Ascending.
-    """
-    several = len(counts) > 1
-    figure, cells = _planes(len(counts), legend=several)
-    for axes, (before, count) in zip(cells, pairwise((0, *counts)), strict=True):
-        panel = np.zeros(shape[0] * shape[1], dtype=int)
-        panel[list(order[:before])] = 1
-        panel[list(order[before:count])] = 2 if before else 1
-        _draw_plane(axes, style.size_of(panel > 0, "samples"), panel.reshape(shape), **_FLAGS)
-    if several:
-        marks = [Patch(color=colour) for colour in (style.INK, PALETTE[1])]
-        style.legend_below(figure, marks, ("measured before", "added since the panel before"))
-    return figure
-
-
-def plane_maps(maps: Mapping[str, NDArray[np.float64]], unit: str) -> Figure:
-    """Positive numbers over a plane on one logarithmic scale; samples without one are blank.
+def plane_maps(maps: Mapping[str, NDArray[np.floating]], unit: str = "") -> Figure:
+    """Numbers over a plane; samples without one are blank.
 
     Parameters
     ----------
     maps : mapping of str to float array, shape (ky, kz)
         Title to map; NaN where there is no number.
     unit : str
-        Of the numbers.
+        Of positive numbers that share one logarithmic scale; without it every map has a linear scale of its own.
     """
-    largest = max(float(np.nanmax(values)) for values in maps.values() if np.isfinite(values).any())
     figure, cells = _planes(len(maps))
-    scale = LogNorm(largest * 10.0**-DECADES, largest)
+    largest = max(float(np.nanmax(values, initial=0)) for values in maps.values())
+    scale: dict[str, Any] = {"norm": LogNorm(largest * 10.0**-DECADES, largest)} if unit else {}
     for axes, (title, values) in zip(cells, maps.items(), strict=True):
-        drawn = _draw_plane(axes, title, np.where(values > 0, values, np.nan), norm=scale, cmap="viridis")
-    style.colour_bar(figure, drawn, cells, unit, shrink=0.8)
-    return figure
-
-
-def plane_order(places: Mapping[str, Mapping[int, int]], shape: tuple[int, int]) -> Figure:
-    """When samples are measured: panels of whole numbers over a plane, each with a scale of its own.
-
-    Parameters
-    ----------
-    places : mapping of str to mapping of int to int
-        Title to sample to its number, for example that of its train or echo; other samples stay blank.
-    shape : tuple of int
-        (ky, kz).
-    """
-    figure, cells = _planes(len(places))
-    for axes, (title, numbers) in zip(cells, places.items(), strict=True):
-        panel = np.full(shape[0] * shape[1], np.nan)
-        panel[list(numbers)] = list(numbers.values())
-        style.colour_bar(figure, _draw_plane(axes, title, panel.reshape(shape), cmap="viridis"), axes, "", shrink=0.8)
+        seen = np.where(values > 0, values, np.nan) if unit else values
+        drawn = _draw_plane(axes, title, seen, cmap="viridis", **scale)
+        if not unit:
+            style.colour_bar(figure, drawn, axes, "", shrink=0.8)
+    if unit:
+        style.colour_bar(figure, drawn, cells, unit, shrink=0.8)
     return figure
 
 
@@ -282,7 +241,7 @@ _FLAGS: dict[str, Any] = {"cmap": ListedColormap([style.BLANK, style.INK, PALETT
 
 def _planes(count: int, legend: bool = False) -> tuple[Figure, list[Axes]]:
     across = min(count, 3)
-    return style.grid_of_axes(count, across, 1.75 * -(-count // across) + 0.3 + 0.25 * legend)
+    return style.panels(1.75 * -(-count // across) + 0.3 + 0.25 * legend, count, across)
 
 
 def _draw_plane(axes: Axes, title: str, panel: NDArray[np.generic], **scale: Any) -> AxesImage:
@@ -315,7 +274,10 @@ def trajectory_curves(
         What the marked one is, for the legend.
     """
     rows, columns = shape
-    figure, cells = _panels(len(sets), 2, rows / columns, below=0.6)
+    across = min(len(sets), 2)
+    wide = min(style.WIDTH / across, 3.2)
+    height = -(-len(sets) // across) * (wide * rows / columns + 0.8) + 0.6
+    figure, cells = style.panels(height, len(sets), across, across * wide + 0.3)
     for axes, (title, each) in zip(cells, sets.items(), strict=True):
         frame = Rectangle((-columns / 2, -rows / 2), columns, rows, fill=False, edgecolor=style.DOT, linewidth=0.5)
         axes.add_patch(frame)
@@ -339,80 +301,9 @@ def _draw_shots(axes: Axes, shots: NDArray[np.floating], width: float) -> None:
     axes.set_aspect("equal")
 
 
-def point_spread_maps(spreads: Mapping[str, NDArray[Any]]) -> Figure:
-    """Moduli of point-spread functions in decibels below their peaks, all on one scale.
-
-    Every caption has the largest side lobe: how strong the strongest artefact of a point is.
-
-    Parameters
-    ----------
-    spreads : mapping of str to array, shape (ky, kx)
-        Title to point-spread function, as `scan.trajectories` makes it; all of one shape.
-    """
-    rows, columns = next(iter(spreads.values())).shape
-    figure, cells = _panels(len(spreads), 2, rows / columns, below=0.55)
-    for axes, (title, spread) in zip(cells, spreads.items(), strict=True):
-        drawn = _draw_spread(axes, spread)
-        lobe = f"largest side lobe {decibels_of(largest_side_lobe(spread)[0]):.1f} dB"
-        style.label_axes(axes, f"{_FROM_POINT}\n{lobe}", title=title, **_NOTE)
-    cells[0].set_ylabel(f"{_DOWN}{_FROM_POINT}", fontsize=style.SMALL, color=style.GREY)
-    place = {"location": "bottom", "shrink": 0.6, "aspect": 30}
-    style.colour_bar(figure, drawn, cells, "modulus below the peak (dB)", style.SMALL, **place)
-    return figure
-
-
-def _draw_spread(axes: Axes, spread: NDArray[Any]) -> AxesImage:
-    scale: dict[str, Any] = {"cmap": "viridis", "vmin": _FLOOR, "vmax": 0.0, "extent": style.extent(spread.shape)}
-    return axes.imshow(_decibels(spread), interpolation="none", **scale)
-
-
 def _decibels(spread: NDArray[Any]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         return np.asarray(20 * np.log10(np.abs(spread) / np.abs(spread).max()))
-
-
-def angle_scores(
-    angles: NDArray[np.floating],
-    scores: Mapping[str, NDArray[np.floating]],
-    measured: Mapping[str, NDArray[np.bool_]],
-    unit: str = "",
-) -> Figure:
-    """Scores of shots over their angles, one panel for each moment, with ticks at the angles measured so far.
-
-    Parameters
-    ----------
-    angles : float array, shape (shot,)
-        Radians.
-    scores : mapping of str to float array, shape (shot,)
-        Title to scores, NaN where there are none.
-    measured : mapping of str to bool array, shape (shot,)
-        The same titles to what had been measured.
-    unit : str
-        Of the scores, where they have one.
-    """
-    degrees = np.degrees(angles)
-    figure, cells = _panels(len(scores), len(scores), 0.8, below=0.6)
-    for axes, (title, each) in zip(cells, scores.items(), strict=True):
-        axes.plot(degrees, each, color=style.INK, linewidth=1.0, marker=".", markersize=2)
-        low = float(np.nanmin(each)) if np.isfinite(each).any() else 0.0
-        there = degrees[measured[title]]
-        axes.plot(there, np.full(len(there), low), "|", color=PALETTE[1], markersize=8)
-        style.label_axes(axes, "angle (degrees)", title=title, **_NOTE)
-    cells[0].set_ylabel(
-        style.plain_text(f"score ({unit})" if unit else "score"), fontsize=style.SMALL, color=style.GREY
-    )
-    style.legend_below(figure, cells[0].lines, ["score of an angle", "measured angle"], min(len(cells), 2))
-    return figure
-
-
-def _panels(count: int, columns: int, tallness: float, *, below: float) -> tuple[Figure, list[Axes]]:
-    """Panels in rows of equal length; ``tallness`` is the height of one over its width, ``below`` inches for the rest.
-
-    Eight tenths of an inch are for a panel's title, ticks and lines below it.
-    """
-    across = min(count, max(columns, 1))
-    each = min(style.WIDTH / across, 3.2)
-    return style.grid_of_axes(count, across, -(-count // across) * (each * tallness + 0.8) + below, across * each + 0.3)
 
 
 def mask_with_spread(
@@ -433,8 +324,7 @@ def mask_with_spread(
     """
     _, lobe = largest_side_lobe(spread)
     if spread.ndim == 1:
-        figure = style.empty_figure(height=3.0)
-        above, below = figure.subplots(2, 1, height_ratios=(1, 4))
+        figure, (above, below) = style.panels(3.0, 2, height_ratios=(1, 4))
         _draw_lines(above, mask)
         above.set_xlabel(style.KY_LABEL, fontsize=style.SMALL)
         decibels, middle = _decibels(spread), len(spread) // 2
@@ -444,8 +334,8 @@ def mask_with_spread(
         below.set(xlim=style.ky_ends(len(spread)), ylim=(_FLOOR, 2))
         style.label_axes(below, f"{_FROM_POINT}, along ky", "point spread (dB)", size=style.SMALL)
     else:
-        figure = style.empty_figure(height=style.WIDTH / 2 * 0.8 * min(spread.shape[0] / spread.shape[1], 2.0) + 1.1)
-        left, right = figure.subplots(1, 2)
+        tallness = min(spread.shape[0] / spread.shape[1], 2.0)
+        figure, (left, right) = style.panels(style.WIDTH / 2 * 0.8 * tallness + 1.1, 2, 2)
         if shots is None:
             left.imshow(mask, extent=style.extent(mask.shape), interpolation="none", **_FLAGS)
         else:
@@ -454,12 +344,14 @@ def mask_with_spread(
             left.set(xlim=(west, east), ylim=(south, north))
         across = "kz" if shots is None else "kx"
         style.label_axes(left, f"{across} (cycles per field of view)", f"{_DOWN}{style.KY_LABEL}", size=style.SMALL)
-        drawn = _draw_spread(right, spread)
+        scale: dict[str, Any] = {"cmap": "viridis", "vmin": _FLOOR, "vmax": 0.0, "extent": style.extent(spread.shape)}
+        drawn = right.imshow(_decibels(spread), interpolation="none", **scale)
         if any(lobe):
             right.plot(lobe[1], lobe[0], "o", markersize=9, markerfacecolor="none", markeredgecolor=PALETTE[1])
         style.label_axes(right, _FROM_POINT, size=style.SMALL)
         style.colour_bar(
             figure, drawn, right, "point spread (dB)", style.SMALL, location="bottom", shrink=0.9, aspect=30
         )
-    figure.suptitle("\n".join(style.plain_text(line, width=78) for line in title.split("\n")), fontsize=style.SMALL)
+    shown = "\n".join(style.plain_text(line, width=78) for line in title.split("\n"))
+    figure.suptitle(shown, fontsize=style.SMALL)
     return figure

@@ -185,3 +185,8 @@ class ErrorCurve:
     lines: NDArray[np.integer]
     errors: NDArray[np.floating]
     place: int | None = None
+
+
+def numbered(name: str, images: Sequence[Image]) -> list[ImagePanel]:
+    """Panels of images that are numbered from 1."""
+    return [ImagePanel(image, f"{name} {number}") for number, image in enumerate(images, 1)]

@@ -46,41 +46,30 @@ class SteadyFigure(Figure):
             super().savefig(fname, **options)
 
 
-def empty_figure(height: float, width: float = WIDTH) -> Figure:
-    """A figure outside any plotting state, its axes laid out so that labels do not overlap.
+def panels(
+    height: float, count: int = 1, across: int = 1, width: float = WIDTH, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure outside any plotting state with ``count`` axes in rows of equal length, whose labels do not overlap.
 
     Parameters
     ----------
     height, width : float
-        Inches.
+        Of the figure in inches.
+    count, across : int
+        Axes, and how many of them in a row; what is left of the last row stays empty.
+    **shared
+        As for ``Figure.subplots``: axes that are shared, ratios of heights.
     """
-    return SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
-
-
-def single(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes."""
-    figure = empty_figure(height, width)
-    return figure, figure.subplots()
-
-
-def stacked(count: int, height: float, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with axes one above the other that share the horizontal one, and what else is asked for."""
-    figure = empty_figure(height)
-    return figure, figure.subplots(count, 1, squeeze=False, sharex=True, **shared)[:, 0].tolist()
+    figure = SteadyFigure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+    axes = figure.subplots(-(-count // across), across, squeeze=False, **shared).ravel().tolist()
+    for unused in axes[count:]:
+        unused.set_axis_off()
+    return figure, axes[:count]
 
 
 def panel_title(axes: Axes, title: str, colour: str = "black") -> None:
     """A small title at the left."""
     axes.set_title(plain_text(title), fontsize=SMALL, loc="left", color=colour)
-
-
-def grid_of_axes(count: int, across: int, height: float, width: float = WIDTH) -> tuple[Figure, list[Axes]]:
-    """A figure with axes in rows of equal length, ``count`` of them; what is left of the last row stays empty."""
-    figure = empty_figure(height, width)
-    axes = figure.subplots(-(-count // across), across, squeeze=False).ravel().tolist()
-    for unused in axes[count:]:
-        unused.set_axis_off()
-    return figure, axes[:count]
 
 
 def legend_above(figure: Figure, columns: int, of: Axes | None = None) -> None:

@@ -1,0 +1,182 @@
+"""How families of readouts are drawn: what is measured, how a design grew, its scores, and an order of measurement.
+
+A family is a class and a line of `FAMILIES`; one without a line is drawn along its trajectory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from mri_design.design.echo_trains import Acquisition
+from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.evaluation.plots import kspace, style
+from mri_design.evaluation.predictions import score_is_information
+from mri_design.kinds import count_text
+from mri_design.readouts import Readouts
+from mri_design.scan.sampling import gapless_run, line_pattern
+from mri_design.scan.trajectories import compensated_spread
+
+T = TypeVar("T")
+Masks = Mapping[str, tuple[Readouts, NDArray[np.bool_]]]
+"""Title to readouts and flags of those measured, shape (size,)."""
+MEASURED_ORDER = "line number in the order of measurement"
+
+
+class Drawn:
+    """How readouts are drawn along their trajectory."""
+
+    def masks(self, masks: Masks) -> Figure:
+        """What is measured, of several masks side by side or one above the other."""
+        readouts = next(iter(masks.values()))[0]
+        shots = {title: _shots(each, mask) for title, (each, mask) in masks.items()}
+        first = f"the measured {readouts.unit} with the lowest number among the candidates"
+        return kspace.trajectory_curves(shots, readouts.grid, first)
+
+    def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        """Of lines, the ``pattern`` in which they lie if any, those around the ``centre``, and the largest ``gap``."""
+        return {}
+
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
+        """What was measured from the start of a design to its end."""
+        counts, lines = _counts_shown(trace, 4), list(trace.lines)
+        shots = {count_text(count, readouts.unit): _shots(readouts, lines[:count]) for count in counts}
+        return kspace.trajectory_curves(shots, readouts.grid, f"the first {readouts.unit} of the start")
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        """Figures of a design by the names of their files."""
+        figures, scored = {"trajectory": self.growth(readouts, trace)}, _scored(trace)
+        if scored and readouts.angles is not None:
+            panels = {
+                f"{count_text(count, readouts.unit)} measured": (np.asarray(step.choice.scores), trace.mask(count))
+                for count, step in _first_middle_last(scored)
+            }
+            degrees = np.degrees(readouts.angles)
+            figures["scores"] = kspace.score_profiles(degrees, panels, "angle (degrees)", _unit(trace))
+        return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
+
+    def acquisition(self, made: Acquisition) -> Figure:
+        """The order of measurement, train after train."""
+        return kspace.acquisition_order(made.lines, made.readouts.size, axis=MEASURED_ORDER)
+
+
+class DrawnLines(Drawn):
+    """How lines are drawn, over ky."""
+
+    def masks(self, masks: Masks) -> Figure:
+        return kspace.mask_barcodes({title: mask for title, (_, mask) in masks.items()})
+
+    def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        dc, lines = len(mask) // 2, np.flatnonzero(mask)
+        low, high = gapless_run(mask, dc)
+        more = len(lines) > max(high - low + 1, 1)
+        return {
+            "pattern": line_pattern(mask) if len(lines) else "",
+            "centre": (low - dc, high - dc) if mask[dc] else None,
+            "gap": int((np.diff(lines) - 1).max()) if more else None,
+        }
+
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
+        return kspace.mask_growth(trace.lines, trace.n_lines, len(trace.start))
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        size, first, scored = trace.n_lines, len(trace.start), _scored(trace)
+        figures = {
+            "mask": self.masks({trace.strategy: (readouts, trace.mask())}),
+            "mask-growth": self.growth(readouts, trace),
+            "order": kspace.acquisition_order(trace.lines, size, first),
+        }
+        if scored:
+            scores, chosen = np.array([step.choice.scores for _, step in scored]), [step.line for _, step in scored]
+            figures["scores"] = kspace.score_map(scores, chosen, _unit(trace), first + 1)
+            ky, last = style.ky_coordinates(np.arange(size), size), len(scored) - 1
+            panels = {
+                f"line {count + 1}: ky = {ky[step.line]:+d} chosen": (np.asarray(step.choice.scores), trace.mask(count))
+                for count, step in (scored[at] for at in sorted({0, last // 4, last // 2, last}))
+            }
+            figures["score-profiles"] = kspace.score_profiles(ky, panels, style.KY_LABEL, _unit(trace))
+        return figures
+
+
+class DrawnPlane(Drawn):
+    """How samples of a plane are drawn, over ky and kz."""
+
+    def masks(self, masks: Masks) -> Figure:
+        sizes = {title: style.size_of(mask, "samples") for title, (_, mask) in masks.items()}
+        return kspace.plane_flags({f"{title}\n{sizes[title]}": m.reshape(r.grid) for title, (r, m) in masks.items()})
+
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
+        panels = {}
+        for before, count in pairwise((0, *_counts_shown(trace, 6))):
+            flags = trace.mask(count) + (trace.mask(count) & ~trace.mask(before)) * (before > 0)
+            panels[style.size_of(flags > 0, "samples")] = flags.reshape(readouts.grid)
+        return kspace.plane_flags(panels, ("measured before", "added since the panel before"))
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        figures = {"mask-growth": self.growth(readouts, trace)}
+        blocks = [step.choice.scores for step in trace.steps if step.choice.pending == 0]
+        scored = [(number, scores) for number, scores in enumerate(blocks, 1) if scores is not None]
+        if scored:
+            maps = {f"block {number}": scores.reshape(readouts.grid) for number, scores in _first_middle_last(scored)}
+            figures["scores"] = kspace.plane_maps(maps, _unit(trace))
+        return figures
+
+    def acquisition(self, made: Acquisition) -> Figure:
+        panels = {name: np.full(made.readouts.size, np.nan) for name in ("train", "echo")}
+        for number, train in enumerate(made.trains, 1):
+            panels["train"][list(train)], panels["echo"][list(train)] = number, np.arange(1, len(train) + 1)
+        if len(made.trains) == len(made.lines):
+            panels = {"order": panels["train"]}
+        return kspace.plane_maps({name: panel.reshape(made.readouts.grid) for name, panel in panels.items()})
+
+
+FAMILIES: dict[str, Drawn] = {"lines": DrawnLines(), "plane": DrawnPlane()}
+"""By `Kind.sort`."""
+
+
+def drawn(readouts: Readouts) -> Drawn:
+    """How these readouts are drawn."""
+    return FAMILIES.get(readouts.kind.sort, Drawn())
+
+
+def shots_with_spread(
+    shots: NDArray[np.floating], grid: tuple[int, int], density: NDArray[np.float64] | None = None
+) -> Figure:
+    """Shots (shot, sample, 2), and what they make of a point, with the density that came with the scan or their own."""
+    spread = compensated_spread(shots.reshape(-1, 2), grid, density)
+    return kspace.mask_with_spread("", np.ones(len(shots), dtype=bool), spread, shots)
+
+
+def _shots(readouts: Readouts, ids: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Samples (shot, sample, 2) of what runs along a trajectory."""
+    shots = readouts.trajectory(ids)
+    assert shots is not None
+    return shots
+
+
+def _unit(trace: DesignTrace) -> str:
+    """Name of the scores of a design's strategy."""
+    if score_is_information(trace):
+        return "score, log det(I + X A\u207b\u00b9 X\u1d34)"
+    return f"score of {trace.strategy}"
+
+
+def _scored(trace: DesignTrace) -> list[tuple[int, DesignStep]]:
+    """Numbers measured, and the decision by scores that was made then."""
+    steps = enumerate(trace.steps, len(trace.start))
+    return [(count, step) for count, step in steps if step.choice.scores is not None]
+
+
+def _counts_shown(trace: DesignTrace, panels: int) -> list[int]:
+    """Numbers of candidates, from the start to the end of the design, at which a picture is drawn."""
+    counts = np.linspace(len(trace.start), len(trace.lines), panels)
+    return sorted({round(count) for count in counts if count >= 1})
+
+
+def _first_middle_last(things: Sequence[T]) -> list[T]:
+    return [things[i] for i in sorted({0, len(things) // 2, len(things) - 1})]
