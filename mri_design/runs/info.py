@@ -18,7 +18,7 @@ from mri_design.brief import duration_text
 from mri_design.calibration.centre import dense_centre
 from mri_design.calibration.noise import largest_correlation
 from mri_design.errors import InputError, UsageError
-from mri_design.evaluation.run_folder import MANIFEST, RunProgress, RunStatus, read_manifest, run_statuses
+from mri_design.evaluation.run_folder import MANIFEST, RunStatus, read_manifest, run_statuses
 from mri_design.experiment.calibration import expected_calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
 from mri_design.experiment.recipe import Recipe
@@ -262,40 +262,16 @@ def describe_folder(folder: Path) -> dict[str, str]:
 
 def _state(run: RunStatus) -> str:
     """How a run ended, or how far it is, who has it, and the command that goes on."""
-    now = time.time()
-    if run.state == "finished":
-        took = "" if run.seconds is None else f", took {duration_text(run.seconds)}"
-        return "; ".join(filter(None, [f"finished, {run.ended}{took}", run.about]))
-    stages = "" if run.progress is None else _stages(run.progress, now, run.state == "running")
-    if run.state == "running":
-        last = run.holder
-    elif run.progress is None or not run.progress.command:
-        last = f"{' and '.join(run.kept)} can be gone on from" if run.kept else "nothing to go on from"
-    else:
-        words = [word for word in run.progress.command if word != "--overwrite"]
-        words += ["--resume"] if run.kept and words[0] != "demo" and "--resume" not in words else []
-        command = shlex.join(["mri-design", *words])
-        last = f"{'go on' if run.kept else 'begin again'} with: {command}"
-    return "; ".join(filter(None, [run.state, stages, run.about, last]))
-
-
-def _stages(progress: RunProgress, now: float, running: bool) -> str:
-    """The present stage and those to come; with the time that is left while it runs."""
-    if not progress.stages:
-        return ""
-    current = max(progress.stages, key=lambda stage: (stage.updated, stage.began))
-    left = [stage for stage in progress.stages if stage.done < stage.total and stage is not current]
-    words = [current.name if current.total == 1 else f"{current.name} {current.done} of {current.total}"]
-    each, seconds = current.seconds_a_piece, current.seconds_left
-    if not running:
-        words.append(f"{duration_text(now - current.updated)} ago")
-    elif each is None or seconds is None:
-        words.append(f"for {duration_text(now - current.began)}")
-    elif seconds:  # what the present piece took already is part of what was left at the last update
-        seconds = max(0.0, seconds - (now - current.updated))
-        words.append(f"{duration_text(each)} each, about {duration_text(seconds)} left")
-    then = ", ".join(f"{stage.name}{f' ({stage.total - stage.done})' * (stage.total > 1)}" for stage in left)
-    return ", ".join(words) + (f"; then {then}" if then else "")
+    progress = run.progress
+    command = [] if progress is None else [word for word in progress.command if word != "--overwrite"]
+    if command and run.kept and command[0] != "demo" and "--resume" not in command:
+        command.append("--resume")
+    stages = [] if progress is None else progress.stages
+    current = max(stages, key=lambda stage: (stage.updated, stage.began), default=None)
+    left = [stage for stage in stages if stage.done < stage.total and stage is not current]
+    text = " ".join(str(words("info").state(run, current, left, time.time(), duration_text, bool(command))).split())
+    goes_on = command and run.state not in ("finished", "running")
+    return f"{text} with: {shlex.join(['mri-design', *command])}" if goes_on else text
 
 
 def _holds(folder: Path, uses: list[str], *, reported: bool = True) -> dict[str, str]:
