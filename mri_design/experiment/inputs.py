@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
@@ -162,40 +163,33 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     """
     from mri_design.scan.calibration import explained_by_maps
 
+    recipe, name = recipe_or_default(recipe), getattr(maps, "name", "coil_maps")
     if isinstance(maps, MapsOfScan):
-        recipe = recipe_or_default(recipe)
-        scanned = require_grid_data(_loaded(str(maps), recipe.of_another_file(), 0), maps.name)
-        known = _with_maps_of(data, scanned, maps.name, recipe_or_default(recipe))
-    elif isinstance(maps, KSpaceData):
-        known = _with_maps_of(data, maps, maps.name, recipe_or_default(recipe))
-    else:
-        known = with_maps(data, maps)
+        maps = require_grid_data(_loaded(str(maps), recipe.of_another_file(), 0), name)
+    known = _with_maps_of(data, maps, name, recipe) if isinstance(maps, KSpaceData) else with_maps(data, maps)
     if not isinstance(known, KSpaceData):
         return known
-    explained = explained_by_maps(_at_its_noise(known, recipe_or_default(recipe)))
+    explained = explained_by_maps(_at_its_noise(known, recipe))
     if explained < LEAST_EXPLAINED:
         cure = "Compare the order of the coils, and rows and columns, with the scan's."
-        if isinstance(maps, MapsOfScan | KSpaceData):
+        if isinstance(maps, KSpaceData):
             cure = (
                 "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is given "
                 f"as {option('maps', 'FILE')}. Without {option('maps-from')} maps are estimated from the scan itself."
             )
         got = f"coil maps that explain {explained:.0%} of the energy of the central samples"
         wanted = f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all"
-        raise InputError("coil_maps" if isinstance(maps, np.ndarray) else maps.name, got, wanted, cure)
+        raise InputError(name, got, wanted, cure)
     return known.known(maps=replace(known.provenance.maps, explained=explained))
 
 
 def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
     """The scan with the variance of its noise, estimated where nobody tells it and it shows some."""
     variance = recipe.noise.variance
-    if variance is None and (data.noise_variance is not None or data.noise_covariance is not None):
-        return data
-    try:
-        variance = measure_noise(data).variance if variance is None else variance
-    except InputError:  # the check does without
-        return data
-    return replace(data, noise_variance=variance, noise_covariance=None)
+    if variance is None and data.noise_variance is None and data.noise_covariance is None:
+        with suppress(InputError):  # the check does without
+            variance = measure_noise(data).variance
+    return data if variance is None else replace(data, noise_variance=variance, noise_covariance=None)
 
 
 def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe) -> AnyScan:
