@@ -89,14 +89,9 @@ def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) 
     refuses("readouts[0]: CenterCol", read_here, write_twix(tmp_path / "unsaid.dat", unsaid))
 
 
-def test_repeated_lines_need_a_policy_and_counters_choose_a_series(tmp_path: Path, scan: np.ndarray) -> None:
-    raw = Measurement(oversampling="1.0", base=16).add_scan(scan[:1]).add_scan(3 * scan[:1], Ave=1)
-    path = write_twix(tmp_path / "averages.dat", raw)
-    refuses("readouts[12]: kspace_encode_step_1", formats.read, path)
-    np.testing.assert_allclose(formats.read(path, duplicates="average").kspace, 2 * scan[:1], rtol=1e-6)
+def test_counters_choose_a_series(tmp_path: Path, scan: np.ndarray) -> None:
     raw = Measurement(oversampling="1.0", base=16).add_scan(scan[:1]).add_scan(5 * scan[:1], Eco=1, Rep=2)
     path = write_twix(tmp_path / "echoes.dat", raw)
-    assert "contrast" in formats.read(path).provenance.series
     assert formats.read(path).repeat is None  # another echo is no repeat
     np.testing.assert_array_equal(formats.read(path, counters={"contrast": 1}).kspace, 5 * scan[:1])
     refuses("readouts: repetition", formats.read, path, counters={"repetition": 4})
