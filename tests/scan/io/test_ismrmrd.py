@@ -18,7 +18,6 @@ from mri_design.scan import SliceGeometry, Taken, measure_noise, readout_positio
 from mri_design.scan.io import DEFAULT_LIMITS, ReadOptions, opened, read, summary
 from mri_design.scan.io import ismrmrd as acquisitions
 from mri_design.scan.writing import mrd_skeleton_bytes
-from tests.numbers_in_text import numbers_in
 from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told, read_here, summary_here
 
@@ -102,7 +101,6 @@ def test_readouts_of_fewer_channels_are_dropped_and_counted(scan: np.ndarray, mr
     raw.add(few, kspace_encode_step_1=5)
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan)
-    assert got.header["readouts_of_fewer_channels"].startswith(f"{1 + first} of {25 + first}")
 
 
 def test_a_centre_beyond_the_matrix_or_the_samples_is_named(scan: np.ndarray, mrd: type) -> None:
@@ -126,10 +124,8 @@ def test_navigation_and_what_does_not_fit_the_scan_is_left_out(scan: np.ndarray,
         readout.set_flag(CALIBRATION)
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan[:1])
-    assert got.header["readouts_skipped"].startswith("3 of 17")
     noise = got.provenance.noise.measured
     assert (noise.readouts, noise.unused) == (1, "channels")
-    assert got.header["calibration_scan"].startswith("1 readouts")  # it repeats a row
 
 
 def test_slices_with_gaps_in_their_numbers(scan: np.ndarray, mrd: type) -> None:
@@ -139,7 +135,6 @@ def test_slices_with_gaps_in_their_numbers(scan: np.ndarray, mrd: type) -> None:
             raw.add(scan[index, :, line], slice=number, kspace_encode_step_1=line)
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan)
-    assert "7, 65535" in got.header["slices"]
 
 
 def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
@@ -153,7 +148,6 @@ def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
     for policy, factor[5] in (("average", 2), ("first", 1), ("last", 3)):
         got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
         np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
-        assert got.header["duplicates"].startswith(policy)
     with refused("duplicates"):
         read_here(path, duplicates="error")  # type: ignore[arg-type]
 
@@ -402,7 +396,6 @@ def test_a_partial_echo_of_a_volume_is_said(volume: np.ndarray, mrd: type) -> No
     expected = volume.copy()
     expected[..., :4] = 0
     np.testing.assert_allclose(got.kspace, readout_positions(expected.transpose(3, 0, 1, 2)), atol=1e-6)
-    assert " 0-3 " in got.header["partial_echo"]
 
 
 @pytest.mark.parametrize(
@@ -439,7 +432,6 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarra
     assert_told(told, whole, 1e-6)
     assert told.index == 1 and told.by_headers
     assert told.header["centre_in_file"] == "kspace_encode_step_1 = 6"
-    assert numbers_in(told.header["oversampling_removed"]) == [16, 200, 8, 100]
 
 
 def test_readouts_of_zeros_are_no_measurement_in_any_slice(scan: np.ndarray, mrd: type) -> None:
@@ -518,7 +510,6 @@ def test_calibration_lines_within_the_scan_are_data(scan, accelerated, parallel,
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 5, 6, 7, 8, 10]
     np.testing.assert_array_equal(got.kspace, np.where(got.measured[:, None], scan, 0))
     assert got.calibration is None
-    assert got.header["calibration_lines"].startswith("4 ")
 
 
 @pytest.mark.parametrize("mode", ["separate", "external"])
@@ -527,7 +518,6 @@ def test_a_calibration_scan_of_its_own_is_no_data(scan: np.ndarray, accelerated:
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
     lines = np.isin(np.arange(12), [5, 7])
     np.testing.assert_array_equal(got.calibration, np.where(lines[:, None], scan, 0))
-    assert got.header["calibration_scan"].startswith("4 readouts")
 
 
 def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(scan: np.ndarray, accelerated: Callable) -> None:
@@ -578,7 +568,6 @@ def test_calibration_that_does_not_fit_is_counted_and_left_out(scan, accelerated
     raw = accelerated(more=str(wrong.get("more", "")))
     raw.add(scan[0, :, 5], flag=CALIBRATION, **fields)
     got = raw.read()
-    assert got.header["calibration_skipped"].startswith("1 readouts")
     assert got.calibration is None
 
 

@@ -94,8 +94,6 @@ def test_only_the_first_of_each_counter_and_no_navigation(samples: np.ndarray, m
     got = read_here(path)
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
     assert got.provenance.series["repetition"].numbers == (0, 1)
-    assert got.header["readouts_skipped"].startswith("1 of 22")
-    assert got.header["calibration_skipped"].startswith("1 readouts")
     np.testing.assert_array_equal(read_here(path, counters={"repetition": 1}).kspace, -got.kspace)
 
 
@@ -109,7 +107,6 @@ def test_repeated_shots_need_a_policy(samples: np.ndarray, mrd: type) -> None:
     for policy, factor in (("average", 2), ("first", 1), ("last", 3)):
         got = read_here(path, duplicates=policy)
         np.testing.assert_allclose(got.kspace, factor * samples.reshape(2, COILS, -1), rtol=1e-6)
-        assert got.header["duplicates"].startswith(policy)
 
 
 def test_noise_readouts_and_dead_coils(samples: np.ndarray, mrd: type) -> None:

@@ -109,8 +109,6 @@ def test_readouts_that_are_no_image_are_left_out(tmp_path: Path, scan: np.ndarra
     raw.add(scan[0, :, 8], "calibration", "both", centre=(8, 3, 0), Lin=8)
     got = read_here(write_twix(tmp_path / "raw.dat", raw))
     assert np.abs(got.kspace).max() < 50
-    assert got.header["readouts_skipped"].startswith("2 of 10")
-    assert got.header["calibration_lines"].startswith("1 readouts")
     assert got.measured.sum() == 8
 
 
