@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +23,10 @@ from mri_design.errors import InputError, UsageError, described, number_array, r
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import ErrorCurve, Frame, ImagePanel, Layout, scale_top
+from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, Layout, scale_top
 from mri_design.evaluation.run_folder import RunFolder, read_manifest
 from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
-from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.reconstruction import Image, Method
 from mri_design.interactive.shown import Shown, Told, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS, Kind, count_text
@@ -116,17 +115,16 @@ def mask_png(mask: NDArray[np.bool_], layout: Layout) -> bytes:
     return plots.pixels_png(flags.astype(float), 1.0, layout)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class ScanImage(Saved):
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ScanImage(Saved, StoredRun):
     """An image with error bars, in the units of the scan's file; ``numpy.asarray`` takes it as its complex pixels.
 
-    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` make it.
+    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` make it. Beside what is told here it has all of
+    `StoredRun`: ``std``, ``mask``, ``draws``, ``noise``, ``g_factor``, ``maps``, ``geometry``, ``error``, ``coverage``.
 
     Parameters
     ----------
-    run : StoredRun
-        Arrays and mask, as ``mri-design recon`` or ``mri-design design`` writes them.
-    shown : NamedImage
+    judged : NamedImage
         The image with its errors and how its computation ended; of a volume the one in the middle.
     told : Told
         How it was computed.
@@ -134,18 +132,18 @@ class ScanImage(Saved):
         What the verb computes; None of an image that was read from a folder, whose scan is not in memory.
     """
 
-    run: StoredRun
-    shown: NamedImage
+    judged: NamedImage
     told: Told
     result: ReconResult | DesignResult | None = None
 
     @classmethod
-    def of(cls, result: ReconResult | DesignResult, told: Told) -> ScanImage:
+    def of(cls, result: ReconResult | DesignResult, told: Told) -> Self:
         """What a verb has computed."""
-        return cls(result.stored(told.recorded.identity), result.images[0], told, result)
+        run = result.stored(told.recorded.identity)
+        return cls(**vars(run), judged=result.images[0], told=told, result=result)
 
     @classmethod
-    def read(cls, run: StoredRun) -> ScanImage:
+    def read(cls, run: StoredRun) -> Self:
         """What a folder holds, of which `read_run` has read the arrays."""
         stored: Any = run.settings.get("shown")
         try:
@@ -154,11 +152,11 @@ class ScanImage(Saved):
             arrays = {name: one[place] if run.numbers else one for name, one in of_slice.items() if one is not None}
             errors = None if stored["errors"] is None else ImageMetrics(**stored["errors"])
             image, error = Image.kept(arrays, stored["image"]), RelativeError(**stored["error"])
-            shown = NamedImage(stored["method"], image, errors, error)
+            judged = NamedImage(stored["method"], image, errors, error)
         except (KeyError, TypeError, ValueError, IndexError) as caught:
             field, wanted = f"{run.name}/manifest.json: shown", "what recon and design write of their image"
             raise InputError(field, f"another content ({caught})", wanted) from caught
-        return cls(run, shown, Told(run.seed))
+        return cls(**vars(run), judged=judged, told=Told(run.seed))
 
     @property
     def known(self) -> KnownSlice:
@@ -171,51 +169,15 @@ class ScanImage(Saved):
         return self.result
 
     @property
-    def coverage(self) -> Coverage | None:
-        """Within how many standard deviations 50, 80 and 95 % of the pixels of other scans are.
-
-        None where `LoadedScan.reconstruct` was given no such (``calibrated_on``).
-        """
-        return self.run.coverage
-
-    @property
     def reconstruction(self) -> Image:
         """Image, error bars, and how the computation ended; of a volume those of the slice in the middle."""
-        return self.shown.reconstruction
+        return self.judged.reconstruction
 
     @property
     def array(self) -> NDArray[np.complex64]:
         """Complex pixels, shape (ky, kx), of a volume (slice, ky, kx): what ``recon.npy`` of the verbs holds."""
-        assert self.run.image is not None
-        return self.run.image
-
-    @property
-    def std(self) -> NDArray[np.float32] | None:
-        """Standard deviation of every complex pixel, shape of ``array``; None where the method knows none."""
-        return self.run.std
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """True for the lines (ky,), samples (ky, kz) or shots behind it."""
-        return self.run.mask
-
-    @property
-    def draws(self) -> NDArray[np.complex64] | None:
-        """Images that the posterior holds possible, shape (draw, ky, kx), around `array` with `std`.
-
-        None where `LoadedScan.reconstruct` was not asked for ``draws``; of a volume (slice, draw, ky, kx). What is
-        computed from several pixels varies over them as it is uncertain: a map of standard deviations does not tell how
-        pixels vary together.
-        """
-        return self.run.draws
-
-    @property
-    def reference(self) -> NDArray[Any] | None:
-        """What was given, the true image, or the scan's own from all its lines, shape of ``array``; None without any.
-
-        A folder has it beside draws only.
-        """
-        return self.run.reference
+        assert self.image is not None
+        return self.image
 
     @property
     def zero_filled(self) -> NDArray[np.complex64] | None:
@@ -226,22 +188,12 @@ class ScanImage(Saved):
     @property
     def method(self) -> str:
         """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
-        return self.shown.name
+        return self.judged.name
 
     @property
     def errors(self) -> ImageMetrics | None:
         """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
-        return self.shown.errors
-
-    @property
-    def error(self) -> RelativeError:
-        """Relative error of the complex image as its error bars predict it, and as found without the reference's noise.
-
-        ``print(image.error)`` says both, ``image.error.predicted`` and ``image.error.found`` are the numbers. Beside
-        an image that was given, which has no phase to compare, both are those of the modulus. Of a volume they are
-        means over the slices.
-        """
-        return self.run.error
+        return self.judged.errors
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of the interval that holds the true modulus of each pixel with this probability, shape of `array`.
@@ -353,12 +305,12 @@ class ScanImage(Saved):
         """
         asked = (region,) if against is None else (region, against)
         masks = [RegionMask.of(one) if (path := file_given(one)) is None else RegionMask.read(path) for one in asked]
-        return means_of(slices_of(self.run), *masks)
+        return means_of(slices_of(self), *masks)
 
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
         caption = str(self.error)
-        return plots.image_with_error_bars(self.array, self.std, self.reference, self._frame, self.method, caption)
+        return plots.image_with_error_bars(self.array, self.std, self.reference, self.frame, self.method, caption)
 
     def to_nifti(
         self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
@@ -384,18 +336,18 @@ class ScanImage(Saved):
         UsageError
             Where a file is there already, or the name has another ending than ``.nii`` or ``.nii.gz``.
         """
-        return exported(self.run, "nifti", path, field_of_view, overwrite=overwrite)
+        return exported(self, "nifti", path, field_of_view, overwrite=overwrite)
 
     def to_dicom(
         self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False
     ) -> list[str]:
         """Write magnitude and error bars as DICOM, as `to_nifti` does."""
-        return exported(self.run, "dicom", path, field_of_view, overwrite=overwrite)
+        return exported(self, "dicom", path, field_of_view, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        std, factor, found, kind = self.reconstruction.std, self.reconstruction.std_factor, self.errors, self.run.kind
+        std, factor, found, kind = self.reconstruction.std, self.reconstruction.std_factor, self.errors, self.kind
         bars = "none of this method" if std is None else f"median std {np.median(std):.3g} per complex pixel"
         others = "" if found is None else f"PSNR {found.psnr:.1f} dB and SSIM {found.ssim:.3f} inside the object"
         rows, columns = self.array.shape[-2:]
@@ -404,41 +356,32 @@ class ScanImage(Saved):
             "image": f"{rows} x {columns} pixels of {used}",
             "error bars": bars + (f", {factor}" if factor is not None else ""),
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": ", ".join(filter(None, (str(self.shown.error), others))),
-            "ended": self.run.status,
+            "error": ", ".join(filter(None, (str(self.judged.error), others))),
+            "ended": self.status,
         }
 
     @property
     def _title(self) -> str:
-        return f"{type(self).__name__} of {self.run.scan}, {self.method}"
-
-    @property
-    def _frame(self) -> Frame:
-        return self.run.frame
+        return f"{type(self).__name__} of {self.scan}, {self.method}"
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
-        bars = [] if self.std is None else [("error bars", image_png(self.std, self._frame.layout, error=True))]
-        return [("image", image_png(self.array, self._frame.layout)), *bars]
+        bars = [] if self.std is None else [("error bars", image_png(self.std, self.frame.layout, error=True))]
+        return [("image", image_png(self.array, self.frame.layout)), *bars]
 
 
 class ScanVolume(ScanImage):
     """Images of several slices, with error bars; what is said of one slice is said of the one in the middle."""
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Numbers of the slices in the scan, in the order of the arrays."""
-        return self.run.numbers
-
     def plot(self) -> Drawing:
         """The slices side by side on one grey scale: a figure of matplotlib."""
         panels = [ImagePanel(one, f"slice {number}") for number, one in zip(self.numbers, self.array, strict=True)]
-        return plots.image_grid(panels, self._frame, _COLUMNS)
+        return plots.image_grid(panels, self.frame, _COLUMNS)
 
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        mean, stored = f", mean error {self.error}" if str(self.error) else "", self.run.settings
+        mean, stored = f", mean error {self.error}" if str(self.error) else "", self.settings
         of, number = stored["slices_of_scan"], stored["shown"]["slice"]
         return {"slices": f"{len(self.numbers)} of {of}{mean}; slice {number} is described below", **super().facts}
 
@@ -446,7 +389,7 @@ class ScanVolume(ScanImage):
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         """Some slices, evenly spread over the volume."""
         every = list(zip(self.numbers, self.array, strict=True))[:: -(-len(self.numbers) // _COLUMNS)]
-        return [(f"slice {number}", image_png(one, self._frame.layout)) for number, one in every]
+        return [(f"slice {number}", image_png(one, self.frame.layout)) for number, one in every]
 
 
 @naming_arguments

@@ -485,7 +485,7 @@ class LoadedScan(Shown):
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         shown = self.reconstruct(method="zero-filled")
         says = "slice 0 without a model" if self.data.n_slices > 1 else "without a model"
-        return [(says, interactive.image_png(shown.array, shown.run.frame.layout))]
+        return [(says, interactive.image_png(shown.array, shown.frame.layout))]
 
 
 def _files(companions: Sequence[File]) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def kind_of_run(folder: Path, settings: Mapping[str, object]) -> Kind:
     return next(chain(plane, listed), kind_counted("readouts" if "readouts" in settings else "lines"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StoredRun:
     """What a run leaves of its image and its mask: read from its folder, or of a run in memory.
 
@@ -146,7 +146,7 @@ class StoredRun:
     grid: tuple[int, int] | None = None
 
     @classmethod
-    def of(
+    def of_slice(
         cls, known: KnownSlice, named: NamedImage, mask: NDArray[np.bool_], lines: Sequence[int], **more: Any
     ) -> StoredRun:
         """The run of one image that is in memory; ``more`` are further fields."""

@@ -275,7 +275,7 @@ class DesignResult:
         """The run as its folder has it."""
         mask = self.trace.mask().reshape(self.known.slice_model.candidates.shape)
         acquired = tuple((line,) for line in self.trace.lines) if self.acquisition is None else self.acquisition.trains
-        return StoredRun.of(
+        return StoredRun.of_slice(
             self.known,
             self.images[0],
             mask,

@@ -241,7 +241,9 @@ class ReconResult:
 
     def stored(self, identity: str) -> StoredRun:
         """The run as its folder has it."""
-        run = StoredRun.of(self.known, self.images[0], self.mask, self.lines, identity=identity, status=self.status)
+        run = StoredRun.of_slice(
+            self.known, self.images[0], self.mask, self.lines, identity=identity, status=self.status
+        )
         covered = {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
         if not self.several:
             return replace(run, settings={**run.settings, **covered})
