@@ -41,15 +41,14 @@ from mri_design.errors import (
 from mri_design.glm.dense import as_image, as_vector, precision_inverse, proper_factor, resolution
 from mri_design.glm.messages import (
     Chunk,
-    DensePrecision,
-    LoadedChunk,
-    LowRankCovariance,
     Message,
     Partition,
     gaussian_part,
     gaussian_precision,
     load_chunk,
     message_at,
+    mode_under_cavity,
+    multiply,
     partition_sites,
     square,
 )
@@ -480,7 +479,7 @@ class MessageSweeps:
         for number, chunk in enumerate(self.chunks):
             loaded = load_chunk(self.model, chunk)
             self.messages[number] = message_at(loaded, loaded.rows @ self.theta[loaded.coordinates])
-            _add(self.total, loaded, self.messages[number])
+            multiply(self.total, loaded, self.messages[number])
 
     def sweep(self) -> tuple[Convergence, float]:
         """Every chunk once: how the least converged of them ended, and the sweep error.
@@ -494,21 +493,22 @@ class MessageSweeps:
             Where a chunk times its cavity is not a proper distribution, or the product of all is not.
         """
         serial = self.settings.schedule == "serial"
-        cavities = self._cavities()
+        product = (self.total[0].copy(), self.total[1].copy())
         fresh = (self.gaussian[0].copy(), self.gaussian[1].copy())
         worst, start = Convergence(Status.CONVERGED, 0, 0.0), self.theta
         for number, chunk in enumerate(self.chunks):
             loaded = load_chunk(self.model, chunk)
             old = self.messages[number]
-            mode, theta_of_mode = cavities.mode(loaded, old, start, self.duals[number], self.settings.newton_steps)
+            steps, dual = self.settings.newton_steps, self.duals[number]
+            mode, theta_of_mode = mode_under_cavity(loaded, product, old, start, dual, steps)
             new = old.mixed(mode.message, self.settings.damping)
             if serial:
-                cavities.replace(loaded, old.difference(new))
+                multiply(product, loaded, old.difference(new))
                 start = start.copy()
                 start[loaded.coordinates] = theta_of_mode
             self.messages[number], self.duals[number] = new, mode.dual
             self.modes[number], self.coordinates[number] = theta_of_mode, loaded.coordinates
-            _add(fresh, loaded, new)
+            multiply(fresh, loaded, new)
             if not mode.convergence.converged and worst.converged:
                 worst = mode.convergence
         self.total, self.theta = fresh, np.asarray(scipy.linalg.cho_solve(proper_factor(fresh[0]), fresh[1]))
@@ -572,19 +572,6 @@ class MessageSweeps:
     def _image(self, theta: Array) -> Array:
         return as_image(float(np.sqrt(self.model.noise_variance)) * theta, self.model)
 
-    def _cavities(self) -> DensePrecision | LowRankCovariance:
-        if 4 * self.most_rows <= len(self.theta):
-            try:
-                return LowRankCovariance.of(*self.total)
-            except InputError:  # no proper distribution yet
-                pass
-        return DensePrecision(self.total[0].copy(), self.total[1].copy())
-
-
-def _add(total: tuple[Array, Array], chunk: LoadedChunk, message: Message) -> None:
-    total[0][square(chunk.coordinates)] += message.quadratic(chunk)
-    total[1][chunk.coordinates] += message.linear(chunk)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SweepState(LoopState):
@@ -641,8 +628,7 @@ class LaplacePropagation(LoopEngine[SweepState]):
 
     Notes
     -----
-    Smola, Vishwanathan & Eskin 2003, algorithms 1 and 2. The product of messages is held by its precision, or, where
-    every chunk has at most a quarter as many rows as there are unknowns, by its covariance. `Hinge` sites are expanded
+    Smola, Vishwanathan & Eskin 2003, algorithms 1 and 2. `Hinge` sites are expanded
     to first order, which makes the serial schedule the chunking of support vector machines (section 4); their message
     has no curvature. Sites on moduli and groups send full curvatures, while the posterior's site precisions are -2 g'
     at its mean. Parallel sweeps have no guarantee; serial ones have none without log-concavity. The mean of a warm

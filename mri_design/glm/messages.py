@@ -11,10 +11,7 @@ fewer, and for first-order sites, whose dual lives there. Both minimise
 
 Smola, Vishwanathan & Eskin 2003, equation (4); the second space as in Rasmussen & Williams 2006, algorithm 3.1.
 
-There are two ways to hold the product of all messages. `DensePrecision` holds its precision P: a cavity costs a
-Cholesky factor of the size of the unknowns. `LowRankCovariance` holds the inverse V: a chunk of few coefficients (or
-coordinates) is taken out and put back by a correction of that rank (Woodbury), O(n^2 rank), and its mode is found in as
-many dimensions.
+The product of all messages is held by its precision: a cavity costs a Cholesky factor of the size of the unknowns.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from mri_design.errors import InputError
-from mri_design.glm.dense import NEGLIGIBLE, as_vector, precision_inverse, proper_factor, resolution
+from mri_design.glm.dense import NEGLIGIBLE, as_vector, proper_factor, resolution
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import PosteriorPrecision
 from mri_design.operators.base import Array
@@ -170,11 +167,6 @@ class LoadedChunk:
     def size(self) -> int:
         """Number of real coefficients."""
         return len(self.rows)
-
-    @property
-    def width(self) -> int:
-        """How many coordinates it touches."""
-        return int(self.rows.shape[1])
 
 
 def partition_sites(
@@ -374,9 +366,7 @@ def message_at(chunk: LoadedChunk, raw: Array) -> Message:
     return Message(slope.reshape(-1, chunk.parts), curvature)
 
 
-def mode_on_coordinates(
-    chunk: LoadedChunk, Q: Array, h: Array, start: Array, *, rows_on: Array | slice, max_iterations: int
-) -> ChunkMode:
+def mode_on_coordinates(chunk: LoadedChunk, Q: Array, h: Array, start: Array, *, max_iterations: int) -> ChunkMode:
     """Newton on theta.
 
     Parameters
@@ -387,8 +377,6 @@ def mode_on_coordinates(
         The cavity's precision and linear part.
     start : array, shape (d,)
         Where to begin.
-    rows_on : int array or slice
-        Which of the d coordinates the chunk's rows act on.
     max_iterations : int
         Newton steps.
 
@@ -397,6 +385,7 @@ def mode_on_coordinates(
     InputError
         Where Q and the sites together leave a direction undetermined.
     """
+    rows_on = chunk.coordinates
 
     def direction(theta: Array, raw: Array, gradient: Array, curvature: Array) -> _Step:
         slope = h - Q @ theta
@@ -520,101 +509,60 @@ def _margin_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None,
     return ChunkMode(Message(dual[:, None], flat.curvature), dual, np.zeros(0), convergence)
 
 
-@dataclass
-class DensePrecision:
-    """N(P^-1 h, P^-1), the product of the Gaussian part and all messages, by P and h; n^2 numbers."""
+def mode_under_cavity(
+    chunk: LoadedChunk,
+    product: tuple[Array, Array],
+    message: Message,
+    start: Array,
+    dual: Array | None,
+    max_iterations: int,
+) -> tuple[ChunkMode, Array]:
+    """Mode of a chunk's sites times the product of everything without their ``message``; theta on its coordinates.
 
-    P: Array
-    h: Array
+    Parameters
+    ----------
+    chunk : LoadedChunk
+        The sites.
+    product : arrays
+        P and h of the Gaussian part and all messages.
+    message : Message
+        That of the chunk, which the product holds.
+    start, dual : arrays
+        Where Newton's method begins: theta, or the dual of an earlier mode.
+    max_iterations : int
+        Newton steps.
 
-    def mode(
-        self, chunk: LoadedChunk, message: Message, start: Array, dual: Array | None, max_iterations: int
-    ) -> tuple[ChunkMode, Array]:
-        """Mode of the chunk's sites times the product without its ``message``; also theta on its coordinates."""
-        place = chunk.coordinates
-        Q, h = self.P.copy(), self.h.copy()
-        Q[square(place)] -= message.quadratic(chunk)
-        h[place] -= message.linear(chunk)
-        factor = None
-        if chunk.size < len(Q) or not chunk.curved:
-            try:
-                factor = proper_factor(Q)
-            except InputError:
-                if not chunk.curved:
-                    raise
-        if factor is None:  # fewer coordinates than rows, or the sites may determine what the cavity leaves open
-            mode = mode_on_coordinates(chunk, Q, h, start, rows_on=place, max_iterations=max_iterations)
-            return mode, mode.theta[place]
-        rows = np.zeros((len(self.h), chunk.size))
-        rows[place] = chunk.rows.T
-        spread = scipy.linalg.cho_solve(factor, rows, overwrite_b=True)
-        centre = scipy.linalg.cho_solve(factor, h)
-        K = chunk.rows @ spread[place]
-        mode = mode_on_rows(chunk, 0.5 * (K + K.T), chunk.rows @ centre[place], dual, max_iterations=max_iterations)
-        return mode, np.asarray((centre + spread @ mode.dual)[place])
-
-    def replace(self, chunk: LoadedChunk, change: Message) -> None:
-        """Multiply the product by ``change``, a new message over the old one."""
-        self.P[square(chunk.coordinates)] += change.quadratic(chunk)
-        self.h[chunk.coordinates] += change.linear(chunk)
+    Raises
+    ------
+    InputError
+        Where the product is not a proper distribution.
+    """
+    place, Q, h = chunk.coordinates, product[0].copy(), product[1].copy()
+    Q[square(place)] -= message.quadratic(chunk)
+    h[place] -= message.linear(chunk)
+    factor = None
+    if chunk.size < len(Q) or not chunk.curved:
+        try:
+            factor = proper_factor(Q)
+        except InputError:
+            if not chunk.curved:
+                raise
+    if factor is None:  # fewer coordinates than rows, or the sites may determine what the cavity leaves open
+        mode = mode_on_coordinates(chunk, Q, h, start, max_iterations=max_iterations)
+        return mode, mode.theta[place]
+    rows = np.zeros((len(h), chunk.size))
+    rows[place] = chunk.rows.T
+    spread = scipy.linalg.cho_solve(factor, rows, overwrite_b=True)
+    centre = scipy.linalg.cho_solve(factor, h)
+    K = chunk.rows @ spread[place]
+    mode = mode_on_rows(chunk, 0.5 * (K + K.T), chunk.rows @ centre[place], dual, max_iterations=max_iterations)
+    return mode, np.asarray((centre + spread @ mode.dual)[place])
 
 
-@dataclass
-class LowRankCovariance:
-    """The same product by its covariance V = P^-1 and its mean; n^2 numbers."""
-
-    V: Array
-    m: Array
-
-    @classmethod
-    def of(cls, P: Array, h: Array) -> LowRankCovariance:
-        """From precision and linear part; P must be positive definite."""
-        V = precision_inverse(P)
-        return cls(V, V @ h)
-
-    def mode(
-        self, chunk: LoadedChunk, message: Message, start: Array, dual: Array | None, max_iterations: int
-    ) -> tuple[ChunkMode, Array]:
-        """As `DensePrecision.mode`."""
-        place = chunk.coordinates
-        covariance, mean = self.V[square(place)], self.m[place]
-        if chunk.width <= chunk.size and chunk.curved:
-            marginal = precision_inverse(covariance)
-            Q = marginal - message.quadratic(chunk)
-            h = marginal @ mean - message.linear(chunk)
-            mode = mode_on_coordinates(chunk, Q, h, start[place], rows_on=slice(None), max_iterations=max_iterations)
-            return mode, mode.theta
-        spread = covariance @ chunk.rows.T
-        K, raw = chunk.rows @ spread, chunk.rows @ mean
-        left = -weighted(message.curvature, K)
-        left[np.diag_indices_from(left)] += 1.0  # I - W K
-        factor = scipy.linalg.lu_factor(left)
-        K_cavity = scipy.linalg.lu_solve(factor, K.T, trans=1).T
-        slope = message.slope.ravel()
-        centre = scipy.linalg.lu_solve(factor, raw - K @ slope, trans=1)
-        mode = mode_on_rows(chunk, 0.5 * (K_cavity + K_cavity.T), centre, dual, max_iterations=max_iterations)
-        shift = scipy.linalg.lu_solve(factor, weighted(message.curvature, raw) - slope + mode.dual)
-        return mode, np.asarray(mean + spread @ shift)
-
-    def replace(self, chunk: LoadedChunk, change: Message) -> None:
-        """As `DensePrecision.replace`."""
-        place = chunk.coordinates
-        if chunk.width <= chunk.size:
-            G = self.V[:, place].copy()
-            K, raw = self.V[square(place)], self.m[place]
-            D = change.quadratic(chunk)
-            d, DK, DG = change.linear(chunk), D @ K, D @ G.T
-            moved = D @ raw
-        else:
-            G = self.V[:, place] @ chunk.rows.T
-            K, raw = chunk.rows @ G[place], chunk.rows @ self.m[place]
-            DK, DG = weighted(change.curvature, K), weighted(change.curvature, G.T)
-            d, moved = change.slope.ravel(), weighted(change.curvature, raw)
-        DK[np.diag_indices_from(DK)] += 1.0  # I + D K
-        factor = scipy.linalg.lu_factor(DK)
-        self.m = self.m + G @ scipy.linalg.lu_solve(factor, d - moved)
-        V = self.V - G @ scipy.linalg.lu_solve(factor, DG)
-        self.V = 0.5 * (V + V.T)
+def multiply(product: tuple[Array, Array], chunk: LoadedChunk, message: Message) -> None:
+    """Multiply a product, given by its P and h, by a message, in place."""
+    product[0][square(chunk.coordinates)] += message.quadratic(chunk)
+    product[1][chunk.coordinates] += message.linear(chunk)
 
 
 def square(place: Array | slice) -> tuple[Array | slice, ...]:

@@ -39,7 +39,7 @@ def dual_solution(H, linear):
     ).x
 
 
-@pytest.mark.parametrize("n", [6, 80])  # held by the precision, by the covariance
+@pytest.mark.parametrize("n", [6, 80])  # more rows than coordinates, and fewer
 def test_a_serial_sweep_is_a_round_of_chunking(n) -> None:
     model, rows, labels = machine(n=n)
     H = labels[:, None] * (rows @ rows.T) * labels

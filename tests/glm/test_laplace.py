@@ -56,7 +56,7 @@ def mean_of(model, **settings):
     ("schedule", "partition", "size"),
     [
         ("serial", "random", 60),
-        ("parallel", "contiguous", 5),  # few rows: by the covariance
+        ("parallel", "contiguous", 5),  # few rows
         ("serial", "groups", 7),
         ("serial", "random", 5),
     ],
@@ -110,7 +110,7 @@ def test_the_noise_variance_is_a_unit() -> None:
     np.testing.assert_allclose(mean_of(other, chunk_size=20), 3 * mean_of(model, chunk_size=20), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("groups", "size"), [(3, 30), (9, 9)])  # held by the precision, by the covariance
+@pytest.mark.parametrize(("groups", "size"), [(3, 30), (9, 9)])  # more rows than coordinates, and fewer
 def test_chunks_live_on_the_coordinates_that_they_touch(groups, size) -> None:
     rng = np.random.default_rng(5)
     rows = np.zeros((groups * size, 4 * groups))
@@ -155,7 +155,7 @@ def test_sites_on_moduli_reach_the_joint_map_in_few_sweeps() -> None:
     np.testing.assert_allclose(found.variances.values, z, rtol=1e-9)
 
 
-@pytest.mark.parametrize("size", [5, 1])  # held by the precision, by the covariance
+@pytest.mark.parametrize("size", [5, 1])  # more rows than coordinates, and fewer
 def test_a_map_of_zero_is_reached_too(size) -> None:
     rng = np.random.default_rng(8)
     rows = rng.standard_normal((40, 6))
@@ -190,7 +190,7 @@ def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
     block = md.SiteBlock("b", md.Dense(rng.standard_normal((16, 8))), md.Sech2(1.0))
     model = md.GeneralizedLinearModel(md.Dense(x), data, 1.0, (block,))
     start = md.WarmStart(np.zeros(8), (np.ones(16),))
-    for size in (3, 2):  # held by the precision, by the covariance
+    for size in (3, 2):  # more rows than coordinates, and fewer
         with refused("a chunk and its cavity"):
             run(model, chunk_size=size)
         u = run(model, start, chunk_size=size)[0].mean
