@@ -37,7 +37,7 @@ from mri_design.experiment.strategies import (
     strategy_named,
 )
 from mri_design.kinds import KINDS
-from mri_design.readouts import PlaneReadouts, Readouts, ShotReadouts
+from mri_design.readouts import Readouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import FORMATS, StudyErrors
 from mri_design.runs.image_sections import CompanionPictures, layout_of
@@ -263,8 +263,7 @@ def _study(request: ComparisonRequest, work: Work) -> tuple[Study, Orientation]:
         tell_calibration(least, lines[0], recipe, on_grid, work.progress, growing)
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
-        plane = candidates if isinstance(candidates, PlaneReadouts) else None
-        extent.require_lines(image.slice_model.measured, max(lines), recipe, plane)
+        extent.require_lines(image.slice_model.measured, max(lines), recipe, candidates)
         shared = max(1, len(training))  # slices behind one mask
         require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=work.jobs)
     study = Study(
@@ -430,8 +429,6 @@ def _mask_row(study: Study, cell: Cell) -> Row:
     order = list(study.mask_lines(*cell))
     row = {"strategy": table_name(name), study.counted: count, "draw": draw, "image": study.tests[image].name}
     row |= {"centre": centre} if (centre := study.pieces.rows[cell_key(*cell)].get("centre")) is not None else {}
-    if study.counted != "shots":
-        return {**row, "order": order}
-    shots = candidates_for(study.tests[image], base_name(name), count, study.recipe)
-    assert isinstance(shots, ShotReadouts) and shots.angles is not None
-    return {**row, "order": order, "angles_degrees": [float(np.degrees(shots.angles[shot])) for shot in order]}
+    angles = candidates_for(study.tests[image], base_name(name), count, study.recipe).angles
+    degrees = {} if angles is None else {"angles_degrees": [float(np.degrees(angles[shot])) for shot in order]}
+    return {**row, "order": order, **degrees}

@@ -8,7 +8,7 @@ from typing import Any
 
 from mri_design.evaluation.page import Page, dated, write_page
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
-from mri_design.evaluation.tables import read_csv
+from mri_design.evaluation.tables import alike, read_csv
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import (
@@ -20,7 +20,6 @@ from mri_design.runs.compare import (
 )
 from mri_design.runs.design.report import run_design_of
 from mri_design.runs.design.run import DesignRequest
-from mri_design.runs.error_tables import Duel
 from mri_design.runs.store import Ending, Run, carry_out
 from mri_design.runs.work import Keep, Progress
 from mri_design.status import Status
@@ -115,17 +114,15 @@ def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
         figures[part.name] = {svg.stem: svg.read_text(encoding="utf-8") for svg in (part / "figures").glob("*.svg")}
         if manifest["status"] != Status.CONVERGED.value:
             warnings.append(f"{part.name}: {manifest['status']}.")
-    errors = {(str(row["strategy"]), int(str(row["lines"]))): row for row in study.errors.tables["summary"]}
-    fought = list[Duel]()
-    for count in study.study.lines:
-        mine, rival = errors[DESIGNED, count], errors[RIVAL, count]
-        numbers = (mine["relative_l2"], rival["relative_l2"], rival["sd_draws"])
-        fought.append(Duel(count, *(float(str(number)) for number in numbers)))
-    shown, outcomes = int(study.shown[0].mask.sum()), ("better", "as good", "worse")
+    fought = {count: _duel(study, count) for count in study.study.lines}
+    shown, outcomes = int(study.shown[0].mask.sum()), dict[str, list[int]]()
+    for outcome in ("better", "as good", "worse"):
+        if counts := [count for count, duel in fought.items() if duel["outcome"] == outcome]:
+            outcomes[outcome] = counts
     facts = pair_facts(study, (DESIGNED, RIVAL)) | {
         "grid": len(study.shown[0].mask),
-        "duel": next(duel for duel in fought if duel.lines == shown),
-        "outcomes": {name: counts for name in outcomes if (counts := [d.lines for d in fought if d.outcome == name])},
+        "duel": fought[shown],
+        "outcomes": outcomes,
         "recipe": RECIPE,
         "other": OTHER,
         "designed": DESIGNED,
@@ -136,3 +133,14 @@ def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
     }
     page = Page("demo", facts)
     write_page(run.folder.output_path("report.html"), page, None, warnings, **dated(run.command))
+
+
+def _duel(study: ComparisonResult, count: int) -> dict[str, Any]:
+    """Designed lines and the strong competitor at one number of lines: errors, spread over draws, and who is better."""
+    rows = [row for row in study.errors.tables["summary"] if row[study.study.counted] == count]
+    mine, rival = (next(row for row in rows if row["strategy"] == name) for name in (DESIGNED, RIVAL))
+    errors = float(str(mine["relative_l2"])), float(str(rival["relative_l2"]))
+    spread = float(str(rival["sd_draws"]))
+    same = abs(errors[0] - errors[1]) <= spread or alike(*errors)
+    outcome = "as good" if same else "better" if errors[0] < errors[1] else "worse"
+    return {"lines": count, "mine": errors[0], "rival": errors[1], "spread": spread, "outcome": outcome}

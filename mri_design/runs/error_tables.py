@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import Row, alike, markdown_text, read_csv
+from mri_design.evaluation.tables import Row, markdown_text, read_csv
 
 METRICS = ("relative_l2", "psnr", "ssim")
 
@@ -365,30 +364,3 @@ def best_other(summary: Sequence[Row], name: str) -> tuple[str, float] | None:
     errors = {str(row["strategy"]): float(str(row["relative_l2"])) for row in others}
     best = min(errors, key=errors.__getitem__, default=None)
     return None if best is None else (best, errors[best])
-
-
-@dataclass(frozen=True)
-class Duel:
-    """Two strategies at one number of lines.
-
-    Parameters
-    ----------
-    lines : int
-        The number.
-    mine, rival : float
-        Mean relative errors of the one that is looked at, and of its competitor.
-    spread : float
-        Standard deviation of the competitor's error over its draws.
-    """
-
-    lines: int
-    mine: float
-    rival: float
-    spread: float
-
-    @property
-    def outcome(self) -> Literal["better", "as good", "worse"]:
-        """Whether the difference is larger than the spread, and whose error is the smaller one."""
-        if abs(self.mine - self.rival) <= self.spread or alike(self.mine, self.rival):
-            return "as good"
-        return "better" if self.mine < self.rival else "worse"
