@@ -370,7 +370,7 @@ class Calibrated(PredictsByScore):
 
     def _samples(self, view: DesignView, expected: Numbers) -> tuple[Forecast, Numbers, float]:
         """A forecast, the energies by which samples are chosen, (size,), and the known fraction of their scatter."""
-        plane, measured = plane_of(view), view.candidates.mask
+        plane, measured = plane_of(view.readouts), view.candidates.mask
         said = self._energies_said(view)
         prior = feature_weights(bool(self.side_information))
         seen = _SampleInnovations.of(view, plane, said)

@@ -55,8 +55,7 @@ def first_disc(candidates: LineCandidates, rng: np.random.Generator, count: int,
     power : float
         Of `radial_density`.
     """
-    plane = candidates.readouts
-    assert isinstance(plane, PlaneReadouts)
+    plane = plane_of(candidates.readouts)
     density = radial_density(plane, power)
     disc = poisson_disc(plane, density, candidates.remaining, candidates.mask, count, rng)
     return [Choice(int(sample)) for sample in disc]
@@ -403,7 +402,7 @@ class RandomSamples(ChoosesBlocks):
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The next draws."""
-        density = np.where(view.candidates.remaining, radial_density(plane_of(view), self.power), 0.0)
+        density = np.where(view.candidates.remaining, radial_density(plane_of(view.readouts), self.power), 0.0)
         drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
         return [Choice(int(sample)) for sample in drawn]
 
@@ -422,7 +421,7 @@ class PoissonDisc(RandomSamples):
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The mask's samples; fewer than the whole mask are a mask of their own."""
-        plane = plane_of(view)
+        plane = plane_of(view.readouts)
         free, there = view.candidates.remaining, view.candidates.mask
         return [Choice(int(s)) for s in poisson_disc(plane, radial_density(plane, self.power), free, there, count, rng)]
 
@@ -457,7 +456,7 @@ class CaipiSamples(ChoosesBlocks):
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The pattern from DC outwards, then what is nearest to DC."""
-        plane, candidates = plane_of(view), view.candidates
+        plane, candidates = plane_of(view.readouts), view.candidates
         if self.spacing is not None:
             pattern = self.pattern(plane, self.spacing)
         else:

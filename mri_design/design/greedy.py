@@ -17,6 +17,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
+from typing import cast
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -177,18 +178,18 @@ class PredictsByScore(ChoosesByScore):
         return self.scored(view, rng).forecast
 
 
-def plane_of(view: DesignView) -> PlaneReadouts:
-    """The plane that a view's candidates are samples of.
+def plane_of(readouts: Readouts) -> PlaneReadouts:
+    """The plane that candidates are samples of.
 
     Raises
     ------
     InputError
         Where they are something else.
     """
-    if not isinstance(view.readouts, PlaneReadouts):
+    if not readouts.thinned:
         wanted, cure = "samples of a plane", "Name a strategy for lines, or make the slices with encoding='plane'."
-        raise InputError("candidates", "phase-encode lines", wanted, cure)
-    return view.readouts
+        raise InputError("candidates", readouts.kind.several, wanted, cure)
+    return cast(PlaneReadouts, readouts)
 
 
 def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: Forecast | None = None) -> list[Choice]:
@@ -213,7 +214,7 @@ def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: For
     first = best_line(scores, view.candidates)
     left = np.where(view.candidates.remaining, scores, np.nan)
     if view.readouts.thinned:
-        chosen = thinned(left, squared_correlation(view.posteriors), plane_of(view), count)
+        chosen = thinned(left, squared_correlation(view.posteriors), plane_of(view.readouts), count)
     else:
         chosen = np.argsort(-np.where(np.isfinite(left), left, -np.inf), kind="stable")[:count].tolist()
     return [replace(first, line=chosen[0], forecast=forecast or Forecast()), *map(Choice, chosen[1:])]
@@ -234,7 +235,7 @@ def block_by_gains(energies: Numbers, view: DesignView, count: int, forecast: Fo
         Of the block; it goes to the first choice, with the gains.
     """
     left, free = np.where(view.candidates.mask, 0.0, energies), view.candidates.remaining
-    chosen, gains = covering(left, squared_correlation(view.posteriors), plane_of(view), free, count)
+    chosen, gains = covering(left, squared_correlation(view.posteriors), plane_of(view.readouts), free, count)
     return [Choice(chosen[0], np.where(free, gains, np.nan), forecast or Forecast()), *map(Choice, chosen[1:])]
 
 

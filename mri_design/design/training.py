@@ -23,12 +23,12 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.design.fixed import SHARE, first_disc
-from mri_design.design.greedy import covering, thinned
+from mri_design.design.greedy import covering, plane_of, thinned
 from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, TrainingResidual, Trial, shared_lines
 from mri_design.errors import InputError, option, require_counts
-from mri_design.readouts import Constraints, LineConstraints, PlaneReadouts, Readouts
+from mri_design.readouts import Constraints, LineConstraints, Readouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,8 +328,7 @@ def _chosen(
     """
     if removed is None:
         return [best_line(scores, candidates).line]
-    plane, measured = candidates.readouts, len(candidates.acquired)
-    assert isinstance(plane, PlaneReadouts)
+    plane, measured = plane_of(candidates.readouts), len(candidates.acquired)
     count = min(training.block, training.target - measured)
     if min(scan.slice_model.n_coils for scan in training.scans) == 1:
         return thinned(np.where(candidates.remaining, scores, np.nan), removed, plane, count)

@@ -19,7 +19,6 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.readouts import PlaneReadouts
 
 
 @dataclass(frozen=True)
@@ -266,7 +265,7 @@ def check_predictions(
         Where at a count nothing was predicted.
     """
     chosen = check_counts(trace) if counts is None else list(counts)
-    if not chosen or slices[0].candidates.name not in ("lines", "plane"):
+    if not chosen or not slices[0].candidates.kind.on_grid:
         return []
     known = list(truths) if truths else [None] * len(slices)
     counts = (len(trace.start), *chosen)  # where the design began, too, of which nothing is predicted
@@ -275,7 +274,7 @@ def check_predictions(
     for maker in makers:
         next(maker)
     candidates = slices[0].candidates
-    inner = candidates.radius < INNER if isinstance(candidates, PlaneReadouts) else None
+    inner = candidates.within(INNER)
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))

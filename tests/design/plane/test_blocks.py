@@ -68,7 +68,7 @@ def test_scores_that_are_all_nan_and_views_of_lines_are_refused(make_view) -> No
         block_by_scores(np.full(256, np.nan), view, 3)
     lines = DesignView(LineCandidates(np.ones(16, dtype=bool), (8,), 4))
     with refused("candidates"):
-        plane_of(lines)
+        plane_of(lines.readouts)
 
 
 def test_lines_are_taken_by_their_scores_alone() -> None:
