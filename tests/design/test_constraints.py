@@ -4,15 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    DesignEngine,
-    DesignView,
-    DoubleLoop,
-    InformationGain,
-    LineCandidates,
-    VariableDensity,
-)
+import mri_design as md
 from mri_design.design import Equispaced, GoldenRatio, LowPass, RandomLines, RegularLines, Strategy
 from mri_design.readouts import LineConstraints, longest_walk, open_moves
 from tests.design.conftest import SliceMaker
@@ -22,11 +14,11 @@ ALL = np.ones(32, dtype=bool)
 RULES: list[Strategy] = [
     LowPass(),
     RandomLines(),
-    VariableDensity(),
+    md.VariableDensity(),
     Equispaced(),
     GoldenRatio(),
     RegularLines(),
-    *(VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
+    *(md.VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
 ]
 ASKED = {
     "forbidden": LineConstraints(forbidden=(0, 1, 14, 20, 31)),
@@ -37,12 +29,12 @@ ASKED = {
 }
 
 
-def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: int = 0) -> LineCandidates:
+def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: int = 0) -> md.LineCandidates:
     """A design by a rule that knows nothing of constraints."""
     start = constraints.start(ALL, 3)
-    candidates = LineCandidates(ALL, start, target, len(start), constraints)
+    candidates = md.LineCandidates(ALL, start, target, len(start), constraints)
     for step in range(target - len(start)):
-        choice = rule.choose(DesignView(candidates), np.random.default_rng([seed, step]))
+        choice = rule.choose(md.DesignView(candidates), np.random.default_rng([seed, step]))
         assert candidates.remaining[choice.line]
         candidates = candidates.after(choice.line)
     return candidates
@@ -69,7 +61,7 @@ def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
     one = make_slice()
     asked = LineConstraints(forbidden=(4, 10), required=(13,), max_jump=6)
     start = asked.start(one.measured, 3)
-    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=block, constraints=asked)
+    engine = md.DesignEngine(md.InformationGain(), md.DoubleLoop(md.ControlVariate(4)), block=block, constraints=asked)
     trace = engine.run([one], engine.begin([one], start), 12).trace
     assert len(set(trace.lines)) == 12 and not {4, 10} & set(trace.lines)
     assert max(abs(b - a) for a, b in pairwise(trace.lines)) <= 6
@@ -79,7 +71,7 @@ def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
 
 def test_an_engine_refuses_a_start_that_breaks_its_constraints(make_slice: SliceMaker) -> None:
     one = make_slice()
-    engine = DesignEngine(InformationGain(), constraints=LineConstraints(forbidden=(7,)))
+    engine = md.DesignEngine(md.InformationGain(), constraints=LineConstraints(forbidden=(7,)))
     with refused("lines"):
         engine.run([one], engine.begin([one], (8, 7)), 5)
 
@@ -126,7 +118,7 @@ def test_forbidden_lines_at_the_centre_are_left_out_unless_they_are_forced() -> 
     with refused("forced centre"):
         asked.start(ALL, 3, forced=3)
     with refused("forced centre"):
-        LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
+        md.LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
 
 
 def empty_start(asked: LineConstraints, count: int = 1) -> Callable[[], object]:
@@ -156,12 +148,12 @@ NO_DATA[3] = False
         (empty_start(LineConstraints(centre=4, partial_fourier=0.5)), "forced centre"),
         (empty_start(LineConstraints(tuple(range(18, 22)), (25,), max_jump=3)), "max_jump"),
         (lambda: LineConstraints(required=(3,)).start(NO_DATA, 2), "required lines"),
-        (lambda: LineCandidates(ALL, (16,), 17, 1, LineConstraints(partial_fourier=0.5)), "number of lines"),
-        (lambda: LineCandidates(ALL, (16,), 18, 1, LineConstraints(max_jump=1)), "number of lines"),
-        (lambda: LineCandidates(ALL, (14, 15, 16, 17, 18), 20, 5, LineConstraints(max_jump=3)), "number of lines"),
-        (lambda: LineCandidates(ALL, (), 33, 0, LineConstraints(max_jump=1)), "number of lines"),
-        (lambda: LineCandidates(ALL, (16,), 5, 1, LineConstraints(required=(3,))), "required lines"),
-        (lambda: LineCandidates(ALL, (16, 20), 5, 2, LineConstraints(max_jump=3)), "max_jump"),
+        (lambda: md.LineCandidates(ALL, (16,), 17, 1, LineConstraints(partial_fourier=0.5)), "number of lines"),
+        (lambda: md.LineCandidates(ALL, (16,), 18, 1, LineConstraints(max_jump=1)), "number of lines"),
+        (lambda: md.LineCandidates(ALL, (14, 15, 16, 17, 18), 20, 5, LineConstraints(max_jump=3)), "number of lines"),
+        (lambda: md.LineCandidates(ALL, (), 33, 0, LineConstraints(max_jump=1)), "number of lines"),
+        (lambda: md.LineCandidates(ALL, (16,), 5, 1, LineConstraints(required=(3,))), "required lines"),
+        (lambda: md.LineCandidates(ALL, (16, 20), 5, 2, LineConstraints(max_jump=3)), "max_jump"),
     ],
 )
 def test_contradictions_are_refused_at_once(contradiction: Callable[[], object], field: str) -> None:

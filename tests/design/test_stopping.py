@@ -7,22 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design import (
-    Calibrated,
-    Choice,
-    ControlVariate,
-    DesignEngine,
-    DesignView,
-    DoubleLoop,
-    Exact,
-    Forecast,
-    GaussianPosterior,
-    InformationGain,
-    SliceModel,
-    UntilError,
-    UntilGain,
-    centre_lines,
-)
+import mri_design as md
 from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, StopRule, infer_slice
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
@@ -32,26 +17,27 @@ from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 START = (8, 7, 9, 6)
+FAST = md.DoubleLoop(md.ControlVariate(4))
 
 
-def step(error: float = float("nan"), gain: float = float("nan")) -> Forecast:
-    return Forecast(np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
+def step(error: float = float("nan"), gain: float = float("nan")) -> md.Forecast:
+    return md.Forecast(np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
 
 
 NAN = float("nan")
-EITHER = AnyOf((UntilError(0.05), UntilGain(5.0)))
+EITHER = AnyOf((md.UntilError(0.05), md.UntilGain(5.0)))
 
 
 @pytest.mark.parametrize(
     ("rule", "error", "gain", "stops"),
     [
-        (UntilError(0.05), 0.04, NAN, True),
-        (UntilError(0.05), 0.05, NAN, True),
-        (UntilError(0.05), 0.0501, NAN, False),
-        (UntilError(0.05), NAN, NAN, False),
-        (UntilGain(5.0), NAN, 4.9, True),
-        (UntilGain(5.0), NAN, 5.0, False),
-        (UntilGain(5.0), NAN, NAN, False),
+        (md.UntilError(0.05), 0.04, NAN, True),
+        (md.UntilError(0.05), 0.05, NAN, True),
+        (md.UntilError(0.05), 0.0501, NAN, False),
+        (md.UntilError(0.05), NAN, NAN, False),
+        (md.UntilGain(5.0), NAN, 4.9, True),
+        (md.UntilGain(5.0), NAN, 5.0, False),
+        (md.UntilGain(5.0), NAN, NAN, False),
         (EITHER, 0.01, 9.0, True),
         (EITHER, 0.9, 1.0, True),
         (EITHER, 0.9, 9.0, False),
@@ -59,17 +45,17 @@ EITHER = AnyOf((UntilError(0.05), UntilGain(5.0)))
 )
 def test_a_rule_stops_once_its_number_is_small(rule: StopRule, error: float, gain: float, stops: bool) -> None:
     assert rule(step(error, gain)) is stops
-    for each in (step(error, gain), Forecast()):  # of which the second predicts nothing
+    for each in (step(error, gain), md.Forecast()):  # of which the second predicts nothing
         assert rule.reason(each, "spoke")
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, NAN, float("inf"), 1.5])
 def test_limits_are_above_zero(limit: float) -> None:
     with refused("until_error"):
-        UntilError(limit)
+        md.UntilError(limit)
     if limit != 1.5:
         with refused("until_gain"):
-            UntilGain(limit)
+            md.UntilGain(limit)
 
 
 @pytest.mark.parametrize(
@@ -90,21 +76,21 @@ def test_limits_are_above_zero(limit: float) -> None:
 def test_an_error_that_noise_does_not_allow_is_out_of_reach(
     now: float, least: float, fall: float, stops: bool, missed: bool
 ) -> None:
-    rule, seen = UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
+    rule, seen = md.UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
     assert rule.looks_ahead
     assert (rule(seen), bool(rule.missed(seen))) == (stops, missed)
     assert not missed or rule.reason(seen) == rule.missed(seen)
 
 
 def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
-    both = AnyOf((UntilError(0.05), UntilGain(5.0)))
+    both = AnyOf((md.UntilError(0.05), md.UntilGain(5.0)))
     seen = changed(step(0.2, 9.0), least_error=0.1)
     assert both.looks_ahead and both.missed(seen)
     assert both(changed(seen, information=1.0)) and not both.missed(changed(seen, information=1.0))
-    assert not AnyOf((UntilGain(5.0),)).looks_ahead
+    assert not AnyOf((md.UntilGain(5.0),)).looks_ahead
 
 
-def _dense_error(one: SliceModel, forecast: Forecast, posterior: GaussianPosterior, lines: list[int]) -> float:
+def _dense_error(one: md.SliceModel, forecast: md.Forecast, posterior: md.GaussianPosterior, lines: list[int]) -> float:
     """Relative error once ``lines`` are measured, by dense linear algebra with the site precisions of ``posterior``."""
     held = posterior.precision
     full = PosteriorPrecision(one.encoding(lines), held.blocks, held.site_precisions)
@@ -115,15 +101,15 @@ def _dense_error(one: SliceModel, forecast: Forecast, posterior: GaussianPosteri
 class AtOnce(StopRule):
     looks_ahead = True
 
-    def __call__(self, forecast: Forecast) -> bool:
+    def __call__(self, forecast: md.Forecast) -> bool:
         return True
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
-    engine = DesignEngine(ExpectedError(draws=4000), DoubleLoop(Exact()), first_loops=2)
-    start = centre_lines(one.measured, 4)
+    engine = md.DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(md.Exact()), first_loops=2)
+    start = md.centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=AtOnce())
     assert state.trace.declined is not None
     seen = state.trace.declined.forecast
@@ -135,9 +121,9 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_sl
 
 def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMaker) -> None:
     one = make_slice()
-    rule = UntilError(0.001)
+    rule = md.UntilError(0.001)
     free, bound = (
-        DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), constraints=LineConstraints(forbidden))
+        md.DesignEngine(md.InformationGain(), FAST, constraints=LineConstraints(forbidden))
         for forbidden in ((), (4, 5, 11, 12))
     )
     least = []
@@ -151,7 +137,7 @@ def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMak
 @pytest.mark.slow
 def test_the_end_is_predicted_where_it_is_asked_for(make_slice: SliceMaker) -> None:
     one = make_slice()
-    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))
+    engine = md.DesignEngine(md.Calibrated(), FAST)
     start = engine.begin([one], START)
     plain = engine.run([one], start, 16)
     closed = engine.run([one], start, 16, closing=True)
@@ -173,18 +159,18 @@ def test_no_rule_believes_what_has_not_been_tested(tested: float, stops: bool) -
     """Reached, out of reach, or of little gain: before four lines were predicted and found nothing ends a design."""
     reached, hopeless = changed(step(0.01, 9.0), tested=tested), changed(step(0.2), least_error=0.1, tested=tested)
     useless = changed(step(0.2, 1.0), tested=tested)
-    for rule, seen in ((UntilError(0.05), reached), (UntilError(0.05), hopeless), (UntilGain(5.0), useless)):
+    for rule, seen in ((md.UntilError(0.05), reached), (md.UntilError(0.05), hopeless), (md.UntilGain(5.0), useless)):
         assert (rule(seen), AnyOf((rule,))(seen)) == (stops, stops)
-    assert bool(UntilError(0.05).missed(hopeless)) is stops
-    assert UntilGain(5.0, fewest=0)(useless)
+    assert bool(md.UntilError(0.05).missed(hopeless)) is stops
+    assert md.UntilGain(5.0, fewest=0)(useless)
 
 
 def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: SliceMaker) -> None:
     """The engine counts what was found; the first line is chosen by what is believed, and nothing else comes of it."""
     one = make_slice()
-    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)))
+    engine = md.DesignEngine(md.Calibrated(), FAST)
     begun = engine.begin([one], START)
-    trace = engine.run([one], begun, 10, stop=UntilError(0.9)).trace
+    trace = engine.run([one], begun, 10, stop=md.UntilError(0.9)).trace
     assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
     assert trace.declined is not None and trace.declined.forecast.tested == 4
     first = trace.steps[0]
@@ -207,40 +193,36 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: Slice
     ],
 )
 def test_the_error_of_the_image_ends_a_design(image: float, stops: bool, missed: bool) -> None:
-    rule = UntilError(0.05, by_image=True)
+    rule = md.UntilError(0.05, by_image=True)
     seen = changed(step(0.2), image_error=image, least_error=0.1, recent_fall=0.1)
     assert (rule(seen), AnyOf((rule,))(seen), bool(rule.missed(seen))) == (stops, stops, missed)
-    assert not rule(changed(step(0.01), image_error=0.06)) and UntilError(0.05)(changed(step(0.01), image_error=0.06))
+    larger = changed(step(0.01), image_error=0.06)
+    assert not rule(larger) and md.UntilError(0.05)(larger)
 
 
 def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
-    rule = UntilError(0.05, by_image=True)
-    both = AnyOf((UntilGain(5.0), rule))
-    for predicted, ratio, asks in ((0.06, 0.9, True), (0.06, 1.1, False), (0.05, 1.1, True), (float("nan"), 1.0, True)):
-        assert (rule.needs_image_error(step(predicted), ratio), both.needs_image_error(step(predicted), ratio)) == (
-            asks,
-            asks,
-        )
-        assert not rule.needs_image_error(changed(step(predicted), tested=3.0), ratio)
-        assert not UntilError(0.05).needs_image_error(step(predicted), ratio) and not UntilGain(5.0).needs_image_error(
-            step(predicted), ratio
-        )
-    assert rule.needs_image_error(
-        changed(step(0.2), least_error=0.07, recent_fall=0.1), 1.0
-    )  # out of reach, unless the image knows
+    rule = md.UntilError(0.05, by_image=True)
+    both = AnyOf((md.UntilGain(5.0), rule))
+    for predicted, ratio, asks in ((0.06, 0.9, True), (0.06, 1.1, False), (0.05, 1.1, True), (NAN, 1.0, True)):
+        seen = step(predicted)
+        assert rule.needs_image_error(seen, ratio) == both.needs_image_error(seen, ratio) == asks
+        assert not rule.needs_image_error(changed(seen, tested=3.0), ratio)
+        assert not any(one.needs_image_error(seen, ratio) for one in (md.UntilError(0.05), md.UntilGain(5.0)))
+    hopeless = changed(step(0.2), least_error=0.07, recent_fall=0.1)
+    assert rule.needs_image_error(hopeless, 1.0)  # out of reach, unless the image knows better
 
 
 def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMaker) -> None:
     """Looks come with the first prediction that is near, and a sixteenth of the lines later, at least one."""
     one, looked = make_slice(), []
 
-    def image_error(slices: Sequence[SliceModel], state: DesignState) -> float:
+    def image_error(slices: Sequence[md.SliceModel], state: DesignState) -> float:
         looked.append(len(state.trace.lines))
         assert list(slices) == [one]
         return (0.95, 0.9, 0.7)[len(looked) - 1]
 
-    rule = UntilError(0.75, fewest=1, by_image=True)
-    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)), image_error=image_error)
+    rule = md.UntilError(0.75, fewest=1, by_image=True)
+    engine = md.DesignEngine(md.Calibrated(), FAST, image_error=image_error)
     state = engine.run([one], engine.begin([one], START), 14, stop=rule)
     trace = state.trace
     assert trace.declined is not None and trace.declined.forecast.image_error == 0.7 and looked[-1] == len(trace.lines)
@@ -257,13 +239,13 @@ def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMak
 def test_looks_lie_apart_and_the_last_is_at_the_end(make_slice: SliceMaker) -> None:
     one, looked = make_slice(shape=(64, 16)), []
 
-    def image_error(slices: Sequence[SliceModel], state: DesignState) -> float:
+    def image_error(slices: Sequence[md.SliceModel], state: DesignState) -> float:
         looked.append(len(state.trace.lines))
         return 0.55
 
-    rule = UntilError(0.5, fewest=0, by_image=True)
-    engine = DesignEngine(Calibrated(), DoubleLoop(ControlVariate(4)), image_error=image_error)
-    trace = engine.run([one], engine.begin([one], centre_lines(one.measured, 33)), 38, stop=rule, closing=True).trace
+    rule = md.UntilError(0.5, fewest=0, by_image=True)
+    engine = md.DesignEngine(md.Calibrated(), FAST, image_error=image_error)
+    trace = engine.run([one], engine.begin([one], md.centre_lines(one.measured, 33)), 38, stop=rule, closing=True).trace
     assert trace.closing is not None and trace.closing.image_error == 0.55
     assert looked[-1] == 38 and all(later - earlier > 1 for earlier, later in pairwise(looked[:-1]))
 
@@ -271,10 +253,10 @@ def test_looks_lie_apart_and_the_last_is_at_the_end(make_slice: SliceMaker) -> N
 @pytest.mark.parametrize("block", [1, 2])
 def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: SliceMaker, block: int) -> None:
     one = make_slice()
-    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=block)
+    engine = md.DesignEngine(md.InformationGain(), FAST, block=block)
     whole = engine.run([one], engine.begin([one], START), 14).trace
     asked = [s for s in whole.steps if not s.choice.pending]
-    rule = UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
+    rule = md.UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
     first = next(i for i, s in enumerate(asked) if rule(s.forecast))
     stopped = engine.run([one], engine.begin([one], START), 14, stop=rule).trace
     assert whole.declined is None and stopped.declined is not None
@@ -285,7 +267,7 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: Slic
 
 def test_a_block_infers_once_and_never_takes_a_line_twice(make_slice: SliceMaker) -> None:
     one = make_slice()
-    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=3)
+    engine = md.DesignEngine(md.InformationGain(), FAST, block=3)
     calls: list[int] = []
     state = engine.run([one], engine.begin([one], START), 12, lambda s: calls.append(len(s.trace.lines)))
     assert calls == [7, 10, 12]  # the last block is cut short by the target
@@ -295,16 +277,16 @@ def test_a_block_infers_once_and_never_takes_a_line_twice(make_slice: SliceMaker
 
 def test_a_block_of_one_is_the_plain_design(make_slice: SliceMaker) -> None:
     one = make_slice()
-    plain, blocked = (DesignEngine(InformationGain(), DoubleLoop(ControlVariate(4)), block=k) for k in (1, 2))
+    plain, blocked = (md.DesignEngine(md.InformationGain(), FAST, block=k) for k in (1, 2))
     start = plain.begin([one], START)
     assert plain.run([one], start, 5).trace.lines == blocked.run([one], start, 5).trace.lines
     with refused("block"):
-        DesignEngine(InformationGain(), block=0)
+        md.DesignEngine(md.InformationGain(), block=0)
 
 
 def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> None:
     one = make_slice()
-    engine = DesignEngine(InformationGain(), DoubleLoop(ControlVariate(8)), block=4)
+    engine = md.DesignEngine(md.InformationGain(), md.DoubleLoop(md.ControlVariate(8)), block=4)
     steps = engine.run([one], engine.begin([one], START), 8).trace.steps
     noise = one.noise_variance * 2 * one.shape[1]
     assert steps[0].forecast.expected is not None and steps[3].forecast.expected is not None
@@ -313,10 +295,10 @@ def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> N
     assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
 
 
-class Halved(InformationGain):
+class Halved(md.InformationGain):
     """Believes in half of what the posterior expects."""
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
         made = super().choose(view, rng)
         expected = made.forecast.expected
         assert expected is not None
@@ -326,7 +308,7 @@ class Halved(InformationGain):
 @pytest.mark.parametrize("block", [1, 3])
 def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(make_slice: SliceMaker, block: int) -> None:
     one = make_slice()
-    engine = DesignEngine(Halved(), DoubleLoop(ControlVariate(8)), block=block)
+    engine = md.DesignEngine(Halved(), md.DoubleLoop(md.ControlVariate(8)), block=block)
     trace = engine.run([one], engine.begin([one], START), 7).trace
     noise = one.noise_variance * 2 * one.shape[1]
     for index, step in enumerate(trace.steps):

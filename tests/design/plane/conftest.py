@@ -6,30 +6,22 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    DesignView,
-    DoubleLoop,
-    GaussianPosterior,
-    LineCandidates,
-    SliceModel,
-    load_phantom,
-)
+import mri_design as md
 from mri_design.readouts import PlaneConstraints, PlaneReadouts
 
 
 @cache
-def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> SliceModel:
+def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> md.SliceModel:
     """The brain phantom as a plane whose samples are measured one by one."""
-    data = load_phantom("brain", shape=(n, n), n_coils=n_coils, rng=np.random.default_rng(seed))
+    data = md.load_phantom("brain", shape=(n, n), n_coils=n_coils, rng=np.random.default_rng(seed))
     return data.encoded("plane").slice_model()
 
 
 @cache
-def plane_posterior(n_coils: int = 1, n: int = 16, draws: int = 8) -> GaussianPosterior:
+def plane_posterior(n_coils: int = 1, n: int = 16, draws: int = 8) -> md.GaussianPosterior:
     """After the 40 samples nearest to DC and every fifth of the others."""
     mr_slice = plane_slice(n_coils, n)
-    engine = DoubleLoop(ControlVariate(draws, 1e-3), outer_iterations=3)
+    engine = md.DoubleLoop(md.ControlVariate(draws, 1e-3), outer_iterations=3)
     return engine.infer(mr_slice.model(measured_ids(n)), np.random.default_rng(0))
 
 
@@ -39,18 +31,18 @@ def measured_ids(n: int) -> tuple[int, ...]:
 
 
 @pytest.fixture
-def make_view() -> Callable[..., DesignView]:
+def make_view() -> Callable[..., md.DesignView]:
     """(posteriors, acquired, target) -> what a strategy sees of a 16 x 16 plane."""
 
     def make(
-        posteriors: tuple[GaussianPosterior, ...] = (),
+        posteriors: tuple[md.GaussianPosterior, ...] = (),
         acquired: tuple[int, ...] = (),
         target: int = 200,
         n: int = 16,
         constraints: PlaneConstraints | None = None,
-    ) -> DesignView:
+    ) -> md.DesignView:
         plane = PlaneReadouts((n, n))
-        candidates = LineCandidates(
+        candidates = md.LineCandidates(
             np.ones(plane.size, dtype=bool),
             acquired,
             target,
@@ -58,7 +50,7 @@ def make_view() -> Callable[..., DesignView]:
             constraints=constraints or PlaneConstraints(plane),
             readouts=plane,
         )
-        return DesignView(candidates, posteriors)
+        return md.DesignView(candidates, posteriors)
 
     return make
 

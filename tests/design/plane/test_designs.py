@@ -8,19 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import (
-    ControlVariate,
-    DesignEngine,
-    DesignState,
-    DoubleLoop,
-    InformationGain,
-    LineCandidates,
-    Recipe,
-    SliceModel,
-    UntilError,
-    UntilGain,
-    load_phantom,
-)
+import mri_design as md
 from mri_design.design import (
     CaipiSamples,
     Calibrated,
@@ -43,28 +31,28 @@ from mri_design.readouts import PlaneConstraints, PlaneReadouts
 from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 
-INFERENCE = DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
-STRATEGIES = [Calibrated(), Calibrated(drawn=False), ExpectedError(), InformationGain()]
+INFERENCE = md.DoubleLoop(md.ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
+STRATEGIES = [Calibrated(), Calibrated(drawn=False), ExpectedError(), md.InformationGain()]
 
 
-def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> DesignEngine:
+def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> md.DesignEngine:
     constraints = PlaneConstraints(PlaneReadouts((16, 16)), **rules)  # type: ignore[arg-type]
-    return DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
+    return md.DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
 
 
 def designed(
-    slices: list[SliceModel],
-    made: DesignEngine,
+    slices: list[md.SliceModel],
+    made: md.DesignEngine,
     target: int = 60,
-    callback: Callable[[DesignState], None] | None = None,
-) -> DesignState:
+    callback: Callable[[md.DesignState], None] | None = None,
+) -> md.DesignState:
     start = made.constraints.start(slices[0].measured, 20)
     return made.run(slices, made.begin(slices, start), target, callback)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=["calibrated", "largest first", "expected error", "gain"])
 def test_a_design_that_goes_on_is_the_same_design(strategy: Strategy) -> None:
-    slices, made, states = [plane_slice()], engine(strategy), list[DesignState]()
+    slices, made, states = [plane_slice()], engine(strategy), list[md.DesignState]()
     whole = designed(slices, made, callback=states.append)
     assert len(set(whole.trace.lines)) == 60 and [s.choice.pending for s in whole.trace.steps[:10]] == [*range(9), 0]
     again = made.run(slices, states[1], 60)
@@ -96,18 +84,18 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
 
     def rule(forecast: Forecast) -> bool:
         asked.append(forecast.predicted_error)
-        return UntilError(0.9)(forecast)
+        return md.UntilError(0.9)(forecast)
 
     end = made.run(slices, begun, 29, closing=True).trace.closing
     assert end is not None and 0 < end.predicted_error < 1
     trace = made.run(slices, begun, 60, stop=rule).trace
     assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
-    ahead = made.run(slices, begun, 60, stop=UntilError(0.9)).trace.declined  # looks ahead from block to block
+    ahead = made.run(slices, begun, 60, stop=md.UntilError(0.9)).trace.declined  # looks ahead from block to block
     assert ahead is not None and 0 < ahead.forecast.least_error < ahead.predicted_error
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
     assert expected is not None and corrected is not None
     assert np.array_equal(np.isnan(corrected), ~plane_mask(begun.trace.lines)) and np.all(expected > 0)
-    assert np.isnan(trace.steps[0].forecast.information) and not UntilGain(1e9)(trace.steps[0].forecast)
+    assert np.isnan(trace.steps[0].forecast.information) and not md.UntilGain(1e9)(trace.steps[0].forecast)
 
 
 def plane_mask(samples: Sequence[int]) -> np.ndarray:
@@ -120,12 +108,12 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
     """Energies believed of samples are nearer to the actual ones than those that the posterior expects."""
     mr_slice = plane_slice(n=32)
     plane = mr_slice.candidates
-    made = DesignEngine(Calibrated(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneReadouts((32, 32))))
+    made = md.DesignEngine(Calibrated(), INFERENCE, block=20, constraints=PlaneConstraints(PlaneReadouts((32, 32))))
     start = made.constraints.start(mr_slice.measured, 40)
-    states: list[DesignState] = []
+    states: list[md.DesignState] = []
     trace = made.run([mr_slice], made.begin([mr_slice], start), 240, states.append).trace
     last = [s for s in trace.steps if s.choice.pending == 0][-1]
-    data = load_phantom("brain", shape=(32, 32), rng=np.random.default_rng(0))
+    data = md.load_phantom("brain", shape=(32, 32), rng=np.random.default_rng(0))
     assert data.reference is not None
     mean = states[-1].warm[0].mean
     actual = np.abs(plane.values(np.asarray(data.reference[0] - mean)[None])[0, 0, :, 0]) ** 2
@@ -140,7 +128,7 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
 
 
 def test_lines_and_samples_do_not_share_a_design() -> None:
-    data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
+    data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     with refused("slices"):
         engine(Calibrated()).begin([plane_slice(), data.slice_model()], (136,))
 
@@ -151,7 +139,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     slices = [plane_slice(n_coils, 32)]
     found = {}
     for drawn in (True, False, *((None,) if n_coils == 1 else ())):
-        made = DesignEngine(
+        made = md.DesignEngine(
             Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
         )
         scores = designed(slices, made, 60).trace.steps[0].choice.scores
@@ -228,7 +216,7 @@ def test_caipi_is_regular_and_shifted(make_view) -> None:
 
 
 def truth() -> np.ndarray:
-    data = load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
+    data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     assert data.reference is not None
     return data.reference[0]
 
@@ -259,9 +247,9 @@ LARGE = PlaneReadouts((64, 64))
 @pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
     mr_slice, n, block = plane_slice(n_coils, 48), 48, 48
-    made = DesignEngine(
+    made = md.DesignEngine(
         Calibrated(draws=draws),
-        DoubleLoop(ControlVariate(draws, 0.03), outer_iterations=2),
+        md.DoubleLoop(md.ControlVariate(draws, 0.03), outer_iterations=2),
         block=block,
         constraints=PlaneConstraints(PlaneReadouts((n, n))),
     )
@@ -277,7 +265,7 @@ def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: 
 
 
 def test_what_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = Recipe().replacing("design", encoding="plane", block=20)
+    recipe = md.Recipe().replacing("design", encoding="plane", block=20)
     needed = needed_memory(LARGE, 8, 8, 200)
     monkeypatch.setattr(memory, "available_memory", lambda: needed)
     require_room(LARGE, 8, 4000, recipe)
@@ -321,9 +309,9 @@ def test_the_calibration_region_comes_first() -> None:
     region = OBLONG.mask(start)[6:10, 4:8]
     assert region.all() and len(start) == 30 and start[0] == OBLONG.outwards[0]
     assert set(rules.start(EVERY, 3)) == set(np.flatnonzero(rules.calibration_region).tolist())
-    LineCandidates(EVERY, start, 60, constraints=rules, readouts=OBLONG)
+    md.LineCandidates(EVERY, start, 60, constraints=rules, readouts=OBLONG)
     with refused("required lines"):
-        LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=OBLONG)
+        md.LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=OBLONG)
 
 
 def test_what_cannot_be_is_refused() -> None:

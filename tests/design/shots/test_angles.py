@@ -3,25 +3,14 @@
 import numpy as np
 import pytest
 
-from mri_design import (
-    DesignView,
-    DoubleLoop,
-    GaussianPosterior,
-    LineCandidates,
-    NonUniformFourier,
-    SliceModel,
-    drawn_root,
-    load_phantom,
-    radial_spokes,
-    shot_gain,
-)
+import mri_design as md
 from mri_design.design import FixedAngles, InformationGain, gains_and_energies
 from mri_design.model import PhasePrior
 from mri_design.readouts import AngleConstraints, LineReadouts, ShotReadouts
 from tests.refusals import refused
 
 N = 16
-SHOTS = ShotReadouts((N, N), radial_spokes(N, np.pi * np.arange(8) / 8))
+SHOTS = ShotReadouts((N, N), md.radial_spokes(N, np.pi * np.arange(8) / 8))
 
 
 def test_a_start_is_spread_over_half_a_turn() -> None:
@@ -50,18 +39,18 @@ def test_equispaced_sets(kind: str) -> None:
 
 def test_a_fixed_set_is_measured_in_its_order() -> None:
     rule = FixedAngles()
-    candidates = LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
-    view = DesignView(candidates)
+    candidates = md.LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
+    view = md.DesignView(candidates)
     assert rule.default_start(LineReadouts((5, 5)), 5) == 5
     assert rule.choose(view, np.random.default_rng(0)).line == 1
 
 
-def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> GaussianPosterior:
-    scan = load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
+def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> md.GaussianPosterior:
+    scan = md.load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
     maps, image = None if coils == 1 else scan.coil_maps[0], scan.reference[0]  # type: ignore[index]
     data = SHOTS.rows(range(8), maps)(image).astype(np.complex64).reshape(coils, 8, N)
-    sl = SliceModel(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
-    return DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
+    sl = md.SliceModel(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
+    return md.DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("coils", "aware"), [(1, False), (2, False), (1, True)])
@@ -69,9 +58,9 @@ def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
     pytest.importorskip("finufft")
     posterior = posterior_of(coils, PhasePrior(None, 2.0) if aware else None)
     scores, _ = gains_and_energies(posterior, SHOTS, np.random.default_rng(1), 12)
-    root = drawn_root(posterior, np.random.default_rng(1), 12)
+    root = md.drawn_root(posterior, np.random.default_rng(1), 12)
     maps = posterior.model.measurement.maps  # type: ignore[attr-defined]
-    alone = [shot_gain(root, shot, lambda k: NonUniformFourier(k, (N, N), maps))[0] for shot in SHOTS.shots]
+    alone = [md.shot_gain(root, shot, lambda k: md.NonUniformFourier(k, (N, N), maps))[0] for shot in SHOTS.shots]
     np.testing.assert_allclose(scores, alone, rtol=1e-3)
     assert scores[2] > scores[0]  # half way between the measured spokes, and one of them
 
@@ -79,10 +68,10 @@ def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
 def test_the_most_informative_shot_is_chosen() -> None:
     pytest.importorskip("finufft")
     posterior = posterior_of()
-    candidates = LineCandidates(
+    candidates = md.LineCandidates(
         np.ones(8, dtype=bool), (0, 4), 8, 2, readouts=SHOTS, constraints=AngleConstraints(8, 8)
     )
-    choice = InformationGain().choose(DesignView(candidates, [posterior]), np.random.default_rng(1))
+    choice = InformationGain().choose(md.DesignView(candidates, [posterior]), np.random.default_rng(1))
     assert choice.scores is not None and choice.line == int(np.nanargmax(choice.scores))
     assert np.isnan(choice.scores[[0, 4]]).all()
     assert choice.forecast.information == pytest.approx(choice.score / 2)

@@ -4,18 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    FEATURES,
-    Calibrated,
-    ControlVariate,
-    DesignEngine,
-    DesignState,
-    DesignView,
-    DoubleLoop,
-    GaussianPosterior,
-    LineCandidates,
-    SliceModel,
-)
+import mri_design as md
 from mri_design.design import (
     ErrorModel,
     ExpectedError,
@@ -28,28 +17,28 @@ from mri_design.design import (
 from mri_design.design.error_models import LARGEST_DOUBT
 from tests.refusals import refused
 
-SliceMaker = Callable[..., SliceModel]
+SliceMaker = Callable[..., md.SliceModel]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
 
 
 def model(constant: float = 0.0, slack: float = 1.0) -> ErrorModel:
     """Trusts the posterior's energies, times exp(constant); ``slack`` is the deviation of that constant."""
-    mean = np.zeros(len(FEATURES))
-    mean[FEATURES.index("constant")] = constant
-    mean[FEATURES.index("log expected energy of the error")] = 1.0
-    covariance = np.diag(np.full(len(FEATURES), 1e-8))
+    mean = np.zeros(len(md.FEATURES))
+    mean[md.FEATURES.index("constant")] = constant
+    mean[md.FEATURES.index("log expected energy of the error")] = 1.0
+    covariance = np.diag(np.full(len(md.FEATURES), 1e-8))
     covariance[0, 0] = slack**2
     return ErrorModel(mean, covariance, 0.3)
 
 
-def design(one: SliceModel, rule: ExpectedError, target: int = 16, block: int = 1) -> DesignState:
-    engine = DesignEngine(rule, DoubleLoop(ControlVariate(4)), block=block)
+def design(one: md.SliceModel, rule: ExpectedError, target: int = 16, block: int = 1) -> md.DesignState:
+    engine = md.DesignEngine(rule, md.DoubleLoop(md.ControlVariate(4)), block=block)
     return engine.run([one], engine.begin([one], START), target)
 
 
-def test_the_largest_expected_energy_is_chosen(make_posterior: Callable[..., GaussianPosterior]) -> None:
+def test_the_largest_expected_energy_is_chosen(make_posterior: Callable[..., md.GaussianPosterior]) -> None:
     posterior, acquired = make_posterior(), [8, 7, 9, 6, 3]
-    view = DesignView(LineCandidates(np.ones(16, bool), tuple(acquired), 8), [posterior])
+    view = md.DesignView(md.LineCandidates(np.ones(16, bool), tuple(acquired), 8), [posterior])
     choice = ExpectedError(draws=12).choose(view, np.random.default_rng(0))
     expected = expected_energies([posterior], view.readouts, np.random.default_rng(0), 12)
     np.testing.assert_array_equal(choice.forecast.expected, expected)
@@ -60,7 +49,7 @@ def test_the_largest_expected_energy_is_chosen(make_posterior: Callable[..., Gau
 
 def test_learning_is_bayesian_regression() -> None:
     rng = np.random.default_rng(0)
-    n = len(FEATURES)
+    n = len(md.FEATURES)
     root = rng.standard_normal((n, n))
     start = ErrorModel(rng.standard_normal(n), root @ root.T / n + 0.1 * np.eye(n), 0.5)
     x, y, extra = rng.standard_normal((7, n)), rng.standard_normal(7), rng.uniform(0, 1, 7)
@@ -75,7 +64,7 @@ def test_learning_is_bayesian_regression() -> None:
 
 def test_energies_are_means_over_the_spread_and_marginal_ones_over_the_weights_too() -> None:
     rng = np.random.default_rng(1)
-    n = len(FEATURES)
+    n = len(md.FEATURES)
     start = ErrorModel(0.1 * rng.standard_normal(n), 0.01 * np.eye(n), 0.4)
     x = rng.standard_normal((2, n))
     noise = 0.4 * rng.standard_normal((200_000, 2))
@@ -108,9 +97,9 @@ def test_a_neighbourhood_is_a_convolution_with_nothing_beyond_the_grid() -> None
 def test_measured_lines_add_nothing_to_their_neighbours(make_slice: SliceMaker) -> None:
     """What is chosen is the largest sum over unmeasured neighbours, and not the largest line."""
     one = make_slice(shape=(32, 32))
-    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
-    view = DesignView(LineCandidates(one.measured, START, 16), [posterior])
-    own, near = (Calibrated(neighbours=weights).choose(view, np.random.default_rng(0)) for weights in ((), (0.5, 0.25)))
+    posterior = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
+    view = md.DesignView(md.LineCandidates(one.measured, START, 16), [posterior])
+    own, near = (md.Calibrated(neighbours=w).choose(view, np.random.default_rng(0)) for w in ((), (0.5, 0.25)))
     assert own.scores is not None and near.scores is not None
     alone = np.nan_to_num(own.scores)  # NaN where measured
     expected = np.where(np.isnan(own.scores), np.nan, neighbourhood(alone, (0.5, 0.25)))
@@ -125,7 +114,7 @@ def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     wrong = np.log(300.0)
     late = {}
     for online in (True, False):
-        steps = design(one, Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
+        steps = design(one, md.Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
         known = [(s, s.forecast.corrected) for s in steps if s.forecast.corrected is not None]
         pairs = [(corrected[s.line], s.outcome.actual_energy - noise) for s, corrected in known]
         late[online] = float(np.median([np.log(p / a) for p, a in pairs]))
@@ -134,7 +123,7 @@ def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
 
 
 def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) -> None:
-    step = design(make_slice(shape=(32, 32)), Calibrated(error_model=model(2.0)), 9).trace.steps[0]
+    step = design(make_slice(shape=(32, 32)), md.Calibrated(error_model=model(2.0)), 9).trace.steps[0]
     assert step.forecast.expected is not None and step.forecast.corrected is not None
     np.testing.assert_array_equal(step.forecast.corrected[list(START)], step.forecast.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
@@ -150,7 +139,7 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
     """By hand: features as they were when a block began, innovations against the mean of that moment."""
     one = make_slice(shape=(32, 32))
     start = model(1.0, 2.0)
-    rule = Calibrated(error_model=start)
+    rule = md.Calibrated(error_model=start)
     trace = design(one, rule, 16, block=4).trace
     assert [step.choice.pending for step in trace.steps] == [0, 1, 2, 3, 0, 1, 2, 3]
     energies = np.sum(np.abs(one.kspace) ** 2, axis=(0, 2), dtype=np.float64)
@@ -169,13 +158,13 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
         found.append(np.log(energy / known.unit))
         variances.append((noise_sd / energy) ** 2)
     by_hand = start.given(np.array(rows), np.array(found), np.array(variances))
-    posterior = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
-    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
+    posterior = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    view = md.DesignView(md.LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
     before, after = rule.error_models(view)
     assert before is start
     np.testing.assert_allclose(after.mean, by_hand.mean, rtol=1e-5, atol=1e-8)
     np.testing.assert_array_equal(rule.error_models(replace(view, steps=()))[1].mean, start.mean)
-    before = DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines[:12]), np.random.default_rng(0))
+    before = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(trace.lines[:12]), np.random.default_rng(0))
     pending = replace(view, posteriors=[before], pending=4)  # not measured yet: its lines teach nothing
     first_block = start.given(np.array(rows[:4]), np.array(found[:4]), np.array(variances[:4]))
     np.testing.assert_allclose(rule.error_models(pending)[1].mean, first_block.mean, rtol=1e-5, atol=1e-8)
@@ -184,10 +173,9 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
 def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction(make_slice: SliceMaker) -> None:
     one = make_slice(shape=(32, 32))
     doubtful = model(slack=1e-4)
-    doubtful.covariance[(at := FEATURES.index("k near -16")), at] = 50.0
-    sure, unsure = (
-        design(one, Calibrated(error_model=m, neighbours=()), 9).trace.steps[0] for m in (model(slack=1e-4), doubtful)
-    )
+    doubtful.covariance[(at := md.FEATURES.index("k near -16")), at] = 50.0
+    rules = (md.Calibrated(error_model=each, neighbours=()) for each in (model(slack=1e-4), doubtful))
+    sure, unsure = (design(one, rule, 9).trace.steps[0] for rule in rules)
     assert sure.choice.scores is not None and unsure.choice.scores is not None
     raised = unsure.choice.scores / sure.choice.scores
     np.testing.assert_allclose(raised[0], np.exp(LARGEST_DOUBT / 2), rtol=1e-5)  # k = -16
@@ -200,12 +188,12 @@ def test_shipped_models_are_sound(name: str) -> None:
     shipped = shipped_error_model(name)  # type: ignore[arg-type]
     assert np.linalg.eigvalsh(shipped.covariance).min() > 0
     assert 0.1 < shipped.spread < 1
-    conjugate = FEATURES.index("-k measured")
+    conjugate = md.FEATURES.index("-k measured")
     assert shipped.mean[conjugate] < 0  # a line whose opposite was measured is partly known
 
 
 def test_models_that_do_not_fit_are_refused() -> None:
-    n = len(FEATURES)
+    n = len(md.FEATURES)
     for mean, spread in ((np.zeros(n - 1), 0.3), (np.full(n, np.nan), 0.3), (np.zeros(n), 0.0)):
         with refused("error model"):
             ErrorModel(mean, np.eye(n), spread)

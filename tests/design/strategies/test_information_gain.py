@@ -6,18 +6,7 @@ import pytest
 import scipy.linalg
 from scipy.stats import spearmanr
 
-from mri_design import (
-    Dense,
-    DesignView,
-    GaussianPosterior,
-    Identity,
-    InformationGain,
-    LanczosInformationGain,
-    Laplace,
-    LineCandidates,
-    SiteBlock,
-    cartesian,
-)
+import mri_design as md
 from mri_design.design import exact_gains, gain_from_overlaps, gains_of_values, line_overlaps, lines_of, rows_of
 from mri_design.krylov import lanczos
 from mri_design.model import PosteriorPrecision
@@ -25,7 +14,7 @@ from mri_design.readouts import LineReadouts
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
-Maker = Callable[..., GaussianPosterior]
+Maker = Callable[..., md.GaussianPosterior]
 LINES = LineReadouts((16, 16))
 COILS = [1, 4]
 
@@ -33,7 +22,7 @@ COILS = [1, 4]
 def log_determinant(precision: PosteriorPrecision, lines: list[int]) -> float:
     """log|A| after measuring ``lines``, by dense linear algebra."""
     x = precision.measurement
-    measured = cartesian(lines, x.grid, x.maps)
+    measured = md.cartesian(lines, x.grid, x.maps)
     return float(np.linalg.slogdet(replace(precision, measurement=measured).dense_real())[1])
 
 
@@ -104,20 +93,20 @@ def test_the_score_is_a_determinant_per_image_column(make_posterior: Maker, coil
     np.testing.assert_allclose(gains_of_values(LINES.values(draws, encoding.maps)), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("rule", [InformationGain(), LanczosInformationGain(steps=60)])
+@pytest.mark.parametrize("rule", [md.InformationGain(), md.LanczosInformationGain(steps=60)])
 def test_the_rules_choose_a_line_near_the_best_and_sum_over_posteriors(
-    make_posterior: Maker, rule: InformationGain
+    make_posterior: Maker, rule: md.InformationGain
 ) -> None:
     posterior = make_posterior(1)
     lines = tuple(posterior.model.measurement.lines.tolist())
-    candidates = LineCandidates(np.ones(16, dtype=bool), lines, 10)
-    choice = rule.choose(DesignView(candidates, [posterior]), np.random.default_rng(0))
+    candidates = md.LineCandidates(np.ones(16, dtype=bool), lines, 10)
+    choice = rule.choose(md.DesignView(candidates, [posterior]), np.random.default_rng(0))
     exact = exact_gains(posterior.precision, LINES)
     left = candidates.remaining
     assert exact[choice.line] > 0.9 * exact[left].max()
     assert choice.scores is not None
     assert np.array_equal(np.isnan(choice.scores), ~left)
-    both = rule.choose(DesignView(candidates, [posterior, posterior]), np.random.default_rng(0))
+    both = rule.choose(md.DesignView(candidates, [posterior, posterior]), np.random.default_rng(0))
     assert both.scores is not None
     np.testing.assert_allclose(both.scores[left], 2 * choice.scores[left], rtol=0.25)
 
@@ -126,16 +115,16 @@ def test_the_rules_choose_a_line_near_the_best_and_sum_over_posteriors(
     ("n_lines", "target", "start"), [(256, 64, 32), (256, 20, 10), (256, 200, 32), (64, 16, 8), (16, 5, 5)]
 )
 def test_the_start_is_half_of_the_target_within_bounds(n_lines: int, target: int, start: int) -> None:
-    assert InformationGain().default_start(LineReadouts((n_lines, 8)), target) == start
+    assert md.InformationGain().default_start(LineReadouts((n_lines, 8)), target) == start
 
 
 def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
     other = replace(
         posterior.model,
-        measurement=Dense(np.eye(2)),
+        measurement=md.Dense(np.eye(2)),
         data=np.zeros(2),
-        blocks=(SiteBlock("entries", Identity((2,), is_complex=False), Laplace(1.0)),),
+        blocks=(md.SiteBlock("entries", md.Identity((2,), is_complex=False), md.Laplace(1.0)),),
     )
     with refused("posterior"):
         lines_of(replace(posterior, model=other))
