@@ -121,8 +121,12 @@ def test_forbidden_lines_at_the_centre_are_left_out_unless_they_are_forced() -> 
         md.LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
 
 
-def empty_start(asked: LineConstraints, count: int = 1) -> Callable[[], object]:
-    return lambda: asked.start(ALL, count)
+def empty_start(*asked: object, **limits: object) -> Callable[[], object]:
+    return lambda: LineConstraints(*asked, **limits).start(ALL, 1)
+
+
+def candidates(acquired: tuple[int, ...], target: int, **limits: object) -> Callable[[], object]:
+    return lambda: md.LineCandidates(ALL, acquired, target, len(acquired), LineConstraints(**limits))
 
 
 NO_DATA = ALL.copy()
@@ -140,20 +144,20 @@ NO_DATA[3] = False
         (lambda: LineConstraints(max_jump=0), "max_jump"),
         (lambda: LineConstraints(centre=-1), "forced centre"),
         (lambda: LineConstraints(whole_half="left"), "whole half"),
-        (empty_start(LineConstraints((32, 40))), "forbidden lines"),
-        (empty_start(LineConstraints((3, 16))), "forbidden lines"),
-        (empty_start(LineConstraints((), (-1,))), "required lines"),
-        (empty_start(LineConstraints(tuple(range(32)))), "constraints"),
-        (empty_start(LineConstraints((), (1,), 0, 0.5)), "required lines"),
-        (empty_start(LineConstraints(centre=4, partial_fourier=0.5)), "forced centre"),
-        (empty_start(LineConstraints(tuple(range(18, 22)), (25,), max_jump=3)), "max_jump"),
+        (empty_start((32, 40)), "forbidden lines"),
+        (empty_start((3, 16)), "forbidden lines"),
+        (empty_start((), (-1,)), "required lines"),
+        (empty_start(tuple(range(32))), "constraints"),
+        (empty_start((), (1,), 0, 0.5), "required lines"),
+        (empty_start(centre=4, partial_fourier=0.5), "forced centre"),
+        (empty_start(tuple(range(18, 22)), (25,), max_jump=3), "max_jump"),
         (lambda: LineConstraints(required=(3,)).start(NO_DATA, 2), "required lines"),
-        (lambda: md.LineCandidates(ALL, (16,), 17, 1, LineConstraints(partial_fourier=0.5)), "number of lines"),
-        (lambda: md.LineCandidates(ALL, (16,), 18, 1, LineConstraints(max_jump=1)), "number of lines"),
-        (lambda: md.LineCandidates(ALL, (14, 15, 16, 17, 18), 20, 5, LineConstraints(max_jump=3)), "number of lines"),
-        (lambda: md.LineCandidates(ALL, (), 33, 0, LineConstraints(max_jump=1)), "number of lines"),
-        (lambda: md.LineCandidates(ALL, (16,), 5, 1, LineConstraints(required=(3,))), "required lines"),
-        (lambda: md.LineCandidates(ALL, (16, 20), 5, 2, LineConstraints(max_jump=3)), "max_jump"),
+        (candidates((16,), 17, partial_fourier=0.5), "number of lines"),
+        (candidates((16,), 18, max_jump=1), "number of lines"),
+        (candidates((14, 15, 16, 17, 18), 20, max_jump=3), "number of lines"),
+        (candidates((), 33, max_jump=1), "number of lines"),
+        (candidates((16,), 5, required=(3,)), "required lines"),
+        (candidates((16, 20), 5, max_jump=3), "max_jump"),
     ],
 )
 def test_contradictions_are_refused_at_once(contradiction: Callable[[], object], field: str) -> None:

@@ -36,7 +36,6 @@ PLANE = Kind("plane", tuple(PlaneReadouts(GRID).outwards[:40].tolist()), 40, 240
 def scene(kind: Kind, seed: int = 0, name: str = "brain") -> tuple[SliceModel, np.ndarray]:
     """A scan with the noise of a seed, and its true image, which is the same for all seeds."""
     data = phantom(name, shape=GRID, rng=np.random.default_rng(0))
-    assert data.reference is not None
     one, truth = data.encoded(kind.encoding).slice_model(), data.reference[0]
     every = one.encoding()(truth).reshape(one.kspace.shape)
     parts = np.random.default_rng(seed).standard_normal((2, *every.shape)) * np.sqrt(one.noise_variance)
@@ -63,7 +62,6 @@ def test_of_lines_the_score_is_the_weighted_geometric_mean() -> None:
     alone, together = (
         designed(LINES, Calibrated(side_information=given), [one], 9).trace.steps[0] for given in ((), (before,))
     )
-    assert alone.choice.scores is not None and together.choice.scores is not None
     weight = weight_of_side_information(NO_LINES, NO_LINES, NO_LINES)
     assert np.isnan(alone.forecast.side_information_weight) and together.forecast.side_information_weight == weight
     seen = before.residuals([LINES.start])[0] * together.forecast.image_energy
@@ -97,7 +95,6 @@ def test_the_first_block_of_samples_follows_the_earlier_scan_and_nothing_is_prom
     np.testing.assert_array_equal(informed.forecast.expected, alone.forecast.expected)
     np.testing.assert_array_equal(informed.forecast.corrected, alone.forecast.corrected)
     assert np.isnan(informed.predicted_error)
-    assert informed.choice.scores is not None and alone.choice.scores is not None
     said, left = before.residuals([PLANE.start])[0], np.isfinite(informed.choice.scores)
     ranks = [np.corrcoef(np.log(said[left]), np.log(s.choice.scores[left]))[0, 1] for s in (informed, alone)]
     assert ranks[0] > 0.95 > ranks[1]
@@ -111,7 +108,6 @@ def test_what_is_explained_of_samples_is_not_drawn() -> None:
             designed(PLANE, Calibrated(side_information=scans, drawn=drawn), [one], 80).trace.steps[0].choice.scores
             for drawn in (True, False)
         )
-        assert drawn is not None and believed is not None
         scatter = np.log(drawn / believed)[np.isfinite(believed)]
         assert np.std(scatter) == pytest.approx(share * np.pi / np.sqrt(6), rel=0.1)  # of an exponential's logarithm
 
@@ -124,7 +120,6 @@ def test_residuals_of_the_same_scan_are_what_its_oracle_sees() -> None:
     energy = np.sum(np.abs(same.image) ** 2)
     moments = [trace.lines[:count] for count in range(8, 14)]
     for step, residuals in zip(trace.steps, same.residuals(moments), strict=True):
-        assert step.choice.scores is not None
         left = np.isfinite(step.choice.scores)
         np.testing.assert_allclose(residuals[left] * energy, step.choice.scores[left], rtol=1e-4)
 

@@ -84,7 +84,6 @@ def test_gains_follow_the_dense_ones(encoding: Readouts, coils: int, make_slice:
 def test_gains_of_shots_are_determinants_over_all_their_samples(make_slice: SliceMaker) -> None:
     posterior = posterior_of(SHOTS, 1, make_slice)
     draws = posterior.marginals.samples
-    assert draws is not None
     scores, _ = gains_and_energies(posterior, SHOTS, np.random.default_rng(0), len(draws))
     for shot in (1, 4):
         values = SHOTS.rows([shot])(draws).reshape(len(draws), -1)
@@ -128,11 +127,9 @@ def test_the_moments_are_the_dense_ones(
 ) -> None:
     precision, encoding = precision_of(shape), make(shape)
     control = CirculantControl.of(precision)
-    assert control is not None and control.sites is not None
     A, P = dense(precision, shape), dense(control.image, shape)
     E = dense(encoding.values, shape)
     moments = encoding.moments(control.inverse, control.gram, control.sites)
-    assert moments is not None
     np.testing.assert_allclose(moments[0].ravel(), np.diag(E @ P @ E.conj().T).real, rtol=1e-10)
     np.testing.assert_allclose(moments[1].ravel(), np.diag(E @ P @ A @ P @ E.conj().T).real, rtol=1e-10)
 
@@ -158,9 +155,7 @@ def test_the_variances_are_unbiased_and_closer_than_plain_ones() -> None:
     E = dense(lines.values, shape)
     exact = np.diag(E @ np.linalg.inv(dense(precision, shape)) @ E.conj().T).real.reshape(shape)
     control = CirculantControl.of(precision)
-    assert control is not None and control.sites is not None
     moments = lines.moments(control.inverse, control.gram, control.sites)
-    assert moments is not None
     assert closer(precision, exact, lambda drawn, explained: controlled_variances(drawn, explained, *moments)) < 0.3
 
 
@@ -173,7 +168,6 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
     pi = tuple(rng.uniform(0.3, 3, B.out_shape) * np.array([1.0, 2.0]) for B in parts)
     precision, lines = PosteriorPrecision(md.cartesian([5, 4, 6, 1], shape), blocks, pi), LineReadouts(shape)
     control = PhasedControl.of(precision)
-    assert control is not None
     n = shape[0] * shape[1]
     unit = np.concatenate([np.eye(n), 1j * np.eye(n)]).reshape(-1, *shape)
     E, P = (

@@ -111,7 +111,6 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_sl
     engine = md.DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(md.Exact()), first_loops=2)
     start = md.centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=AtOnce())
-    assert state.trace.declined is not None
     seen = state.trace.declined.forecast
     loop = replace(engine.inference, outer_iterations=2)
     posterior, _ = infer_slice(one, start, state.signals[0], loop, (0, 0))
@@ -259,7 +258,6 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: Slic
     rule = md.UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
     first = next(i for i, s in enumerate(asked) if rule(s.forecast))
     stopped = engine.run([one], engine.begin([one], START), 14, stop=rule).trace
-    assert whole.declined is None and stopped.declined is not None
     assert stopped.lines == whole.lines[: len(START) + first * block]
     assert stopped.declined.line == asked[first].line and stopped.declined.line not in stopped.lines
     assert rule(stopped.declined.forecast)
@@ -289,7 +287,6 @@ def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> N
     engine = md.DesignEngine(md.InformationGain(), md.DoubleLoop(md.ControlVariate(8)), block=4)
     steps = engine.run([one], engine.begin([one], START), 8).trace.steps
     noise = one.noise_variance * 2 * one.shape[1]
-    assert steps[0].forecast.expected is not None and steps[3].forecast.expected is not None
     for step in steps:
         assert step.outcome.predicted_energy == pytest.approx(steps[0].forecast.expected[step.line] + noise)
     assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
@@ -301,7 +298,6 @@ class Halved(md.InformationGain):
     def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
         made = super().choose(view, rng)
         expected = made.forecast.expected
-        assert expected is not None
         return replace(made, forecast=replace(made.forecast, corrected=expected / 2))
 
 
@@ -313,6 +309,5 @@ def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(make_slice
     noise = one.noise_variance * 2 * one.shape[1]
     for index, step in enumerate(trace.steps):
         believed = trace.block_start(index).forecast.corrected
-        assert believed is not None
         assert step.outcome.predicted_energy == pytest.approx(believed[step.line] + noise)
         assert step.found

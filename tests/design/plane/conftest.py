@@ -41,16 +41,9 @@ def make_view() -> Callable[..., md.DesignView]:
         n: int = 16,
         constraints: PlaneConstraints | None = None,
     ) -> md.DesignView:
-        plane = PlaneReadouts((n, n))
-        candidates = md.LineCandidates(
-            np.ones(plane.size, dtype=bool),
-            acquired,
-            target,
-            len(acquired),
-            constraints=constraints or PlaneConstraints(plane),
-            readouts=plane,
-        )
-        return md.DesignView(candidates, posteriors)
+        plane, rules = PlaneReadouts((n, n)), constraints or PlaneConstraints(PlaneReadouts((n, n)))
+        every = np.ones(plane.size, dtype=bool)
+        return md.DesignView(md.LineCandidates(every, acquired, target, len(acquired), rules, plane), posteriors)
 
     return make
 

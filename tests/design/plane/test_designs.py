@@ -93,7 +93,6 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
     ahead = made.run(slices, begun, 60, stop=md.UntilError(0.9)).trace.declined  # looks ahead from block to block
     assert ahead is not None and 0 < ahead.forecast.least_error < ahead.predicted_error
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
-    assert expected is not None and corrected is not None
     assert np.array_equal(np.isnan(corrected), ~plane_mask(begun.trace.lines)) and np.all(expected > 0)
     assert np.isnan(trace.steps[0].forecast.information) and not md.UntilGain(1e9)(trace.steps[0].forecast)
 
@@ -114,12 +113,10 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
     trace = made.run([mr_slice], made.begin([mr_slice], start), 240, states.append).trace
     last = [s for s in trace.steps if s.choice.pending == 0][-1]
     data = md.load_phantom("brain", shape=(32, 32), rng=np.random.default_rng(0))
-    assert data.reference is not None
     mean = states[-1].warm[0].mean
     actual = np.abs(plane.values(np.asarray(data.reference[0] - mean)[None])[0, 0, :, 0]) ** 2
     left = np.isfinite(last.choice.scores)
     expected, corrected = last.forecast.expected, last.forecast.corrected
-    assert expected is not None and corrected is not None
 
     def off(energies: np.ndarray) -> float:  # deviance of exponential energies
         return float(np.mean(np.log(energies[left]) + actual[left] / energies[left]))
@@ -143,7 +140,6 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
             Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
         )
         scores = designed(slices, made, 60).trace.steps[0].choice.scores
-        assert scores is not None
         found[drawn] = scores[np.isfinite(scores)]
     factors = found[True] / found[False]
     assert np.mean(factors) == pytest.approx(1, abs=0.1)
@@ -217,7 +213,6 @@ def test_caipi_is_regular_and_shifted(make_view) -> None:
 
 def truth() -> np.ndarray:
     data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
-    assert data.reference is not None
     return data.reference[0]
 
 
@@ -226,14 +221,12 @@ def test_the_leave_one_out_oracle_does_not_know_the_sample_itself(make_view, rng
     view = make_view((posterior,), measured_ids(16))
     block = OracleHole(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)
     chosen, scores = block[0].line, block[0].scores
-    assert scores is not None
     plane = PlaneReadouts((16, 16))
     # Another truth on the chosen sample alone leaves its score as it was, and changes its neighbours'.
     change = np.zeros(256, dtype=complex)
     change[chosen] = 5e5
     changed = truth() + plane.rows(range(256)).adjoint(change[None])
     again = OracleHole(truths=(changed,)).choose_block(view, np.random.default_rng(0), 1)[0].scores
-    assert again is not None
     assert again[chosen] == pytest.approx(scores[chosen], rel=1e-3)
     left = np.isfinite(scores)
     left[chosen] = False

@@ -100,7 +100,6 @@ def test_measured_lines_add_nothing_to_their_neighbours(make_slice: SliceMaker) 
     posterior = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
     view = md.DesignView(md.LineCandidates(one.measured, START, 16), [posterior])
     own, near = (md.Calibrated(neighbours=w).choose(view, np.random.default_rng(0)) for w in ((), (0.5, 0.25)))
-    assert own.scores is not None and near.scores is not None
     alone = np.nan_to_num(own.scores)  # NaN where measured
     expected = np.where(np.isnan(own.scores), np.nan, neighbourhood(alone, (0.5, 0.25)))
     np.testing.assert_allclose(near.scores, expected)
@@ -124,7 +123,6 @@ def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
 
 def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) -> None:
     step = design(make_slice(shape=(32, 32)), md.Calibrated(error_model=model(2.0)), 9).trace.steps[0]
-    assert step.forecast.expected is not None and step.forecast.corrected is not None
     np.testing.assert_array_equal(step.forecast.corrected[list(START)], step.forecast.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
     assert np.all(step.forecast.corrected[left] > step.forecast.expected[left])
@@ -151,7 +149,6 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
         measured = np.zeros(32, dtype=bool)
         measured[list(trace.lines[: len(START) + first])] = True
         expected = trace.steps[first].forecast.expected
-        assert expected is not None
         known = LineKnowledge(measured, np.where(trace.mask(), energies, 0), noise, expected)
         energy = max(step.outcome.actual_energy - noise, 0.5 * noise_sd)
         rows.append(line_features(known, [step.line])[0])
@@ -176,7 +173,6 @@ def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction(make
     doubtful.covariance[(at := md.FEATURES.index("k near -16")), at] = 50.0
     rules = (md.Calibrated(error_model=each, neighbours=()) for each in (model(slack=1e-4), doubtful))
     sure, unsure = (design(one, rule, 9).trace.steps[0] for rule in rules)
-    assert sure.choice.scores is not None and unsure.choice.scores is not None
     raised = unsure.choice.scores / sure.choice.scores
     np.testing.assert_allclose(raised[0], np.exp(LARGEST_DOUBT / 2), rtol=1e-5)  # k = -16
     np.testing.assert_allclose(raised[20:], 1, rtol=1e-5)  # the other side

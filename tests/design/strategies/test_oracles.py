@@ -44,7 +44,6 @@ def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(
     energy = 2 * np.sum(np.abs(wrong) ** 2, axis=(0, 2))
     left = np.setdiff1d(np.arange(16), ACQUIRED)
     assert choice.line == left[np.argmax(energy[left])]
-    assert choice.scores is not None
     np.testing.assert_allclose(choice.scores[left], energy[left], rtol=1e-5)
 
 
@@ -62,12 +61,10 @@ def test_leave_one_out_oracle_corrects_a_line_by_the_actual_errors_of_the_others
         others = left[left != line]
         weights = np.exp(-((others - line) ** 2) / 18)
         scores[line] = expected[line] * np.exp(np.average(np.log(actual / expected)[others], weights=weights))
-    assert choice.scores is not None
     np.testing.assert_allclose(choice.scores[left], [scores[line] for line in left], rtol=1e-4)
     assert choice.line == max(scores, key=lambda line: scores[line])
     louder = truth + one.encoding([choice.line]).adjoint(1000 * np.ones((1, 1, 16), dtype=np.complex64))
     again = OracleHole().knowing([louder], nothing).choose(view_of([posterior]), np.random.default_rng(3))
-    assert again.scores is not None
     np.testing.assert_allclose(again.scores[choice.line], choice.scores[choice.line], rtol=1e-3)  # its own luck
 
 
@@ -134,7 +131,6 @@ def test_lines_are_scored_by_the_relative_error_on_and_around_them(
     total[list(ACQUIRED)] = 0
     expected = np.convolve(total, [weight, 1, weight], mode="same")
     left = np.setdiff1d(np.arange(16), ACQUIRED)
-    assert choice.scores is not None
     np.testing.assert_allclose(choice.scores[left], expected[left], rtol=1e-4)
     assert choice.line == left[np.argmax(expected[left])]
 
