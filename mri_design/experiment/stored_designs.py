@@ -59,12 +59,12 @@ class Checkpoint:
     ----------
     path : Path
         The file; see `kept_in` for when it is written.
-    identity : str
-        `fingerprint` of everything that must be equal for a resumed design to be the same design.
+    identity : str or None
+        `fingerprint` of everything that must be equal for a resumed design to be the same design; None reads any.
     """
 
     path: Path
-    identity: str = ""
+    identity: str | None = ""
 
 
 def fingerprint(settings: Mapping[str, Any]) -> str:
@@ -200,7 +200,7 @@ def has_identity(checkpoint: Checkpoint) -> bool:
         return False
 
 
-def _require_own(path: Path, stored: Any, identity: str) -> None:
+def _require_own(path: Path, stored: Any, identity: str | None) -> None:
     version = str(stored["format"]) if "format" in stored.files else "without a format, as version 0.1.0 wrote it"
     if version != FORMAT:
         raise InputError(
@@ -209,7 +209,7 @@ def _require_own(path: Path, stored: Any, identity: str) -> None:
             wanted=f"one of this version of the program ({FORMAT})",
             cure="Finish the design with the version that began it, or begin anew with --overwrite.",
         )
-    if str(stored["identity"]) != identity:
+    if identity is not None and str(stored["identity"]) != identity:
         raise UsageError(
             f"{path.name} is the checkpoint of a design with another input, recipe, seed, start, number of lines, "
             "samples or shots, another earlier scan, or other images (--with); give the same options as before, "

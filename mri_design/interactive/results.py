@@ -18,16 +18,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, require_counts
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, Layout, scale_top
-from mri_design.evaluation.run_folder import RunFolder, read_manifest
+from mri_design.evaluation.run_folder import STATE, RunFolder, read_manifest
 from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.reconstruction import Image, Method
+from mri_design.experiment.stored_designs import Checkpoint, load_state, save_state
 from mri_design.interactive.shown import Shown, Told, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS, Kind, count_text
 from mri_design.runs.compare import MASKS, METHODS, ComparisonResult, report_comparison
@@ -43,6 +45,7 @@ from mri_design.runs.recon.run import ReconResult
 from mri_design.runs.store import Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 
+METRICS = "metrics.csv"
 _COLUMNS = 6
 """Slices in a row."""
 _BARCODE = 24
@@ -393,7 +396,7 @@ class ScanVolume(ScanImage):
 
 
 @naming_arguments
-def load_run(folder: str | os.PathLike[str]) -> ScanImage | ScanVolume | StrategyComparison:
+def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVolume | StrategyComparison:
     """Read what `save`, or a verb, has left in a folder: the same object, without the scan.
 
     Parameters
@@ -417,31 +420,61 @@ def load_run(folder: str | os.PathLike[str]) -> ScanImage | ScanVolume | Strateg
     if (path / "manifest.json").is_file() and (path / MASKS).is_file():
         return StrategyComparison.read(path)
     run = read_run(path)
+    if (path / STATE).is_file():
+        return ScanDesign.read(run)
     return (ScanVolume if run.numbers else ScanImage).read(run)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScanDesign(Saved):
-    """A finished design of one scan; `LoadedScan.design` makes it.
+    """A finished design of one scan; `LoadedScan.design` and `load_run` make it.
 
     Parameters
     ----------
-    result : DesignResult
-        What ``mri-design design`` computes: ``result.trace``, ``result.account``, ``result.acquisition`` and more.
-    told : Told
-        How it was computed.
-    reconstructed : callable
+    trace : DesignTrace
+        Every decision, with what was predicted and what was measured.
+    image : ScanImage
+        The image of the chosen lines.
+    ended : str
+        Why it ended with that many lines, or else its status.
+    acceleration : float
+        Samples of the grid over samples measured.
+    result : DesignResult, optional
+        What ``mri-design design`` computes: ``result.account``, ``result.acquisition`` and more; None of a design that
+        was read from a folder.
+    reconstructed : callable, optional
         `LoadedScan.reconstruct` of the scan, for images by other methods.
     """
 
-    result: DesignResult
-    told: Told
-    reconstructed: Callable[..., ScanImage]
+    trace: DesignTrace
+    image: ScanImage
+    ended: str
+    acceleration: float
+    result: DesignResult | None = None
+    reconstructed: Callable[..., ScanImage] | None = None
+
+    @classmethod
+    def of(cls, result: DesignResult, told: Told, reconstructed: Callable[..., ScanImage]) -> ScanDesign:
+        """What the verb has computed."""
+        ended, acceleration = result.ended or result.status, result.known.acceleration(result.trace.lines)
+        return cls(result.trace, ScanImage.of(result, told), ended, acceleration, result, reconstructed)
+
+    @classmethod
+    def read(cls, run: StoredRun) -> ScanDesign:
+        """What a folder holds, of which `read_run` has read the arrays."""
+        assert run.folder is not None
+        trace, ended = load_state(Checkpoint(run.folder / STATE, None)).trace, run.settings.get("ended", run.status)
+        try:
+            acceleration = float(str(read_csv(run.folder / METRICS)[0]["acceleration"]))
+        except (OSError, KeyError, IndexError, ValueError) as caught:
+            field, wanted = f"{run.name}/{METRICS}: acceleration", "that of a design"
+            raise InputError(field, f"another content ({caught})", wanted) from caught
+        return cls(trace, ScanImage.read(run), str(ended), acceleration)
 
     @property
-    def trace(self) -> DesignTrace:
-        """Every decision, with what was predicted and what was measured."""
-        return self.result.trace
+    def told(self) -> Told:  # type: ignore[override]
+        """How it was computed."""
+        return self.image.told
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -454,17 +487,12 @@ class ScanDesign(Saved):
     @property
     def mask(self) -> NDArray[np.bool_]:
         """True for the chosen lines (ky,), samples of a plane (ky, kz), or shots."""
-        return self.trace.mask().reshape(self.result.known.slice_model.candidates.shape)
-
-    @property
-    def acceleration(self) -> float:
-        """Samples of the grid over samples measured."""
-        return self.result.known.acceleration(self.lines)
+        return self.image.mask
 
     @property
     def error(self) -> RelativeError:
         """Relative error of the image, predicted and found; see `ScanImage.error`."""
-        return self.result.images[0].error
+        return self.image.error
 
     @property
     def predicted_error(self) -> float | None:
@@ -492,12 +520,16 @@ class ScanDesign(Saved):
         Raises
         ------
         UsageError
-            For another method where shots were chosen, whose samples the scan itself does not hold, or where slices of
-        the mask are companions of each other, as only the design knows which these are.
+            For another method of a design that was read, without its scan; where shots were chosen, whose samples the
+            scan itself does not hold; or where slices of the mask are companions of each other, which only the design
+            knows.
         """
-        request, told = self.result.request, self.told
         if method is None:
-            return ScanImage.of(self.result, told)
+            return self.image
+        told, result = self.told, self.result
+        if result is None or self.reconstructed is None:
+            raise UsageError("it was read from a folder, without its scan: load that, and give the mask")
+        request = result.request
         if request.of_shots:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         if request.around:
@@ -506,7 +538,7 @@ class ScanDesign(Saved):
             self.mask,
             method=method,
             companions=request.companions,
-            slices=self.result.numbers[0],
+            slices=result.numbers[0],
             seed=told.seed,
             recipe=request.recipe,
             jobs=told.jobs,
@@ -515,40 +547,42 @@ class ScanDesign(Saved):
 
     def plot(self) -> Drawing:
         """Lines as they were added, samples of a plane and shots from the start to the end: a figure of matplotlib."""
-        readouts = self.result.known.slice_model.candidates
-        return plots.drawn(readouts).growth(readouts, self.trace)
+        run, trace = self.image.run, self.trace
+        if run.kind.on is not None:
+            readouts = run.kind.on(self.image.array.shape)
+            return plots.drawn(readouts).growth(readouts, trace)
+        shots, grid = run.trajectory()
+        counts = dict.fromkeys((len(trace.start), len(trace.lines)))
+        shown = {count_text(count, run.kind.unit): shots[:count] for count in counts}
+        return plots.trajectory_curves(shown, grid, f"the first {run.kind.unit} of the start")
 
     def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""
-        return exported(self.result.stored(self.told.recorded.identity), "csv", path, overwrite=overwrite)
+        return exported(self.image.run, "csv", path, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        candidates, trace = self.result.known.slice_model.candidates, self.trace
-        unit, where = candidates.unit, " around the centre" if candidates.kind.on_grid else ""
+        kind, trace = self.image.run.kind, self.trace
         return {
-            "chosen": f"{count_text(len(trace.lines), unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
-            "start": f"{count_text(len(trace.start), unit)}{where}",
+            "chosen": f"{count_text(len(trace.lines), kind.unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
+            "start": f"{count_text(len(trace.start), kind.unit)}{' around the centre' if kind.on_grid else ''}",
             "error": str(self.error) or str(RelativeError(self.predicted_error)),
-            "ended": self.result.ended or self.result.ending.status,
+            "ended": self.ended,
         }
 
     @property
     def _title(self) -> str:
-        return f"ScanDesign of {self.result.known.data.name}, {self.trace.strategy}"
+        return f"ScanDesign of {self.image.run.scan}, {self.trace.strategy}"
 
     def _report(self, folder: RunFolder) -> Report:
-        return report_design(folder, self.result)
+        save_state(Checkpoint(folder.output_path(STATE)), DesignState(self.trace, ()))
+        return self.image._report(folder)
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
-        known = self.result.known
-        layout = layout_of(known.slice_model.candidates, known.data.orientation)
-        pictures = [("image", image_png(self.result.images[0].reconstruction.image, layout))]
-        if known.slice_model.candidates.kind.on_grid:
-            pictures.insert(0, ("mask", mask_png(self.mask, layout)))
-        return pictures
+        mask = [("mask", mask_png(self.mask, self.image._frame.layout))] if self.image.run.kind.on_grid else []
+        return [*mask, *self.image._pictures[:1]]
 
 
 @dataclass(frozen=True, repr=False, eq=False)

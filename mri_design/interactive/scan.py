@@ -306,7 +306,7 @@ class LoadedScan(Shown):
         def compute(work: runs.Work, keep: runs.Keep) -> runs.DesignResult:
             return runs.design_scan(runs.DesignInput.read(request, work, scan), request, work, keep)
 
-        return interactive.ScanDesign(told.computed(request, compute), told, self.reconstruct)
+        return interactive.ScanDesign.of(told.computed(request, compute), told, self.reconstruct)
 
     @naming_arguments
     def reconstruct(

@@ -32,7 +32,7 @@ from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 if TYPE_CHECKING:
     from mri_design.runs.known_slice import KnownSlice, NamedImage
 
-_ACQUISITION, _MAPS = "acquisition.csv", "coil_maps.npy"
+_ACQUISITION, _MAPS, TRAJECTORY = "acquisition.csv", "coil_maps.npy", "trajectory.npz"
 ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
     name: name for name in ("std", "noise", "g_factor", "draws", "reference")
 }
@@ -283,20 +283,25 @@ class StoredRun:
             Where the trajectory cannot be read, is none of spokes or arms, or one of spokes on a grid that is not
             square.
         """
-        shots, grid, name = self.shots, self.grid, "shape"
-        if self.folder is not None:
-            from mri_design.scan.io.formats import read  # here, because all readers are imported with it
-
-            scan, name = read(path := self.folder / "trajectory.npz"), f"{path}: matrix"
-            if not isinstance(scan, TrajectoryData):
-                raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
-            shots, grid = scan.readouts.shots, scan.grid_shape
-        assert shots is not None and grid is not None
+        shots, grid = self.trajectory()
         if not np.linalg.norm(shots, axis=2).argmin(axis=1).any():
             return SpiralOrder(shots, grid), shots.shape[1]
         if grid[0] != grid[1]:
+            name = "shape" if self.folder is None else f"{self.folder / TRAJECTORY}: matrix"
             raise InputError(field=name, got=str(grid), wanted="a square, for spokes")
         return SpokeOrder.of_trajectory(shots), shots.shape[1]
+
+    def trajectory(self) -> tuple[NDArray[np.float64], tuple[int, int]]:
+        """Shots (shot, sample, 2) in the order of choice, and pixels (ky, kx) of their grid; raises as `shot_order`."""
+        if self.folder is None:
+            assert self.shots is not None and self.grid is not None
+            return self.shots, self.grid
+        from mri_design.scan.io.formats import read  # here, because all readers are imported with it
+
+        scan = read(path := self.folder / TRAJECTORY)
+        if not isinstance(scan, TrajectoryData):
+            raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
+        return scan.readouts.shots, scan.grid_shape
 
 
 def shown_settings(known: KnownSlice, named: NamedImage, number: int | None = None) -> dict[str, object]:

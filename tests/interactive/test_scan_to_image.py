@@ -119,6 +119,26 @@ def test_what_is_saved_is_read_as_the_same_object(
         md.load_run(tmp_path / "run")
 
 
+@pytest.mark.parametrize("kind", ["lines", "radial"])
+def test_a_design_that_was_saved_is_read_as_the_same_object(
+    scan: md.LoadedScan, design: md.ScanDesign, tmp_path: Path, kind: str
+) -> None:
+    if kind == "radial":
+        plain = {**RECIPE, "reconstruction": PLAIN}
+        design = scan.design(5, encoding="radial", strategy="half-turn", recipe=plain)
+    found = md.load_run(design.save(tmp_path / "run"))
+    assert isinstance(found, md.ScanDesign) and repr(found) == repr(design) and found.facts == design.facts
+    assert found.lines == design.lines
+    for one, other in zip(found.trace.steps, design.trace.steps, strict=True):
+        assert one.cost == other.cost and one.outcome.actual_energy == other.outcome.actual_energy
+        np.testing.assert_array_equal(one.forecast.expected, other.forecast.expected)
+    np.testing.assert_array_equal(found.mask, design.mask)
+    np.testing.assert_array_equal(found.reconstruct().array, design.reconstruct().array)
+    found.plot()
+    with pytest.raises(md.UsageError):
+        found.reconstruct("zero-filled")
+
+
 def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     kspace = scan.data.kspace[0, 0]
     noise = {"variance": scan.data.noise_variance}

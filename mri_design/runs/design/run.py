@@ -273,7 +273,8 @@ class DesignResult:
 
     def stored(self, identity: str) -> StoredRun:
         """The run as its folder has it."""
-        mask = self.trace.mask().reshape(self.known.slice_model.candidates.shape)
+        candidates = self.known.slice_model.candidates
+        mask = self.trace.mask().reshape(candidates.shape)
         acquired = tuple((line,) for line in self.trace.lines) if self.acquisition is None else self.acquisition.trains
         return StoredRun.of_slice(
             self.known,
@@ -283,6 +284,8 @@ class DesignResult:
             identity=identity,
             status=self.status,
             acquired=acquired,
+            shots=candidates.trajectory(self.trace.lines),
+            grid=candidates.grid,
         )
 
 
