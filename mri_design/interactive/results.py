@@ -547,7 +547,7 @@ class ScanDesign(Saved):
 
     def plot(self) -> Drawing:
         """Lines as they were added, samples of a plane and shots from the start to the end: a figure of matplotlib."""
-        run, trace = self.image.run, self.trace
+        run, trace = self.image, self.trace
         if run.kind.on is not None:
             readouts = run.kind.on(self.image.array.shape)
             return plots.drawn(readouts).growth(readouts, trace)
@@ -558,12 +558,12 @@ class ScanDesign(Saved):
 
     def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""
-        return exported(self.image.run, "csv", path, overwrite=overwrite)
+        return exported(self.image, "csv", path, overwrite=overwrite)
 
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        kind, trace = self.image.run.kind, self.trace
+        kind, trace = self.image.kind, self.trace
         return {
             "chosen": f"{count_text(len(trace.lines), kind.unit)} of {trace.n_lines} ({self.acceleration:.1f}x)",
             "start": f"{count_text(len(trace.start), kind.unit)}{' around the centre' if kind.on_grid else ''}",
@@ -573,7 +573,7 @@ class ScanDesign(Saved):
 
     @property
     def _title(self) -> str:
-        return f"ScanDesign of {self.image.run.scan}, {self.trace.strategy}"
+        return f"ScanDesign of {self.image.scan}, {self.trace.strategy}"
 
     def _report(self, folder: RunFolder) -> Report:
         save_state(Checkpoint(folder.output_path(STATE)), DesignState(self.trace, ()))
@@ -581,7 +581,7 @@ class ScanDesign(Saved):
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
-        mask = [("mask", mask_png(self.mask, self.image._frame.layout))] if self.image.run.kind.on_grid else []
+        mask = [("mask", mask_png(self.mask, self.image.frame.layout))] if self.image.kind.on_grid else []
         return [*mask, *self.image._pictures[:1]]
 
 
