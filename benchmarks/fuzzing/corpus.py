@@ -164,7 +164,6 @@ def mrd_stream(folder: Path) -> Path:
 
 
 NY, NX, COILS = 12, 16, 2
-PHANTOM = Path(__file__).parents[2] / "phantoms" / "shepp_logan.json"
 RECIPE = '[design]\nstrategy = "calibrated"\nstart = 8\n[inference]\nsamples = 8\nloops = 3\n'
 HEADER = """<?xml version="1.0"?><ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
 <experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions><encoding>
@@ -351,12 +350,6 @@ def recipe(folder: Path) -> Path:
     return folder / "recipe.toml"
 
 
-def ellipses(folder: Path) -> Path:
-    """A table of ellipses."""
-    (folder / "table.json").write_text(PHANTOM.read_text("utf-8"))
-    return folder / "table.json"
-
-
 def trained(folder: Path) -> Path:
     """A design learnt on training scans."""
     profile, errors = np.ones((3, NY)), np.array([0.5, 0.4, 0.3])
@@ -379,7 +372,7 @@ def checkpoint(folder: Path) -> Path:
 
 _SCANS = (npy, npz, trajectory, header, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
 _OUTLINES = (npy_outline, fastmri_outline, mrd_outline, twix_outline, mrd_skeleton, sequence, run_folder)
-_OTHERS = (maps_file, mask, recipe, ellipses, trained, checkpoint, stored_run, plane_order, shot_order, scanner)
+_OTHERS = (maps_file, mask, recipe, trained, checkpoint, stored_run, plane_order, shot_order, scanner)
 _STREAMS = (mrd_stream,)
 CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OUTLINES, *_OTHERS, *_STREAMS)}
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""

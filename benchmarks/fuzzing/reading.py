@@ -28,7 +28,6 @@ from mri_design.runs.info import describe_input
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read, read_mask, summary, with_maps
-from mri_design.scan.simulation.scanner import read_ellipse_table
 from mri_design.scan.streaming.mrd import LeftOut, Message, MrdStream
 from mri_design.sequences.scanner import load_scanner
 
@@ -46,8 +45,6 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
         return read_mask(path, np.ones(LINES, bool))
     if kind == "recipe":
         return load_recipe(path).as_settings()
-    if kind == "ellipses":
-        return read_ellipse_table(path)
     if kind == "trained":
         return load_trained(path)
     if kind == "checkpoint":

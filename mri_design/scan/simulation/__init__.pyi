@@ -10,8 +10,6 @@ from .scanner import phantom_kind as phantom_kind
 from .scanner import phantom_names as phantom_names
 from .scanner import phantom_path as phantom_path
 from .scanner import phantoms_folder as phantoms_folder
-from .scanner import read_ellipse_table as read_ellipse_table
-from .scanner import read_ellipsoid_table as read_ellipsoid_table
 from .scanner import read_shipped as read_shipped
 from .scanner import simulate_ellipse_scan as simulate_ellipse_scan
 from .scanner import simulate_scan as simulate_scan

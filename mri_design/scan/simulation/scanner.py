@@ -360,96 +360,6 @@ def noisy_scan(
 
 
 _TABLES = ReadLimits(max_text_bytes=1 << 20)
-_MOST_ELLIPSES = 1000
-
-
-def read_ellipse_table(path: Path, *, name: str | None = None) -> EllipsePhantom:
-    """Read a scene of ellipses from JSON.
-
-    Parameters
-    ----------
-    path : Path
-        A JSON object ``{"ellipses": [row, ...]}``; a row has ``centre`` [y, x] and ``semi_axes`` [first,
-        second] in fields of view, ``angle_degrees`` (first semi-axis from +x towards +y, downwards) and
-        ``intensity`` (a number, or [real, imaginary]); other entries are comments.
-    name : str, optional
-        Name of the scene; by default the file's stem.
-
-    Returns
-    -------
-    EllipsePhantom
-
-    Raises
-    ------
-    InputError
-        Naming file, row and field: not readable as JSON, larger than 1 MiB, no or more than 1000 rows,
-        something else than finite numbers, or an ellipse that leaves the field of view.
-    """
-    read = _table(path, "ellipses", {"centre": (2,), "semi_axes": (2,), "angle_degrees": (1,), "intensity": (1, 2)})
-    centres, axes = np.array(read["centre"]), np.array(read["semi_axes"])
-    angles = np.deg2rad(read["angle_degrees"])[:, 0]
-    cosine, sine = np.cos(angles), np.sin(angles)
-    reach = np.hypot(axes[:, 0] * [sine, cosine], axes[:, 1] * [cosine, sine]).T
-    _refuse_outside(f"{path.name}: ellipses", centres, reach)  # k-space would wrap them around
-    return EllipsePhantom(centres, axes, angles, _intensities(read["intensity"]), name or path.stem)
-
-
-def read_ellipsoid_table(path: Path, *, name: str | None = None) -> EllipsoidPhantom:
-    """Read a scene of ellipsoids from JSON.
-
-    Parameters
-    ----------
-    path : Path
-        As for `read_ellipse_table`: ``{"ellipsoids": [row, ...]}``, a row has ``centre`` [x, y, z], ``semi_axes`` along
-        x, y and z, and ``intensity``.
-    name : str, optional
-        Name of the scene; by default the file's stem.
-
-    Raises
-    ------
-    InputError
-        As `read_ellipse_table`.
-    """
-    read = _table(path, "ellipsoids", {"centre": (3,), "semi_axes": (3,), "intensity": (1, 2)})
-    centres, axes = np.array(read["centre"]), np.array(read["semi_axes"])
-    _refuse_outside(f"{path.name}: ellipsoids", centres, axes)
-    return EllipsoidPhantom(centres, axes, _intensities(read["intensity"]), name or path.stem)
-
-
-def _table(path: Path, key: str, counts: Mapping[str, tuple[int, ...]]) -> dict[str, list[list[float]]]:
-    """The rows of a table by the names of their fields: lists of so many finite numbers."""
-    rows = read_json_table(path, _TABLES).get(key)
-    if not isinstance(rows, list) or not 1 <= len(rows) <= _MOST_ELLIPSES:
-        got = f"{len(rows)} rows" if isinstance(rows, list) else "none"
-        raise InputError(f"{path.name}: {key}", got, f"a list of 1 to {_MOST_ELLIPSES}")
-    read: dict[str, list[list[float]]] = {name: [] for name in counts}
-    for number, row in enumerate(rows):
-        where = f"{path.name}: {key}[{number}]"
-        if not isinstance(row, dict):
-            raise InputError(where, type(row).__name__, "an object with " + ", ".join(counts))
-        for name, lengths in counts.items():
-            given = row.get(name)
-            numbers: list[Any] = given if isinstance(given, list) else [given]
-            # The bound also refuses integers that no float can hold.
-            finite = (isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < 1e6 for n in numbers)
-            if len(numbers) not in lengths or not all(finite):
-                wanted = " or ".join(map(str, lengths)) + " finite number(s)"
-                raise InputError(f"{where}.{name}", repr(given)[:80], wanted)
-            read[name].append([float(n) for n in numbers])
-    return read
-
-
-def _intensities(rows: list[list[float]]) -> NDArray[Any]:
-    return np.array([row[0] if all(len(one) == 1 for one in rows) else complex(*row) for row in rows])
-
-
-def _refuse_outside(field: str, centres: NDArray[np.float64], reach: NDArray[np.float64]) -> None:
-    outside = (np.abs(centres) + reach > 0.5).any(axis=1)
-    if outside.any():
-        wanted = "all of it within -0.5 to 0.5 along every axis"
-        raise InputError(f"{field}[{int(np.flatnonzero(outside)[0])}]", "a part that leaves the field of view", wanted)
-
-
 PhantomKind = Literal["ellipses", "ellipsoids", "images", "kspace"]
 """A table of ellipses or of ellipsoids, a magnitude slice from which k-space is simulated, or raw measured k-space."""
 
@@ -538,13 +448,20 @@ def read_shipped(name: str) -> EllipsePhantom | EllipsoidPhantom | ImageStack:
     if checksum != header.get("sha256"):
         cure = "The file was changed or damaged; install mri-design again."
         raise InputError(path.name, f"checksum {checksum[:12]}...", "the checksum on its header", cure)
-    if kind == "ellipses":
-        return read_ellipse_table(path, name=name)
-    if kind == "ellipsoids":
-        return read_ellipsoid_table(path, name=name)
+    if kind != "images":
+        return _scene(name, read_json_table(path, _TABLES)[kind])
     with np.load(path, allow_pickle=False) as archive:
         images = archive[header["key"]].astype(np.float32)
     return ImageStack(images=images, name=name, header=text_of_header(header))
+
+
+def _scene(name: str, rows: list[dict[str, Any]]) -> EllipsePhantom | EllipsoidPhantom:
+    """The scene of a table of ellipses or ellipsoids whose checksum has been seen."""
+    centres, axes = (np.array([row[field] for row in rows], dtype=float) for field in ("centre", "semi_axes"))
+    strengths = np.array([complex(*one) if isinstance(one := row["intensity"], list) else one for row in rows])
+    if centres.shape[1] == 3:
+        return EllipsoidPhantom(centres, axes, strengths, name)
+    return EllipsePhantom(centres, axes, np.deg2rad([row["angle_degrees"] for row in rows]), strengths, name)
 
 
 def text_of_header(header: dict[str, Any]) -> dict[str, str]:

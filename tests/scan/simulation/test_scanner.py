@@ -30,8 +30,6 @@ from mri_design.scan.simulation import (
     phantom_names,
     phantom_path,
     phantoms_folder,
-    read_ellipse_table,
-    read_ellipsoid_table,
     read_shipped,
     scanner,
     simulate_ellipse_scan,
@@ -66,60 +64,6 @@ def test_changed_files_are_refused(tmp_path, monkeypatch):
     table["ellipses"][0]["intensity"] = 0.1
     (target / "brain.json").write_text(json.dumps(table))
     refuses("brain.json", read_shipped, "brain")
-
-
-ROW = {"centre": [0.1, -0.2], "semi_axes": [0.1, 0.2], "angle_degrees": 90, "intensity": 0.5}
-
-
-def write(tmp_path, content):
-    path = tmp_path / "scene.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
-
-
-def test_rows_are_read_with_units_and_complex_intensities(tmp_path):
-    phantom = read_ellipse_table(write(tmp_path, {"ellipses": [ROW, {**ROW, "intensity": [0.0, 1.0]}]}))
-    np.testing.assert_allclose(phantom.angles, np.pi / 2)
-    np.testing.assert_allclose(phantom.intensities, [0.5, 1j])
-    np.testing.assert_allclose(phantom.centres[0], [0.1, -0.2])
-    assert phantom.name == "scene"
-    plain = read_ellipse_table(write(tmp_path, {"ellipses": [{**ROW, "part": "remark"}]}), name="mine")
-    assert not np.iscomplexobj(plain.intensities)
-    assert plain.name == "mine"
-
-
-BALL = {"centre": [0, 0, 0], "semi_axes": [0.1, 0.1, 0.1], "intensity": 1}
-
-
-@pytest.mark.parametrize(
-    ("content", "field"),
-    [
-        *((case, "scene.json") for case in ("{", "[" * 100_000, [], " " * (1 << 20) + "{}")),
-        *((case, "ellipses") for case in ({}, {"ellipses": []}, {"ellipses": [ROW] * 1001})),
-        ({"ellipses": [3]}, "ellipses[0]"),
-        ({"ellipses": [ROW, {**ROW, "centre": [0.1]}]}, "ellipses[1].centre"),
-        ({"ellipses": [{**ROW, "centre": [0.1, "0"]}]}, "ellipses[0].centre"),
-        ({"ellipses": [{**ROW, "intensity": float("nan")}]}, "intensity"),
-        ({"ellipses": [{**ROW, "intensity": 10**400}]}, "intensity"),
-        ({"ellipses": [{**ROW, "angle_degrees": True}]}, "angle_degrees"),
-        ({"ellipses": [{**ROW, "semi_axes": [0.1, 0]}]}, "semi_axes"),
-        ({"ellipses": [ROW, {**ROW, "centre": [0.45, 0.0]}]}, "ellipses[1]"),
-        ({"ellipsoids": [{**BALL, "centre": [0, 0]}]}, "ellipsoids[0].centre"),
-        ({"ellipsoids": [BALL, {**BALL, "centre": [0, 0, 0.45]}]}, "ellipsoids[1]"),
-        ({"ellipsoids": [{**BALL, "semi_axes": [0.1, 0, 0.1]}]}, "semi_axes"),
-    ],
-)
-def test_bad_tables_are_refused_by_field(tmp_path, content, field):
-    read = read_ellipsoid_table if "ellipsoids" in content else read_ellipse_table
-    refuses(field, read, write(tmp_path, content))
-
-
-def test_turned_ellipses_are_measured_turned(tmp_path):
-    slim = {"semi_axes": [0.3, 0.05], "intensity": 1}
-    for centre, fits, leaves in (([0.0, 0.35], 90, 60), ([0.35, 0.0], 0, 30)):
-        at = {**slim, "centre": centre}
-        read_ellipse_table(write(tmp_path, {"ellipses": [{**at, "angle_degrees": fits}]}))
-        refuses("ellipses[0]", read_ellipse_table, write(tmp_path, {"ellipses": [{**at, "angle_degrees": leaves}]}))
 
 
 @pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])
