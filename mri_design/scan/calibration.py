@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ from mri_design.scan.data import WITHOUT_COVARIANCE, KSpaceData, Scan, Trajector
 from mri_design.scan.provenance import NoiseOrigin
 from mri_design.scan.sampling import Sampling
 
-MapPhase = Literal["virtual-coil", "image"]
-"""Where the phase that maps and image share is put; see `estimate_coil_maps`."""
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
 _USUAL_LINES, _FEWEST_LINES = 24, 8
@@ -233,7 +231,6 @@ def estimate_coil_maps(
     data: KSpaceData,
     *,
     lines: int | None = None,
-    phase: MapPhase = "virtual-coil",
     directions: NDArray[np.complex128] | None = None,
 ) -> KSpaceData:
     r"""Estimate coil maps (sensitivity maps) by ESPIRiT from central lines (ACS), or those of a calibration scan.
@@ -243,16 +240,10 @@ def estimate_coil_maps(
     SENSE model becomes an artefact; an uncropped one leaves the background to the image prior, and keeps
     :math:`S^H S = 1`.
 
-    Only the product of map and image is measured, so a phase per pixel can be put on either side:
-
-    ``"virtual-coil"``
-        The combination :math:`p^H S` of the maps is real and positive, where p is the direction of coil space
-        with most energy in the calibration lines, one for all slices. Maps are then smooth, and the combined
-        image has the phase that one strong coil would see.
-    ``"image"``
-        In addition the maps take over the phase of the image at the resolution of the calibration lines
-        (Hann window), so that the combined image is nearly real. The phase of the object is then no longer in
-        the image. Measurements of how real it then is are in results/benchmarks/measured-once.md.
+    Only the product of map and image is measured, so a phase per pixel can be put on either side: the combination
+    :math:`p^H S` of the maps is real and positive, where p is the direction of coil space with most energy in the
+    calibration lines, one for all slices. Maps are then smooth, and the combined image has the phase that one strong
+    coil would see.
 
     Parameters
     ----------
@@ -260,8 +251,6 @@ def estimate_coil_maps(
         Undersampled or not, with a gapless block of lines around the centre. Whiten it first (`prewhiten`).
     lines : int, optional
         Central lines to use at most; 24 by default. The same number of readout samples is used.
-    phase : {"virtual-coil", "image"}
-        Convention for the phase, as above.
     directions : complex array, shape (coil, coil), optional
         `coil_directions` of more slices than these, so that the phase runs on from slice to slice of a volume; by
         default those of the data.
@@ -281,9 +270,7 @@ def estimate_coil_maps(
     M. Uecker et al., "ESPIRiT", Magn. Reson. Med. 71 (2014) 990-1001.
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
-    if phase not in get_args(MapPhase):
-        raise InputError("phase", repr(phase), "'virtual-coil' or 'image'")
-    if data.n_coils == 1 and phase == "virtual-coil":
+    if data.n_coils == 1:
         _require_enough(lines)
         return replace(data, coil_maps=np.ones_like(data.kspace))
     width = calibration_width(data, lines)
@@ -292,8 +279,6 @@ def estimate_coil_maps(
     maps = np.empty_like(data.kspace)
     for index, stack in enumerate(source):
         maps[index] = espirit(stack, directions, width)
-        if phase == "image":
-            maps[index] *= _image_phase(stack, maps[index], width)
     return replace(data, coil_maps=maps)
 
 
@@ -356,16 +341,6 @@ def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[
     if not samples.any():
         raise InputError("kspace", "no signal in the central lines", "signal to calibrate with")
     return np.asarray(samples @ samples.conj().T)
-
-
-def _image_phase(kspace: NDArray[np.complex64], maps: NDArray[np.complex64], width: int) -> NDArray[np.complex64]:
-    """Phase factors (ky, kx) of the combined image at the resolution of the calibration lines."""
-    window = np.hanning(width + 2)[1:-1]
-    smooth = np.zeros_like(kspace)
-    central(smooth, width)[:] = central(kspace, width) * np.outer(window, window)
-    image = np.sum(maps.conj() * to_image(smooth), axis=0)
-    modulus = np.abs(image)
-    return np.asarray(np.where(modulus > 0, image / np.where(modulus > 0, modulus, 1), 1), dtype=np.complex64)
 
 
 def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:

@@ -70,22 +70,6 @@ def test_few_lines_of_an_undersampled_scan_suffice(lines: int) -> None:
     np.testing.assert_allclose(maps_of(replace(data, kspace=rest), lines=lines), maps_of(data, lines=lines), atol=2e-3)
 
 
-def test_the_phase_conventions() -> None:
-    scene = truth(64, 64, 6)
-    data = scene.scan(0.005)
-    strong = np.abs(scene.image) > 0.5
-
-    def roughness(phase: str) -> float:
-        image = coil_combined(replace(data, coil_maps=maps_of(data, phase=phase)))[0]
-        modulus = np.abs(image)
-        steps = strong[1:] & strong[:-1]
-        return float(np.abs(np.diff(image, axis=0))[steps].sum() / np.abs(np.diff(modulus, axis=0))[steps].sum())
-
-    assert roughness("image") < roughness("virtual-coil") < 3
-    combined = coil_combined(replace(data, coil_maps=maps_of(data, phase="image")))[0]
-    assert np.linalg.norm(combined.imag[strong]) < 0.1 * np.linalg.norm(combined[strong])
-
-
 def test_maps_are_smooth_and_the_same_in_every_run_and_unit() -> None:
     scene = truth(64, 64, 6)
     data = scene.scan(0.005)
@@ -108,7 +92,6 @@ def test_a_dead_first_coil_an_empty_slice_and_a_single_coil_have_maps() -> None:
     assert np.abs(maps[0, 0]).max() < 1e-3
     single = truth(64, 64, 1).scan(0.005)
     np.testing.assert_array_equal(maps_of(single), 1)
-    assert np.abs(np.abs(maps_of(single, phase="image")) - 1).max() < 1e-5
 
 
 @pytest.mark.parametrize(("first", "last", "count"), [(29, 35, 9), (29, 34, 6), (30, 60, 5), (0, 63, 64), (40, 50, 1)])
@@ -122,7 +105,6 @@ def test_too_small_a_centre_and_senseless_settings_are_refused() -> None:
     for scan, settings, field in (
         (few, {}, "measured"),
         (whole, {"lines": 4}, "calibration lines"),
-        (whole, {"phase": "none"}, "phase"),
     ):
         with refused(field):
             estimate_coil_maps(scan, **settings)
