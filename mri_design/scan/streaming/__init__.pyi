@@ -2,7 +2,6 @@
 
 from .mrd import Closed as Closed
 from .mrd import Journal as Journal
-from .mrd import LeftOut as LeftOut
 from .mrd import LineReadout as LineReadout
 from .mrd import Message as Message
 from .mrd import MrdStream as MrdStream

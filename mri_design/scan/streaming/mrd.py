@@ -101,18 +101,12 @@ class NoiseReadout:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A message that brings nothing to the image; ``why`` is empty for what is passed over silently."""
-
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class Closed:
     """The scanner sent the message that ends the stream."""
 
 
-Message = ScanHeader | LineReadout | NoiseReadout | LeftOut | Closed
+Message = ScanHeader | LineReadout | NoiseReadout | Closed | str
+"""A text says why what came brings nothing to the image; it is empty for what is passed over silently."""
 
 
 class MrdStream:
@@ -165,7 +159,7 @@ class MrdStream:
         except EOFError:
             if not taken.content:
                 return None
-            return b"", LeftOut(f"the stream ended within a message, of which {len(taken.content)} bytes had come")
+            return b"", f"the stream ended within a message, of which {len(taken.content)} bytes had come"
         return taken.content, message
 
     def _message(self, number: int, taken: _Taken) -> Message:
@@ -182,16 +176,16 @@ class MrdStream:
             (length,) = struct.unpack("<I", taken.next(4))
             text = taken.next(length, f"text of message {number}", self._limits.max_text_bytes)
             self._end = text[-1:] if text.endswith(_NUL) else b""
-            return self._read_header(text.rstrip(_NUL)) if number == HEADER else LeftOut()
+            return self._read_header(text.rstrip(_NUL)) if number == HEADER else ""
         else:
             raise InputError("message", f"number {number}", "1 to 5, 1008 or 1026, as in the MRD protocol")
-        return LeftOut()
+        return ""
 
     def _read_header(self, text: bytes) -> Message:
         if self._header is not None:
             if text != self._text:
                 raise InputError("header", "another one than before", "the same scan")
-            return LeftOut()
+            return ""
         try:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -224,25 +218,25 @@ class MrdStream:
         held = taken.next(trajectory + 8 * samples * channels, named)
         data = np.frombuffer(held, "<c8", offset=trajectory).reshape(channels, samples)
         if self._header is None:
-            return LeftOut("a readout before the header")
+            return "a readout before the header"
         noise, calibration, imaging = (bool(flags[0]) for flags in by_flags(heads))
         if noise:
             return NoiseReadout(kept_samples(heads[0], data), float(heads["sample_time_us"][0]))
         if not (calibration or imaging):
-            return LeftOut("no imaging readout: navigation, correction or a dummy")
+            return "no imaging readout: navigation, correction or a dummy"
         try:
             return self._placed(heads, data, self._header, calibration=calibration)
         except InputError as error:
-            return LeftOut(str(error))
+            return str(error)
 
     def _placed(
         self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader, *, calibration: bool
     ) -> Message:
         if any(int(numbers_of(heads, name)[0]) != number for name, number in self._wanted.items()):
-            return LeftOut()
+            return ""
         encoding = header.encoding("readout", int(heads["encoding_space_ref"][0]))
         if _shape(encoding) != _shape(header.encodings[self._wanted.get(ENCODING, 0)]):
-            return LeftOut("a readout of another matrix than that of the image")
+            return "a readout of another matrix than that of the image"
         only, none = np.zeros(1, np.intp), np.zeros(0, np.intp)
         purposes = Purposes(only, none, none, encoding, {})
         plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
@@ -250,12 +244,12 @@ class MrdStream:
         if self._first is None and not calibration:
             self._first, self._kind = own, kind_of(heads, 0)
         if self._first is not None and own != self._first:
-            return LeftOut("a readout of another contrast, phase, repetition, set or encoding than the first")
+            return "a readout of another contrast, phase, repetition, set or encoding than the first"
         if calibration and self._kind not in (None, kind_of(heads, 0)):
-            return LeftOut("a calibration readout with other samples than those of the image")
+            return "a calibration readout with other samples than those of the image"
         readout, nx = plan.readouts[0], plan.shape[-1]
         if readout.count != nx:
-            return LeftOut(f"a partial echo in line {readout.line}: lines are measured whole")
+            return f"a partial echo in line {readout.line}: lines are measured whole"
         line, row = int(readout.line), upright(readout, data[:, readout.first : readout.first + nx])
         places = geometry_of(encoding, heads, plan.readouts, header)
         plan.readouts["line"] = 0

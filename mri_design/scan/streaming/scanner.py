@@ -32,7 +32,6 @@ from mri_design.scan.provenance import Centre, NoiseOrigin, Provenance
 from mri_design.scan.streaming.mrd import (
     STREAM_LIMITS,
     Closed,
-    LeftOut,
     LineReadout,
     Message,
     MrdStream,
@@ -290,8 +289,8 @@ class Arrivals:
         if isinstance(message, ScanHeader):
             self.header, self.arrived = message, np.zeros(message.shape[0], dtype=bool)
             self._peaks = np.zeros(message.shape[0])
-        elif isinstance(message, LeftOut):
-            why = message.why
+        elif isinstance(message, str):
+            why = message
         elif isinstance(message, LineReadout | NoiseReadout) and not np.isfinite(message.samples).all():
             why = "a readout with NaN or infinite samples"
         elif isinstance(message, LineReadout):

@@ -25,7 +25,6 @@ from mri_design.scan.streaming import (
     Connection,
     Event,
     Gone,
-    LeftOut,
     LineReadout,
     LineRequest,
     LiveScanner,
@@ -165,7 +164,7 @@ def test_who_comes_back_is_told_again(scanner: Make, channel: Any, lines: Lines)
 
 
 def test_without_a_header_there_is_no_scan(channel: Any) -> None:
-    channel.events.put(LeftOut("a readout before the header"))
+    channel.events.put("a readout before the header")
     channel.events.put(Gone("nothing more comes", for_good=True))
     refuses("stream", LiveScanner(channel, Arrivals(), Patience(), [].append, [].append).header)
 
@@ -209,7 +208,7 @@ class Doors:
 
 
 def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
-    talker = iter([LeftOut(), LeftOut()])  # a text, but no header
+    talker = iter(["", ""])  # a text, but no header
     doors = Doors(iter(()), talker, iter([ScanHeader((12, 16))]))
     scanner = LiveScanner(doors, Arrivals(), Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
     began = time.monotonic()
@@ -360,10 +359,10 @@ def test_one_client_after_another_and_a_message_that_is_cut_short_is_not_kept(sa
         with connect() as first:
             first.sendall(said("header") + b"\x03\x00\x01")
         *before, cut, gone = came(channel, 4)
-        assert before == [ANY, HEADER] and isinstance(cut, LeftOut) and isinstance(gone, Gone)
+        assert before == [ANY, HEADER] and isinstance(cut, str) and isinstance(gone, Gone)
         with connect() as second:
             second.sendall(said("header"))
-            assert came(channel, 2) == [ANY, LeftOut()]
+            assert came(channel, 2) == [ANY, ""]
         assert kept == [said("header")] * 2
 
 
