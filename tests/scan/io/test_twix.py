@@ -17,7 +17,6 @@ from tests.scan.io.reading import read_here, summary_here
 from tests.scan.io.twix_file import Measurement, write_twix
 
 pytest.importorskip("twixtools")
-RAW = Path("../shared/data/raw")  # beside the repository, where there is such a folder
 
 
 def cropped(kspace: np.ndarray) -> np.ndarray:
@@ -207,20 +206,6 @@ def test_empty_readouts_and_too_many_are_refused(tmp_path: Path, scan: np.ndarra
     content[place : place + 2] = b"\0\0"  # the first readout says that it has no samples
     path.write_bytes(content)
     refuses("measurement 1: readouts[0]", formats.read, path)
-
-
-@pytest.mark.skipif(not RAW.exists(), reason="the scanner's files are not here")
-def test_a_scanners_own_file_is_read_as_twixtools_reads_it() -> None:
-    import twixtools
-
-    path = RAW / "twix_gre.dat"
-    (own,) = twixtools.read_twix(str(path), verbose=False, parse_geometry=False, parse_pmu=False)
-    lines = {block.cLin: block.data for block in own["mdb"] if block.is_image_scan()}
-    stored = np.stack([lines[line] for line in range(160)], axis=1)[None]
-    got = formats.read(path)
-    np.testing.assert_allclose(got.kspace, cropped(stored), atol=1e-6 * np.abs(stored).max())
-    assert got.geometry[0].orientation.startswith("transverse")
-    refuses("sFastImaging.lEPIFactor", formats.read, RAW / "twix_epi.dat")
 
 
 @pytest.mark.parametrize("dimension", ["0x2", "0x4"])

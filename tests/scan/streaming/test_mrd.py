@@ -36,8 +36,6 @@ from tests.slow_cases import slow_cases
 
 Said = Callable[..., bytes]
 Line = Callable[[int], ismrmrd.Acquisition]
-RECORDED = Path(__file__).parents[4] / "shared/data/streams"
-"""Bytes that python-ismrmrd-server's client sent; they are not part of the repository."""
 CALIBRATION = ismrmrd.ACQ_IS_PARALLEL_CALIBRATION
 MODE = "<trajectory>cartesian</trajectory><parallelImaging><accelerationFactor><kspace_encoding_step_1>2"
 MODE += "</kspace_encoding_step_1><kspace_encoding_step_2>1</kspace_encoding_step_2></accelerationFactor>"
@@ -260,15 +258,6 @@ def test_damaged_streams_are_refused_or_read(said: Said, line: Line, kspace: np.
         except InputError:
             continue
         assert np.isfinite(data.kspace).all() and data.kspace.nbytes < 2**31
-
-
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded streams are not here")
-@pytest.mark.parametrize(("stream", "file"), [("sl", "generated_64"), ("acs", "generated_64_acs")])
-def test_the_recorded_client_brings_what_its_file_holds(stream: str, file: str) -> None:
-    expected = read_file(RECORDED / f"{file}.h5")
-    arrivals = arrived(read((RECORDED / f"client_py_{stream}.bin").read_bytes()))
-    np.testing.assert_array_equal(arrivals.arrived, expected.measured)
-    np.testing.assert_allclose(arrivals.data("scan").kspace, expected.kspace, atol=1e-5 * np.abs(expected.kspace).max())
 
 
 def lines_of(path: Path) -> tuple[list[int], int]:
