@@ -11,6 +11,7 @@ import pytest
 from mri_design import golden_angles, radial_spokes
 from mri_design.scan import spiral_curve
 from mri_design.sequences import (
+    LineOrder,
     Order,
     PlaneOrder,
     Scanner,
@@ -99,6 +100,14 @@ def test_other_readouts_are_no_spokes(trajectory: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("made", "field"),
     [
+        *(
+            (lambda trains=trains: LineOrder(trains, 16), field)  # type: ignore[misc]
+            for trains, field in (
+                *(((), "lines"), (((1,), ()), "lines"), (((1, 2), (16,)), "lines[2]"), (((1, -2),), "lines[1]")),
+                *((((1, 2), (1,)), "lines"), (((1.0,),), "lines[0]")),
+            )
+        ),
+        (lambda: LineOrder(((1,),), 2), "lines of the grid"),
         (lambda: PlaneOrder((), (8, 8)), "number of samples"),
         (lambda: PlaneOrder(((0, 0),), (8, 2)), "kz of the plane"),
         (lambda: SpokeOrder(()), "number of spokes"),

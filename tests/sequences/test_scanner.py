@@ -76,23 +76,6 @@ def test_values_out_of_range_are_refused(changed: dict[str, object], field: str)
         replace(GRE, **changed)
 
 
-@pytest.mark.parametrize(
-    ("trains", "n_lines", "field"),
-    [
-        ((), 16, "lines"),
-        (((1,), ()), 16, "lines"),
-        (((1, 2), (16,)), 16, "lines[2]"),
-        (((1, -2),), 16, "lines[1]"),
-        (((1, 2), (1,)), 16, "lines"),
-        (((1,),), 2, "lines of the grid"),
-        (((1.0,),), 16, "lines[0]"),
-    ],
-)
-def test_orders_that_are_none_are_refused(trains: tuple, n_lines: int, field: str) -> None:
-    with refused(field):
-        LineOrder(trains, n_lines)
-
-
 def test_an_order_knows_its_lines_and_the_echo_of_the_centre() -> None:
     assert ORDER.lines == (8, 3, 12, 9, 0, 15, 7, 1)
     assert (ORDER.echoes, ORDER.dc_echo) == (3, 1)
