@@ -146,7 +146,7 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
         family, _ = split_name(name)
         knows = [each for each in designed_kinds() if family in strategy_names(each)]
         if family in OUTSIDE:
-            knows = ["plane"]
+            knows = [each for each in gridded_kinds() if KINDS[each].square]
         elif family in FROM_FILES:
             knows = list(gridded_kinds())
         elif "draw=" in (setting or ""):

@@ -15,7 +15,7 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_choice, require_instance
-from mri_design.kinds import KINDS
+from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.registry import Shipped, full_name, require_part, split_name
 from mri_design.whole_numbers import whole_number
 
@@ -352,7 +352,7 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
     makers = _named(encoding)
     families = (*makers, *(FROM_FILES if not KINDS[encoding].shots else ()))
     others = [_chosen(kind) for kind, known in STRATEGIES.items() if family in known]
-    others += [_chosen("lines"), _chosen("plane")] if family in FROM_FILES else []
+    others += [_chosen(KINDS[each].sort) for each in gridded_kinds()] if family in FROM_FILES else []
     if others and family not in families:
         here, there = _chosen(KINDS[encoding].sort), ", ".join(each for each in makers if each not in but)
         raise UsageError(f"strategy {family!r} chooses {' or '.join(others)}; for {here} there are: {there}")

@@ -155,19 +155,6 @@ def test_sites_on_moduli_reach_the_joint_map_in_few_sweeps() -> None:
     np.testing.assert_allclose(found.variances.values, z, rtol=1e-9)
 
 
-@pytest.mark.parametrize("size", [5, 1])  # more rows than coordinates, and fewer
-def test_a_map_of_zero_is_reached_too(size) -> None:
-    rng = np.random.default_rng(8)
-    rows = rng.standard_normal((40, 6))
-    blocks = [
-        md.SiteBlock("labels", md.Dense(np.concatenate([rows, rows])), md.Logistic(np.repeat([1.0, -1.0], 40))),
-        md.SiteBlock("weights", md.Dense(np.eye(6)), md.Gaussian(0.5)),
-    ]
-    found, _ = run(md.GeneralizedLinearModel.of_sites(blocks), chunk_size=size)
-    assert found.convergence.converged
-    np.testing.assert_allclose(found.mean, 0, atol=1e-12)
-
-
 def test_groups_share_a_site() -> None:
     block = md.SiteBlock("tv", md.FiniteDifferences((3, 4)), md.Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
     index = coefficients_of_sites(block, np.array([0, 5]))

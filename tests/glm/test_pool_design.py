@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, expit
 
 from mri_design import DoubleLoop, Exact, Identity, LabelPool, Lanczos, Laplace, Logistic, PoolDesign, SiteBlock
-from mri_design.glm import bald, information_gain_of_labels, label_probability, site_width, uncertainty
+from mri_design.glm import bald, information_gain_of_labels, label_probability, site_width
 from tests.refusals import refused
 
 CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)
@@ -178,18 +178,6 @@ def by_quadrature(function, mean, variance):
 def test_probabilities_by_quadrature(mean, variance, scale):
     found = label_probability(np.array([mean]), np.array([variance]), scale)[0]
     assert found == pytest.approx(by_quadrature(lambda x: expit(scale * x), mean, variance), abs=1e-9)
-
-
-def test_labels_are_exchangeable_and_what_is_known_tells_nothing():
-    mean, variance = np.array([0.3, 2.0, -1.0]), np.array([0.5, 20.0, 1.0])
-    np.testing.assert_allclose(label_probability(mean, variance) + label_probability(-mean, variance), 1, atol=1e-10)
-    for score in (uncertainty, bald, information_gain_of_labels):
-        np.testing.assert_allclose(score(mean, variance), score(-mean, variance), atol=1e-10)
-    sure = np.array([8.0])
-    assert information_gain_of_labels(sure, np.array([1e-12]))[0] == pytest.approx(0, abs=1e-9)
-    assert bald(sure, np.array([1e-12]))[0] == pytest.approx(0, abs=1e-9)
-    scores = uncertainty(np.array([0.0, 0.5, 3.0]), np.ones(3))
-    assert scores[0] == pytest.approx(0) and np.all(np.diff(scores) < 0)
 
 
 @pytest.mark.parametrize(("mean", "variance"), MOMENTS[:7])

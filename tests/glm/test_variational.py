@@ -167,23 +167,6 @@ def test_the_bound_lies_between_the_double_loop_and_the_evidence(accurate) -> No
         assert loose + 1e-4 < tight < integrated(model) - 1e-4
 
 
-def test_the_site_equations_hold_at_the_optimum() -> None:
-    """lambda = E[-(log t)''] and alpha = -E[(log t)'] with the mean and variances (Khan 2014, 8 to 10)."""
-    model = mixed(3)
-    posterior = EXACT.infer(model, np.random.default_rng(0))
-    assert posterior.convergence.converged
-    assert np.all(np.diff(posterior.criterion) <= 1e-9)
-    assert posterior.stationarity < 1e-5
-    sigma = np.sqrt(model.noise_variance)
-    gradient = model.measurement.adjoint(model.data - model.measurement(posterior.mean)) / sigma
-    for block, pi, z in zip(model.blocks, posterior.site_precisions, posterior.marginals.values, strict=True):
-        found = block.potential.expected_log_t(block.coefficients(posterior.mean) / sigma, z)
-        np.testing.assert_allclose(pi, -2 * found.d_variance, rtol=1e-4)
-        assert np.all(pi > 0)
-        gradient = gradient + block.analysis.adjoint(found.d_mean)
-    np.testing.assert_allclose(gradient, 0, atol=1e-4)
-
-
 @pytest.mark.parametrize("estimator", [md.MonteCarlo(samples=200, tolerance=1e-3), md.ControlVariate(samples=60)])
 def test_random_variances_reach_nearly_the_same(tiny_model, estimator) -> None:
     model = tiny_model("moduli")
