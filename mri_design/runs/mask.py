@@ -139,34 +139,24 @@ def make_mask(request: MaskRequest) -> MadeFiles:
 def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
     """The file of the mask, in the format that its name asks for."""
     out, shots = request.out, drawn.trajectory
-    kind = KINDS[request.recipe.design.encoding]
+    files: dict[Path, bytes] = {}
     if out.suffix == ".npy":
-        values = drawn.mask if shots is None else shots
-        axes = "(ky,)" if drawn.mask.ndim == 1 else "(ky, kz)"
-        what = (
-            f"mask, bool {axes}, the centre at N // 2"
-            if shots is None
-            else ("trajectory (shot, sample, 2): ky and kx in cycles per field of view")
-        )
-        return MadeFiles({out: npy_bytes(values)}, (f"{what}: {out}",))
-    if shots is not None and out.suffix == ".cfl":
-        return MadeFiles(pair_files(out.with_suffix(""), to_bart(shots)), (f"trajectory (3, sample, shot): {out}",))
-    if shots is not None and out.suffix == ".csv":
-        angles = drawn.readouts.angles or ()
-        rows = [
-            {"order": place, "shot": number, "degrees": float(np.degrees(angles[number]))}
-            for place, number in enumerate(drawn.order)
-        ]
-        return MadeFiles(
-            {out: csv_text(rows).encode()}, (f"{count_text(len(rows), kind.unit)}, in their order: {out}",)
-        )
+        files[out] = npy_bytes(drawn.mask if shots is None else shots)
+    elif shots is not None and out.suffix == ".cfl":
+        files |= pair_files(out.with_suffix(""), to_bart(shots))
+    elif shots is not None and out.suffix == ".csv":
+        degrees = np.degrees(drawn.readouts.angles or ())
+        rows = [{"order": n, "shot": shot, "degrees": float(degrees[shot])} for n, shot in enumerate(drawn.order)]
+        files[out] = csv_text(rows).encode()
+    if files:
+        return MadeFiles(files, (words("mask").file(drawn, out, out.suffix).strip(),))
     acquisition = in_acquisition_order(drawn.order, drawn.readouts, request.recipe)
     trains = tuple((line,) for line in drawn.order) if acquisition is None else acquisition.trains
     run = StoredRun(
         name=out.name,
         mask=drawn.mask,
         chosen=drawn.order,
-        kind=kind,
+        kind=drawn.readouts.kind,
         grid=drawn.readouts.grid,
         acquired=trains,
         shots=shots,
