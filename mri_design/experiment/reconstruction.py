@@ -187,10 +187,6 @@ class Image:
         return texts
 
 
-def _unwatched(part: str) -> None:
-    """Show nothing of the progress."""
-
-
 @briefly
 @dataclass(frozen=True)
 class InferenceOptions:
@@ -215,7 +211,7 @@ class InferenceOptions:
     warm_start: WarmStart | None = None
     signal: float | None = None
     callback: Callable[[StepInfo], None] | None = None
-    watch: Callable[[str], None] = _unwatched
+    watch: Callable[[str], None] = lambda part: None
     number: int = 0
 
 

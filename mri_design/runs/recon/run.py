@@ -304,7 +304,8 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     keep.begin()
     kept = KeptSlices(keep)
     if request.calibrated_on is not None and kept.coverage is None:
-        kept.calibrate(coverage_of(request.calibrated_on, request.others, slices, scan.used, work, scan.recipe))
+        kept.coverage = coverage_of(request.calibrated_on, request.others, slices, scan.used, work, scan.recipe)
+        kept.write()
     shown, known, images = scan.reconstruct(kept, one)
     scan.report_images(kept.facts)
     if (given := known.given) is not None and given.turned:
@@ -451,7 +452,7 @@ class OpenScan:
         with Workers(self.each, jobs, work.executor if self.several or missing else LOCAL) as workers:
             moduli = workers.map(neighbour_image, map(self.measured, missing), ahead)
             for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
-                kept.add_modulus(*modulus)
+                kept.add(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
             if one is not None and self._stages is not None:
                 (number,), alone = numbers, replace(self.each, numbering=None)

@@ -87,15 +87,14 @@ def what_is_used(data: volume.AnySlice, mask: Path | Chosen | None, recipe: Reci
         if isinstance(mask, Path):
             return read_mask(mask, every)
         return every if mask is None else mask_of_measured(mask, every, unit="readout")
-    sampling = data.samplings[0]
-    in_plane = KINDS[recipe.design.encoding].square
-    if mask is not None:
-        samples, plane = sampling.samples, in_plane or data.volume
-        if isinstance(mask, Path):
-            return read_mask(mask, data.measured, samples, plane=plane)
-        return mask_of_measured(mask, data.measured, samples, plane=plane)
-    plane = in_plane or (data.volume and not sampling.whole_lines)
-    return sampling.samples if plane or sampling.holes else data.measured
+    sampling, in_plane = data.samplings[0], KINDS[recipe.design.encoding].square
+    if mask is None:
+        plane = in_plane or (data.volume and not sampling.whole_lines)
+        return sampling.samples if plane or sampling.holes else data.measured
+    known = data.measured, sampling.samples
+    if isinstance(mask, Path):
+        return read_mask(mask, *known, plane=in_plane or data.volume)
+    return mask_of_measured(mask, *known, plane=in_plane or data.volume)
 
 
 def recipe_for(mask: NDArray[np.bool_], data: volume.AnySlice, recipe: Recipe) -> Recipe:
@@ -312,10 +311,11 @@ def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[
     return measured.number, arrays, facts
 
 
-def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, NDArray[np.float32]]:
-    """The number of a slice, and the modulus of its image that its neighbours know."""
+def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], None]:
+    """As `slice_image`, of the modulus that the neighbours of a slice know."""
     model = calibrated(work, measured).slice_model
-    return measured.number, volume.neighbour_modulus(model, _lines(model, measured), work.recipe, work.seed)
+    modulus = volume.neighbour_modulus(model, _lines(model, measured), work.recipe, work.seed)
+    return measured.number, {_MODULUS: modulus}, None
 
 
 class KeptSlices:
@@ -355,24 +355,17 @@ class KeptSlices:
 
         keep.table(PROGRESS, "the progress of a reconstruction", parse)
 
-    def add(self, number: int, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts) -> None:
-        """Keep a slice: its arrays first, then that they are there."""
-        self._keep.keep_arrays(_name(number), arrays)
-        self.facts[number] = facts
-        self._write()
+    def add(self, number: int, arrays: Mapping[str, NDArray[Any]], facts: SliceFacts | None) -> None:
+        """Keep a slice, or without ``facts`` what its neighbours know of it: first its arrays, then that they are."""
+        self._keep.keep_arrays(_name(number, "slice" if facts else volume.NEIGHBOURS), arrays)
+        if facts is None:
+            self.neighbours.add(number)
+        else:
+            self.facts[number] = facts
+        self.write()
 
-    def add_modulus(self, number: int, modulus: NDArray[np.float32]) -> None:
-        """Keep the modulus of a slice that its neighbours know."""
-        self._keep.keep_arrays(_name(number, volume.NEIGHBOURS), {_MODULUS: modulus})
-        self.neighbours.add(number)
-        self._write()
-
-    def calibrate(self, coverage: Coverage) -> None:
-        """Keep what the error bars were found to cover."""
-        self.coverage = coverage
-        self._write()
-
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Keep what is known beside arrays."""
         stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
         kept: dict[str, Any] = {"slices": stored, "neighbours": sorted(self.neighbours)}
         self._keep.keep_table(PROGRESS, kept | ({"coverage": self.coverage.as_settings()} if self.coverage else {}))
