@@ -61,15 +61,11 @@ class Sampling:
         return np.asarray(self.samples.any(axis=0))
 
     @property
-    def fraction(self) -> float:
-        """Measured samples over samples of the grid."""
-        return float(self.samples.mean())
-
-    @property
     def percentage(self) -> str:
-        """`fraction` in words, with as many digits as keep a sample that is missing from being rounded away."""
-        texts = (f"{self.fraction:.{digits}%}" for digits in range(1, 9))
-        return next((text for text in texts if self.fraction == 1 or float(text[:-1]) < 100), "nearly 100%")
+        """The share of the grid that was measured, with as many digits as keep a missing sample from rounding."""
+        share = float(self.samples.mean())
+        texts = (f"{share:.{digits}%}" for digits in range(1, 9))
+        return next((text for text in texts if share == 1 or float(text[:-1]) < 100), "nearly 100%")
 
     @property
     def whole_lines(self) -> bool:
@@ -84,29 +80,27 @@ class Sampling:
     @property
     def full(self) -> bool:
         """True where nothing is missing but edges of k-space that were filled with zeros alike on both sides."""
-        return self.whole_lines and not self.missing_lines
+        return self.whole_lines and bool(self.lines.any()) and not self.gaps.any() and _alike(self.lines)
+
+    @property
+    def gaps(self) -> NDArray[np.bool_]:
+        """Bool (ky,): lines that are missing between measured ones."""
+        measured, inside = np.flatnonzero(self.lines), np.zeros(len(self.lines), dtype=bool)
+        inside[measured.min(initial=len(inside)) : measured.max(initial=0) + 1] = True
+        return np.asarray(inside & ~self.lines)
 
     @property
     def missing_lines(self) -> str:
         """Describes the lines that are missing; empty where none is, or equal edges are."""
-        measured = np.flatnonzero(self.lines)
-        if not len(measured):
+        if not self.lines.any():
             return "no line was measured"
-        inside = np.zeros(len(self.lines), dtype=bool)
-        inside[measured[0] : measured[-1] + 1] = True
-        gaps = inside & ~self.lines
-        if gaps.any():
+        if self.gaps.any():
             pattern = line_pattern(self.lines)
-            if pattern:
-                return f"{pattern}, the others are missing"
-            return f"lines {_few_runs(gaps)} are missing inside the acquired window"
-        if not _alike(self.lines):
-            low, high = _reach(self.lines)
-            return (
-                f"partial Fourier, lines {index_runs(~self.lines)} are missing, so that k-space reaches from "
-                f"ky = {-low} to {high}"
-            )
-        return ""
+            missing = f"lines {_few_runs(self.gaps)} are missing inside the acquired window"
+            return f"{pattern}, the others are missing" if pattern else missing
+        (low, high), empty = _reach(self.lines), index_runs(~self.lines)
+        reach = f"partial Fourier, lines {empty} are missing, so that k-space reaches from ky = {-low} to {high}"
+        return "" if _alike(self.lines) else reach
 
     @property
     def missing_in_words(self) -> str:

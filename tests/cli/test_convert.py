@@ -60,15 +60,3 @@ def test_a_contrast_is_chosen_by_its_number_in_every_verb(run: Run, work: Path, 
     one, two = (np.load(tmp_path / name / "recon.npy") for name in ("one", "two"))
     np.testing.assert_allclose(two, 2 * one, rtol=1e-5)
     run("info", echoes, "--contrast", 7, code=2)
-
-
-def test_one_slice_of_several(run: Run, work: Path, tmp_path: Path) -> None:
-    stack = np.arange(1, 61, dtype=np.float32).reshape(3, 4, 5)
-    np.save(tmp_path / "stack.npy", stack)
-    kspace = np.load(work / "scan.npz")["kspace"][0]
-    np.save(tmp_path / "kspace.npy", np.stack([kspace, 2 * kspace]))
-    for name, index, expected in (("stack", -1, stack[2:]), ("kspace", 1, 2 * kspace[np.newaxis])):
-        out = tmp_path / f"{name}{index}.npy"
-        run("convert", tmp_path / f"{name}.npy", out, "--slice", index, code=0)
-        np.testing.assert_array_equal(np.load(out), expected)
-    run("convert", tmp_path / "stack.npy", tmp_path / "b.npy", "--slice", 3, code=2)

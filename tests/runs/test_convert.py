@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -230,11 +228,6 @@ def test_inputs_and_their_headers_stay_as_they_are(scan_file: Path, tmp_path: Pa
 
 
 INTEROPERABLE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
-needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART, a system package")
-
-
-def _bart(folder: Path, *words: str) -> None:
-    subprocess.run(["bart", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
 
 @pytest.fixture
@@ -274,24 +267,6 @@ def test_sigpy_reconstructs_from_the_same_files(data: KSpaceData, expected: np.n
     mask, scan, maps = (read_pair(tmp_path / name).squeeze().T for name in ("mask", "scan", "scan_maps"))
     solved = SenseRecon(scan, maps, lamda=WEIGHT, weights=mask.real, max_iter=200, show_pbar=False).run()
     assert np.linalg.norm(solved - expected) < 1e-3 * np.linalg.norm(expected)
-
-
-@needs_bart
-def test_a_plane_of_bart_goes_there_and_back(tmp_path: Path) -> None:
-    """BART undersamples and reconstructs the plane that `convert` wrote, and its mask chooses our samples."""
-    scan = load_phantom("brain", shape=(16, 12), n_coils=4, rng=np.random.default_rng(0))
-    write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "coil_maps": scan.coil_maps})
-    plane = Recipe().replacing("design", encoding="plane")
-    write_made_files(convert_file(str(tmp_path / "scan.npz"), tmp_path / "plane.cfl", plane))
-    assert read_pair(tmp_path / "plane").shape[:4] == read_pair(tmp_path / "plane_maps").shape[:4] == (1, 16, 12, 4)
-    _bart(tmp_path, "pics", "-d0", "-S", "-l2", "-r", "1e-4", "-i", "100", "plane", "plane_maps", "image")
-    image = read_pair(tmp_path / "image").reshape(16, 12)
-    assert scan.reference is not None
-    assert np.linalg.norm(image - scan.reference[0]) < 0.1 * np.linalg.norm(scan.reference)
-    _bart(tmp_path, "fft", "-u", "6", "image", "again")  # rows and columns are BART's axes 1 and 2
-    back = read(tmp_path / "again.cfl")
-    assert isinstance(back, KSpaceData) and back.volume
-    np.testing.assert_allclose(back.kspace[0, 0], to_kspace(image), atol=1e-4 * np.abs(back.kspace).max())
 
 
 def test_a_volume_goes_to_bart_and_back(tmp_path: Path) -> None:
