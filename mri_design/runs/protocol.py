@@ -155,17 +155,15 @@ class ProtocolRequest(StudyRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtocolResult:
+class ProtocolResult(Material):
     """Result of a protocol.
 
     Parameters
     ----------
-    request : ProtocolRequest
-        Its request.
-    seed : int
-        Of everything random.
-    training, tests : sequence of ReferenceSlice
-        Images that the mask was designed on, and those that it was tried on.
+    tests, training, recipe, seed
+        As `Material`: images that the mask was tried on, and those that it was designed on.
+    strategy : str
+        That decided which line comes next.
     designed : DesignTrace
         The mask before exchanges, and what was expected of its lines.
     refined : Refinement or None
@@ -176,10 +174,7 @@ class ProtocolResult:
         How the first test input, or without any the first training input, lays images.
     """
 
-    request: ProtocolRequest
-    seed: int
-    training: Sequence[ReferenceSlice]
-    tests: Sequence[ReferenceSlice]
+    strategy: str
     designed: DesignTrace
     refined: Refinement | None
     study: Study | None
@@ -218,9 +213,9 @@ class ProtocolResult:
 
         Made when somebody looks at it, with error bars where its method knows them.
         """
-        image, recipe = [*self.tests, *self.training][0], self.request.recipe
+        image = [*self.tests, *self.training][0]
         seen = image.as_measured.calibrated(self.trace.lines)
-        made = reconstruct_by_recipe(seen, self.trace.lines, recipe, self.seed, with_std=True)
+        made = reconstruct_by_recipe(seen, self.trace.lines, self.recipe, self.seed, with_std=True)
         return made.times(image.unit_of(seen))
 
 
@@ -273,10 +268,8 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
             study = replace(study, given={PROTOCOL: trace.lines})
             study.run(work, keep, workers, TESTED)
     return ProtocolResult(
-        request=request,
-        seed=work.seed,
-        training=training,
-        tests=tests,
+        **vars(material),
+        strategy=request.strategy,
         designed=designed,
         refined=refined,
         study=study,
@@ -340,11 +333,11 @@ def run_protocol_of(request: ProtocolRequest, run: Run) -> Ending:
 
 def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, and summary and paired tables into the run's folder."""
-    trace, training, recipe, tested = result.trace, result.training, result.request.recipe, result.tested
-    readouts, image, asked = training[0].slice_model.candidates, [*result.tests, *training][0], result.request.strategy
+    trace, training, tested = result.trace, result.training, result.tested
+    readouts, image, asked = training[0].slice_model.candidates, [*result.tests, *training][0], result.strategy
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     facts = design_facts(folder, DesignAccount(trace), readouts, noise)
-    facts |= acquisition_facts(folder, extent.in_acquisition_order(trace.lines, readouts, recipe))
+    facts |= acquisition_facts(folder, extent.in_acquisition_order(trace.lines, readouts, result.recipe))
     found, summary = facts_of_all(training, result.tests)
     rows: Sequence[Row] = []
     if tested is not None:
