@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, rng_of_step
+from mri_design.design.strategy import DesignView, LineCandidates, rng_of_step
 from mri_design.errors import InputError, MissingPackageError, UnknownNameError, UsageError
 from mri_design.experiment.extent import design_seed, require_lines, start_lines
 from mri_design.experiment.recipe import Recipe
@@ -281,7 +281,7 @@ def draw_mask(
     bare = calibration == 0 and not rules.needed(measurable)
     first = () if bare else start_lines(measurable, strategy, count, recipe, readouts=readouts)
     candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
-    if len(first) < count and readouts.thinned and isinstance(strategy, ChoosesBlocks):
+    if len(first) < count and readouts.thinned and strategy.chooses_blocks:
         block = strategy.choose_block(DesignView(candidates), rng_of_step(seed, 0), count - len(first))
         candidates = candidates.after(*(choice.line for choice in block))
     for step in range(count - len(candidates.acquired)):
