@@ -192,7 +192,7 @@ def test_the_reader_of_the_text_finds_the_lines_and_what_is_changed(module: Modu
         bandwidth=300.0,
     )
     order = LineOrder(((8, 3, 12), (9, 0)), 16)
-    text = pulseq_file(order, settings, load_scanner("generic")).content.decode()
+    text = pulseq_file(order, settings, load_scanner("generic"))[0].decode()
     found = module("parts.pulseq_text").played(text)
     assert found.labels == {"LIN": list(order.lines)}
     ky = found.places[..., 1] * 0.24

@@ -190,7 +190,7 @@ def test_a_sequence_that_was_changed_is_refused(path: Path, change: Callable[[by
 def test_what_the_package_writes_is_signed(tmp_path: Path) -> None:
     pytest.importorskip("pypulseq")
     made = pulseq_file(ORDER, GRE, load_scanner("generic"))
-    (tmp_path / "a.seq").write_bytes(made.content)
+    (tmp_path / "a.seq").write_bytes(made[0])
     assert describe_sequence(tmp_path / "a.seq")["signature"].startswith("matches")
 
 
