@@ -40,13 +40,10 @@ from .error_models import line_features as line_features
 from .error_models import sample_features as sample_features
 from .error_models import shipped_error_model as shipped_error_model
 from .fixed import CaipiSamples as CaipiSamples
+from .fixed import CentredLines as CentredLines
 from .fixed import Draw as Draw
-from .fixed import Equispaced as Equispaced
 from .fixed import FixedAngles as FixedAngles
-from .fixed import GoldenRatio as GoldenRatio
 from .fixed import LowPass as LowPass
-from .fixed import PoissonDisc as PoissonDisc
-from .fixed import RandomLines as RandomLines
 from .fixed import RandomSamples as RandomSamples
 from .fixed import RegularLines as RegularLines
 from .fixed import VariableDensity as VariableDensity

@@ -49,7 +49,7 @@ from mri_design.design.error_models import (
     shipped_error_model,
 )
 from mri_design.design.fixed import SHARE, first_disc
-from mri_design.design.greedy import PredictsByScore, Scores, block_by_gains, neighbourhood, plane_of, require_weights
+from mri_design.design.greedy import ChoosesByScore, Scores, block_by_gains, neighbourhood, plane_of, require_weights
 from mri_design.design.strategy import DesignView
 from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.design.training import TrainedDesign
@@ -198,7 +198,7 @@ much of its surroundings, so that energies found before it overstate what is lef
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrated(PredictsByScore):
+class Calibrated(ChoosesByScore):
     """Choose the candidates on and around which the error is expected to be largest, after a correction that learns.
 
     Of lines the regression that corrects the posterior's expectation (`ErrorModel`) has learnt on synthetic heads how
@@ -261,6 +261,7 @@ class Calibrated(PredictsByScore):
     disc_share: float = SHARE
     name: str = "calibrated"
     rough_for = ("lines",)
+    predicts = True
 
     def __post_init__(self) -> None:
         if self.draws is not None:

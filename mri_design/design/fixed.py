@@ -311,16 +311,23 @@ class LowPass(ChoosesBlocks):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomLines(Strategy):
-    """Uniformly random lines around a fully sampled centre.
+class CentredLines(Strategy):
+    """Lines around a fully sampled centre: at random, at equal distances, or by the golden ratio.
+
+    The offset of equal distances is drawn at the first step and read off the first line chosen later, so that the rule
+    needs no memory.
 
     Parameters
     ----------
+    spread : {"random", "even", "golden"}
+        random: all remaining lines alike. even: at equal distances, with a random offset (fastMRI's equispaced mask).
+        golden: nearest to multiples of the golden ratio of the grid, circularly, which cover it evenly at any time.
     centre_fraction : float or None
-        Share of the grid that is sampled at the centre (fastMRI: 0.08 at acceleration 4, 0.04 at 8); None is no
-        centre beyond four lines, plain random sampling.
+        Share of the grid that is sampled at the centre (fastMRI: 0.08 at acceleration 4, 0.04 at 8), which is at most
+        half of the target unless lines are random; None is no centre beyond four lines.
     """
 
+    spread: Literal["random", "even", "golden"] = "random"
     centre_fraction: float | None = None
     name: str = "random"
     needs_posterior = False
@@ -329,101 +336,54 @@ class RandomLines(Strategy):
         """Centre lines, never more than the target."""
         if self.centre_fraction is None:
             return min(4, target)
-        return min(target, max(1, round(readouts.size * self.centre_fraction)))
+        most = target if self.spread == "random" else max(1, target // 2)
+        return min(most, max(1, round(readouts.size * self.centre_fraction)))
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """Any remaining line, all alike."""
-        return Choice(int(rng.choice(np.flatnonzero(view.candidates.remaining))))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Equispaced(Strategy):
-    """Lines at equal distances around a fully sampled centre, with a random offset (fastMRI's equispaced mask).
-
-    The offset is drawn at the first step and read off the first line chosen later, so that the rule needs no memory.
-
-    Parameters
-    ----------
-    centre_fraction : float
-        Share of the grid that is fully sampled at the centre, 0 to 1.
-    """
-
-    centre_fraction: float = 0.08
-    name: str = "fastmri-equispaced"
-    needs_posterior = False
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """Centre lines: the share of the grid, at most half of the target."""
-        return min(max(1, target // 2), max(1, round(readouts.size * self.centre_fraction)))
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The next tooth of the comb."""
-        candidates = view.candidates
+        """Any remaining line, or that nearest to the next tooth of the comb, or to the next multiple."""
+        candidates, n_lines = view.candidates, view.candidates.n_lines
+        if self.spread == "random":
+            return Choice(int(rng.choice(np.flatnonzero(candidates.remaining))))
+        if self.spread == "golden":
+            distance = np.abs(np.arange(n_lines) - (len(candidates.acquired) * GOLDEN % 1) * n_lines)
+            return Choice(best_line(-np.minimum(distance, n_lines - distance), candidates).line)
         free, chosen = candidates.outside_start, candidates.chosen
         spacing = len(free) / candidates.wanted
-        if chosen:
-            first = int(np.searchsorted(free, chosen[0]))
-            tooth = free[min(int(first + spacing * len(chosen)), len(free) - 1)]
-        else:
-            tooth = free[int(rng.uniform(0, spacing))]
-        distance = np.abs(np.arange(candidates.n_lines) - tooth).astype(float)  # constraints may close the tooth
+        place = np.searchsorted(free, chosen[0]) + spacing * len(chosen) if chosen else rng.uniform(0, spacing)
+        tooth = free[min(int(place), len(free) - 1)]
+        distance = np.abs(np.arange(n_lines) - tooth).astype(float)  # constraints may close the tooth
         return Choice(best_line(-distance, candidates).line)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoldenRatio(Equispaced):
-    """Lines at multiples of the golden ratio of the grid, around a small centre: even coverage at any stopping time."""
-
-    name: str = "golden-ratio"
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The remaining line nearest to the next multiple (circularly)."""
-        candidates = view.candidates
-        wanted = (len(candidates.acquired) * GOLDEN % 1) * candidates.n_lines
-        distance = np.abs(np.arange(candidates.n_lines) - wanted)
-        return Choice(best_line(-np.minimum(distance, candidates.n_lines - distance), candidates).line)
-
-
-@dataclass(frozen=True, kw_only=True)
 class RandomSamples(ChoosesBlocks):
-    """Samples of a plane drawn one by one, without replacement, from a density (1 - r / r_max)^power.
+    """Samples of a plane drawn without replacement from a density (1 - r / r_max)^power, or a Poisson disc of it.
 
-    r is the distance from DC in units of the plane's edges.
+    r is the distance from DC in units of the plane's edges. Samples of a disc keep a distance from each other and from
+    those at the start, which grows where the density falls. The shutter, partial Fourier and the calibration region
+    are the design's constraints; without a calibration region the start alone is fully sampled.
 
     Parameters
     ----------
     power : float
         Zero or more; larger is more concentrated. Tune it on training images, per number of samples and coils.
+    disc : bool
+        Whether they are a Poisson disc. Fewer samples than the whole mask are then a mask of their own.
     """
 
     power: float = 8.0
+    disc: bool = False
     name: str = "vd-polynomial"
     needs_posterior = False
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The next draws."""
-        density = np.where(view.candidates.remaining, radial_density(plane_of(view.readouts), self.power), 0.0)
+        """The next draws, or the samples of the disc."""
+        if self.disc:
+            return first_disc(view.candidates, rng, count, self.power)
+        density = radial_density(plane_of(view.readouts), self.power)
+        density = np.where(view.candidates.remaining, density, 0.0)
         drawn = rng.choice(len(density), size=count, replace=False, p=density / density.sum())
         return [Choice(int(sample)) for sample in drawn]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoissonDisc(RandomSamples):
-    """A Poisson-disc mask around the samples at the start, of the density of `RandomSamples`.
-
-    Its samples are random and keep a distance from each other, which grows where the density falls. The shutter,
-    partial Fourier and the calibration region are the design's constraints; without a calibration region the start
-    alone is fully sampled.
-    """
-
-    power: float = 2.0
-    name: str = "poisson-disc"
-
-    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The mask's samples; fewer than the whole mask are a mask of their own."""
-        plane = plane_of(view.readouts)
-        free, there = view.candidates.remaining, view.candidates.mask
-        return [Choice(int(s)) for s in poisson_disc(plane, radial_density(plane, self.power), free, there, count, rng)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,14 +167,8 @@ class ChoosesByScore(ChoosesBlocks):
         nats = (float(made.values[choice.line]) / 2 for choice in block)
         return [replace(c, forecast=replace(c.forecast, information=n)) for c, n in zip(block, nats, strict=True)]
 
-
-class PredictsByScore(ChoosesByScore):
-    """A strategy by a plain posterior, whose scores come with what the posterior expects of the error."""
-
-    predicts = True
-
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """Expected energies summed over the posteriors; nothing corrects them."""
+        """What the scores come with: of plain posteriors expected energies, which nothing corrects."""
         return self.scored(view, rng).forecast
 
 
@@ -476,7 +470,7 @@ def line_overlaps(factors: LanczosFactors, readouts: CartesianLines) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InformationGain(PredictsByScore):
+class InformationGain(ChoosesByScore):
     """Choose the candidates with the largest information gain; the scores are computed from posterior draws.
 
     Parameters
@@ -494,6 +488,7 @@ class InformationGain(PredictsByScore):
 
     draws: int | None = None
     name: str = "information-gain"
+    predicts = True
 
     def __post_init__(self) -> None:
         if self.draws is not None:
@@ -507,7 +502,7 @@ class InformationGain(PredictsByScore):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanczosInformationGain(PredictsByScore):
+class LanczosInformationGain(ChoosesByScore):
     """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
 
     Parameters
@@ -523,6 +518,7 @@ class LanczosInformationGain(PredictsByScore):
 
     steps: int = 100
     name: str = "information-gain-lanczos"
+    predicts = True
 
     def __post_init__(self) -> None:
         require_counts(steps=self.steps, least=1)
@@ -554,7 +550,7 @@ def _summed(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedError(PredictsByScore):
+class ExpectedError(ChoosesByScore):
     """The candidates with the largest posterior variance, summed over their values, coils and slices.
 
     Measuring a candidate removes at least its own share of E|u - mean|^2; what it teaches about others is left out. The
@@ -569,6 +565,7 @@ class ExpectedError(PredictsByScore):
 
     draws: int | None = None
     name: str = "expected-error"
+    predicts = True
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Expected energies, which are the forecast, too."""

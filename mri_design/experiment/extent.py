@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
-from mri_design.design.fixed import Equispaced, RandomLines
+from mri_design.design.fixed import CentredLines
 from mri_design.design.stopping import AnyOf, StopRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
@@ -83,7 +83,7 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
         return start_of_growing(recipe, usual, count)
-    published = isinstance(strategy, Equispaced | RandomLines) and strategy.centre_fraction is not None
+    published = isinstance(strategy, CentredLines) and strategy.centre_fraction is not None
     return min(FEWEST_CALIBRATING, usual) if published and not _asked(recipe) else usual
 
 

@@ -5,18 +5,20 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import Equispaced, GoldenRatio, LowPass, RandomLines, RegularLines, Strategy
+from mri_design.design import CentredLines, LowPass, RegularLines, Strategy
 from mri_design.readouts import LineConstraints, longest_walk, open_moves
 from tests.design.conftest import SliceMaker
 from tests.refusals import refused
 
+EVEN = CentredLines(spread="even", centre_fraction=0.08, name="fastmri-equispaced")
+GOLDEN = CentredLines(spread="golden", centre_fraction=0.08, name="golden-ratio")
 ALL = np.ones(32, dtype=bool)
 RULES: list[Strategy] = [
     LowPass(),
-    RandomLines(),
+    CentredLines(),
     md.VariableDensity(),
-    Equispaced(),
-    GoldenRatio(),
+    EVEN,
+    GOLDEN,
     RegularLines(),
     *(md.VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
 ]

@@ -10,6 +10,7 @@ import pytest
 
 import mri_design as md
 from mri_design.design import (
+    CentredLines,
     DesignStep,
     DesignTrace,
     ExpectedError,
@@ -19,7 +20,6 @@ from mri_design.design import (
     KeptPosteriors,
     KeptSlice,
     LineOutcome,
-    RandomLines,
     StepCost,
     columns,
     gains_and_energies,
@@ -63,7 +63,7 @@ class Recorder(md.Strategy):
         return md.Choice(int(np.flatnonzero(view.candidates.remaining)[0]), forecast=md.Forecast(expected))
 
 
-class Numbers(RandomLines):
+class Numbers(CentredLines):
     """Gives the number of a line in the place of a choice."""
 
     def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
@@ -78,7 +78,7 @@ def test_a_strategy_that_gives_no_choice_is_refused_by_name(make_slice: SliceMak
 def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one(make_slice: SliceMaker) -> None:
     one = make_slice()
     assert designed([one], 10).trace.lines == designed([one], 10).trace.lines
-    first, again, other = (designed([one], 12, strategy=RandomLines(), seed=s).trace.lines for s in (3, 3, 4))
+    first, again, other = (designed([one], 12, strategy=CentredLines(), seed=s).trace.lines for s in (3, 3, 4))
     assert first == again != other
 
 
@@ -139,7 +139,7 @@ def test_slices_share_one_mask_and_their_scores_add(make_slice: SliceMaker) -> N
 
 def test_slices_are_asked_for_lines_that_all_hold_and_a_random_rule_predicts_nothing(make_slice: SliceMaker) -> None:
     second = replace(make_slice(name="shepp-logan"), measured=np.arange(16) >= 4)
-    trace = designed([make_slice(), second], 12, strategy=RandomLines()).trace
+    trace = designed([make_slice(), second], 12, strategy=CentredLines()).trace
     assert min(trace.lines) == 4
     step = trace.steps[0]
     assert np.isnan([step.outcome.predicted_energy, step.outcome.actual_energy, step.choice.score]).all()
@@ -370,7 +370,7 @@ def ran(one: md.SliceModel, strategy: md.Strategy, target: int, **settings: obje
 
 
 @pytest.mark.parametrize("block", [1, 3])
-@pytest.mark.parametrize("strategy", [md.Calibrated(draws=6), RandomLines()])
+@pytest.mark.parametrize("strategy", [md.Calibrated(draws=6), CentredLines()])
 def test_a_scanner_and_its_replayed_scan_give_one_design(
     make_slice: SliceMaker, strategy: md.Strategy, block: int
 ) -> None:

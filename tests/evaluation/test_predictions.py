@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import rankdata
 
 from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, Recipe, SliceModel
-from mri_design.design import DesignTrace, RandomLines, ReferenceSlice, truth_or_none
+from mri_design.design import CentredLines, DesignTrace, ReferenceSlice, truth_or_none
 from mri_design.evaluation import (
     WINDOW,
     DesignAccount,
@@ -183,7 +183,7 @@ def test_the_corrected_prediction_is_judged_where_there_is_one(make_image: MakeI
 
 def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: Recipe) -> None:
     one = make_image("t2w", n=24).slice_model
-    engine = DesignEngine(RandomLines(centre_fraction=0.2), tiny.inference.engine())
+    engine = DesignEngine(CentredLines(centre_fraction=0.2), tiny.inference.engine())
     state = engine.run([one], engine.begin([one], [12, 11]), 6)
     told: list[tuple[int, int]] = []
     settings = {"signals": state.signals, "callback": lambda *n: told.append(n)}

@@ -16,7 +16,6 @@ from mri_design.design import (
     Forecast,
     LowPass,
     OracleHole,
-    PoissonDisc,
     RandomSamples,
     Strategy,
     infer_slice,
@@ -150,7 +149,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
 
 PLANE = PlaneReadouts((32, 32))
 START = tuple(PLANE.outwards[:16].tolist())
-RULES = [RandomSamples(), RandomSamples(power=0.0), PoissonDisc(), LowPass(), CaipiSamples()]
+RULES = [RandomSamples(), RandomSamples(power=0.0), RandomSamples(power=2.0, disc=True), LowPass(), CaipiSamples()]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'power', '')}")

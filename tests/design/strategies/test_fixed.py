@@ -4,21 +4,21 @@ from scipy.stats import chisquare
 
 from mri_design import DesignView, LineCandidates, VariableDensity, centre_lines
 from mri_design.design import (
+    CentredLines,
     Draw,
-    Equispaced,
-    GoldenRatio,
     LowPass,
-    RandomLines,
     RegularLines,
     Strategy,
     inclusion_masses,
 )
 from mri_design.readouts import LineReadouts
 
+EVEN = CentredLines(spread="even", centre_fraction=0.08, name="fastmri-equispaced")
+GOLDEN = CentredLines(spread="golden", centre_fraction=0.08, name="golden-ratio")
 RULES: list[Strategy] = [
     LowPass(),
-    RandomLines(),
-    RandomLines(centre_fraction=0.08, name="fastmri-random"),
+    CentredLines(),
+    CentredLines(centre_fraction=0.08, name="fastmri-random"),
     VariableDensity(),
     VariableDensity(family="gaussian", power=20.0),
     VariableDensity(family="polynomial", power=300.0),  # so steep that the density underflows at the edge
@@ -30,8 +30,8 @@ RULES: list[Strategy] = [
     RegularLines(),
     RegularLines(spacing=3),
     RegularLines(spacing=1000),
-    Equispaced(),
-    GoldenRatio(),
+    EVEN,
+    GOLDEN,
 ]
 
 
@@ -72,16 +72,16 @@ def test_low_pass_is_the_centre(n: int) -> None:
 @pytest.mark.parametrize(
     ("rule", "n_lines", "target", "start"),
     [
-        (RandomLines(), 256, 64, 4),
-        (RandomLines(), 256, 3, 3),
-        (RandomLines(centre_fraction=0.08), 320, 80, 26),  # round(320 x 0.08): fastMRI at acceleration 4
-        (RandomLines(centre_fraction=0.04), 320, 40, 13),  # and at 8
-        (RandomLines(centre_fraction=0.08), 320, 10, 10),
-        (RandomLines(centre_fraction=0.001), 320, 10, 1),
-        (Equispaced(centre_fraction=0.08), 320, 80, 26),
-        (Equispaced(centre_fraction=0.08), 320, 40, 20),
-        (Equispaced(centre_fraction=0.08), 320, 1, 1),
-        (GoldenRatio(centre_fraction=0.08), 320, 80, 26),
+        (CentredLines(), 256, 64, 4),
+        (CentredLines(), 256, 3, 3),
+        (CentredLines(centre_fraction=0.08), 320, 80, 26),  # round(320 x 0.08): fastMRI at acceleration 4
+        (CentredLines(centre_fraction=0.04), 320, 40, 13),  # and at 8
+        (CentredLines(centre_fraction=0.08), 320, 10, 10),
+        (CentredLines(centre_fraction=0.001), 320, 10, 1),
+        (EVEN, 320, 80, 26),
+        (EVEN, 320, 40, 20),
+        (EVEN, 320, 1, 1),
+        (GOLDEN, 320, 80, 26),
         (VariableDensity(centre=8), 256, 64, 8),
         (VariableDensity(centre=8), 256, 5, 5),
         (LowPass(), 256, 64, 1),
@@ -95,7 +95,7 @@ def test_random_lines_are_uniform_over_what_remains() -> None:
     measurable = np.ones(20, dtype=bool)
     measurable[:2] = False
     candidates = LineCandidates(measurable, centre_lines(measurable, 4), 5, 4)
-    picks = [RandomLines().choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(2800)]
+    picks = [CentredLines().choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(2800)]
     counts = np.bincount(picks, minlength=20)
     assert counts[~candidates.remaining].sum() == 0
     assert chisquare(counts[candidates.remaining]).pvalue > 0.001
@@ -125,11 +125,11 @@ def test_densities_are_the_formulas_of_their_families() -> None:
 @pytest.mark.parametrize(("n", "target"), [(64, 16), (65, 20), (48, 47)])
 def test_equispaced_lines_are_equally_spaced_outside_the_centre(n: int, target: int) -> None:
     everything = np.ones(n, dtype=bool)
-    start = Equispaced().default_start(LineReadouts((n, 1)), target)
+    start = EVEN.default_start(LineReadouts((n, 1)), target)
     free = np.setdiff1d(np.arange(n), centre_lines(everything, start))
     offsets = set()
     for seed in range(12):
-        lines = lines_of(Equispaced(), everything, target, seed)
+        lines = lines_of(EVEN, everything, target, seed)
         teeth = np.searchsorted(free, lines[start:])
         assert set(np.diff(teeth)) <= {len(free) // len(teeth), len(free) // len(teeth) + 1}
         assert teeth[0] < len(free) / len(teeth)
@@ -142,12 +142,12 @@ def test_golden_ratio_lines_cover_the_grid_evenly_at_any_time() -> None:
     """No gap is much longer than the mean gap, whenever one stops; random lines leave gaps twice as long."""
     n = 144
     everything = np.ones(n, dtype=bool)
-    lines = lines_of(GoldenRatio(), everything, 72, start=1)
+    lines = lines_of(GOLDEN, everything, 72, start=1)
     for count in (8, 13, 21, 40, 72):
         gaps = np.diff(np.sort(lines[:count]), append=min(lines[:count]) + n)
         assert gaps.max() <= 3 * n / count
     random_gaps = [
-        np.diff(np.sort(lines_of(RandomLines(), everything, 40, s, start=1)), append=n).max() for s in range(5)
+        np.diff(np.sort(lines_of(CentredLines(), everything, 40, s, start=1)), append=n).max() for s in range(5)
     ]
     golden = np.diff(np.sort(lines[:40]), append=min(lines[:40]) + n).max()
     assert golden < 0.6 * np.median(random_gaps)
