@@ -29,6 +29,7 @@ from mri_design.design import (
 )
 from mri_design.design.trace import relative_error
 from mri_design.readouts import Readouts
+from tests.design.plane.conftest import plane_slice
 from tests.design_steps import changed, design_step
 from tests.refusals import refused
 from tests.slow_cases import slow_case
@@ -147,7 +148,7 @@ def test_slices_are_asked_for_lines_that_all_hold_and_a_random_rule_predicts_not
 
 
 def test_slices_on_different_grids_or_none_are_refused(make_slice: SliceMaker) -> None:
-    for slices in ([make_slice(), make_slice(shape=(16, 20))], []):
+    for slices in ([make_slice(), make_slice(shape=(16, 20))], [make_slice(), plane_slice()], []):
         with refused("slices"):
             engine().begin(slices, (8,))
 

@@ -1,7 +1,7 @@
 """Designs of samples of a plane, their competitors, constraints and memory."""
 
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,14 +39,9 @@ def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -
     return md.DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
 
 
-def designed(
-    slices: list[md.SliceModel],
-    made: md.DesignEngine,
-    target: int = 60,
-    callback: Callable[[md.DesignState], None] | None = None,
-) -> md.DesignState:
+def designed(slices: list[md.SliceModel], made: md.DesignEngine, target: int = 60, **more: object) -> md.DesignState:
     start = made.constraints.start(slices[0].measured, 20)
-    return made.run(slices, made.begin(slices, start), target, callback)
+    return made.run(slices, made.begin(slices, start), target, **more)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=["calibrated", "largest first", "expected error", "gain"])
@@ -92,14 +87,8 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
     ahead = made.run(slices, begun, 60, stop=md.UntilError(0.9)).trace.declined  # looks ahead from block to block
     assert ahead is not None and 0 < ahead.forecast.least_error < ahead.predicted_error
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
-    assert np.array_equal(np.isnan(corrected), ~plane_mask(begun.trace.lines)) and np.all(expected > 0)
+    assert np.array_equal(np.isnan(corrected), ~begun.trace.mask()) and np.all(expected > 0)
     assert np.isnan(trace.steps[0].forecast.information) and not md.UntilGain(1e9)(trace.steps[0].forecast)
-
-
-def plane_mask(samples: Sequence[int]) -> np.ndarray:
-    mask = np.zeros(256, dtype=bool)
-    mask[list(samples)] = True
-    return mask
 
 
 def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
@@ -123,21 +112,13 @@ def test_a_posterior_that_is_wrong_on_one_side_is_corrected() -> None:
     assert off(corrected) < off(expected)
 
 
-def test_lines_and_samples_do_not_share_a_design() -> None:
-    data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
-    with refused("slices"):
-        engine(Calibrated()).begin([plane_slice(), data.slice_model()], (136,))
-
-
 @pytest.mark.parametrize("n_coils", [1, 4])
 def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regression(n_coils: int) -> None:
     """One coil: an exponential distribution. Coils overlap, so that four count as two independent values."""
     slices = [plane_slice(n_coils, 32)]
     found = {}
     for drawn in (True, False, *((None,) if n_coils == 1 else ())):
-        made = md.DesignEngine(
-            Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PlaneReadouts((32, 32)))
-        )
+        made = md.DesignEngine(Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PLANE))
         scores = designed(slices, made, 60).trace.steps[0].choice.scores
         found[drawn] = scores[np.isfinite(scores)]
     factors = found[True] / found[False]
@@ -239,12 +220,8 @@ LARGE = PlaneReadouts((64, 64))
 @pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
     mr_slice, n, block = plane_slice(n_coils, 48), 48, 48
-    made = md.DesignEngine(
-        Calibrated(draws=draws),
-        md.DoubleLoop(md.ControlVariate(draws, 0.03), outer_iterations=2),
-        block=block,
-        constraints=PlaneConstraints(PlaneReadouts((n, n))),
-    )
+    loop = md.DoubleLoop(md.ControlVariate(draws, 0.03), outer_iterations=2)
+    made = md.DesignEngine(Calibrated(draws=draws), loop, block=block, constraints=PlaneReadouts((n, n)).constraints())
     begun = made.begin([mr_slice], made.constraints.start(mr_slice.measured, 256))
     made.run([mr_slice], begun, 256 + block)  # loads what is loaded once
     tracemalloc.start()
@@ -282,16 +259,15 @@ OBLONG = PlaneReadouts((16, 12))
 EVERY = np.ones(OBLONG.size, dtype=bool)
 
 
-def test_the_shutter_leaves_the_ellipse_that_touches_the_edges() -> None:
-    allowed = PlaneConstraints(OBLONG, shutter=True).allowed(OBLONG.size).reshape(16, 12)
-    assert allowed[8].all() and allowed[:, 6].all() and not allowed[0, 0] and not allowed[15, 11]
-    assert abs(allowed.mean() - np.pi / 4) < 0.06
+def test_the_shutter_leaves_the_ellipse_that_touches_the_edges_and_partial_fourier_a_half_along_ky() -> None:
+    def allowed(**limits: object) -> np.ndarray:
+        return PlaneConstraints(OBLONG, **limits).allowed(OBLONG.size).reshape(16, 12)
 
-
-def test_partial_fourier_keeps_one_half_along_ky() -> None:
-    allowed = PlaneConstraints(OBLONG, partial_fourier=0.75).allowed(OBLONG.size).reshape(16, 12)
-    assert allowed[4:].all() and not allowed[:4].any()
-    other = PlaneConstraints(OBLONG, partial_fourier=0.75, whole_half="negative").allowed(OBLONG.size).reshape(16, 12)
+    shutter, half = allowed(shutter=True), allowed(partial_fourier=0.75)
+    assert shutter[8].all() and shutter[:, 6].all() and not shutter[0, 0] and not shutter[15, 11]
+    assert abs(shutter.mean() - np.pi / 4) < 0.06
+    assert half[4:].all() and not half[:4].any()
+    other = allowed(partial_fourier=0.75, whole_half="negative")
     assert other[:13].all() and not other[13:].any()
 
 
@@ -304,9 +280,6 @@ def test_the_calibration_region_comes_first() -> None:
     md.LineCandidates(EVERY, start, 60, constraints=rules, readouts=OBLONG)
     with refused("required lines"):
         md.LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=OBLONG)
-
-
-def test_what_cannot_be_is_refused() -> None:
     with refused("calibration region"):
         PlaneConstraints(OBLONG, calibration=6, partial_fourier=0.5).start(EVERY, 10)
     with refused("start samples"):

@@ -118,11 +118,7 @@ def test_the_start_is_half_of_the_target_within_bounds(n_lines: int, target: int
 
 def test_only_cartesian_measurements_have_lines(make_posterior: Maker) -> None:
     posterior = make_posterior(1)
-    other = replace(
-        posterior.model,
-        measurement=md.Dense(np.eye(2)),
-        data=np.zeros(2),
-        blocks=(md.SiteBlock("entries", md.Identity((2,), is_complex=False), md.Laplace(1.0)),),
-    )
+    blocks = (md.SiteBlock("entries", md.Identity((2,), is_complex=False), md.Laplace(1.0)),)
+    other = replace(posterior.model, measurement=md.Dense(np.eye(2)), data=np.zeros(2), blocks=blocks)
     with refused("posterior"):
         lines_of(replace(posterior, model=other))
