@@ -43,7 +43,6 @@ from .run_folder import PROGRESS as PROGRESS
 from .run_folder import PROGRESS_NAME as PROGRESS_NAME
 from .run_folder import STATE as STATE
 from .run_folder import FolderLock as FolderLock
-from .run_folder import ProgressFile as ProgressFile
 from .run_folder import RunFolder as RunFolder
 from .run_folder import RunProgress as RunProgress
 from .run_folder import RunStatus as RunStatus

@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass
 from importlib import resources
 from itertools import chain
 from pathlib import Path
@@ -148,7 +148,7 @@ def lock_holder(path: Path) -> str:
     return ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stage:
     """One kind of work of a run, a number of equal pieces.
 
@@ -183,56 +183,23 @@ class Stage:
         each = self.seconds_a_piece
         return 0.0 if self.done >= self.total else None if each is None else each * (self.total - self.done)
 
-    def after(self, done: int, total: int, now: float) -> Stage:
-        """The stage with so many pieces done; one that has fewer than before begins anew."""
-        if done < self.done or self.done == self.already == done:
-            return Stage(self.name, done, total, done, now, now)
-        return replace(self, done=done, total=total, updated=now)
 
-
-@dataclass(frozen=True)
 class RunProgress:
-    """Content of a progress file.
-
-    Parameters
-    ----------
-    command : sequence of str
-        The arguments of the run, as they were typed.
-    stages : sequence of Stage
-        In the order in which they were announced.
-    about : str
-        What of its input the run is about ("slice 0 of 4"); empty where it is about all.
-    """
-
-    command: Sequence[str]
-    stages: Sequence[Stage]
-    about: str = ""
-
-    @classmethod
-    def read(cls, path: Path) -> RunProgress | None:
-        """The progress in a file; None where there is none that can be read."""
-        try:
-            stored = _own_table(path)
-            stages = [Stage(**stage) for stage in stored["stages"]]
-            if not all(isinstance(number, int | float) for stage in stages for number in astuple(stage)[1:]):
-                return None
-            return cls([str(word) for word in stored["command"]], stages, str(stored["about"]))
-        except (KeyError, TypeError):
-            return None
-
-
-class ProgressFile:
-    """Keep the progress of a run in a file, replaced in one step now and then.
+    """How far a run is, in a file that is replaced in one step now and then.
 
     Parameters
     ----------
     path : Path
         Nothing is written before the first call of `show`.
     command : sequence of str
-        The arguments of the run.
+        The arguments of the run, as they were typed.
 
     Attributes
     ----------
+    stages : list of Stage
+        In the order in which they were announced.
+    about : str
+        What of its input the run is about ("slice 0 of 4"), for what is written next; empty where it is about all.
     waiting : bool
         While it is set nothing is written: another run's progress may stand there, and this one may be refused.
 
@@ -243,31 +210,47 @@ class ProgressFile:
 
     def __init__(self, path: Path, command: Sequence[str] = ()) -> None:
         self.path, self.command = path, command
-        self.waiting = False
-        self._stages: dict[str, Stage] = {}
-        self._about, self._written = "", 0.0
+        self.stages, self.about = list[Stage](), ""
+        self.waiting, self._written = False, 0.0
+
+    @classmethod
+    def read(cls, path: Path) -> RunProgress | None:
+        """The progress in a file; None where there is none that can be read."""
+        stored = _own_table(path)
+        try:
+            found = cls(path, [str(word) for word in stored["command"]])
+            found.stages, found.about = [Stage(**stage) for stage in stored["stages"]], str(stored["about"])
+            numbers = [number for stage in found.stages for number in astuple(stage)[1:]]
+        except (KeyError, TypeError):
+            return None
+        return found if all(isinstance(number, int | float) for number in numbers) else None
 
     def show(self, name: str, done: int, total: int) -> None:
-        """Note that ``done`` of ``total`` pieces of the work called ``name`` are done; 0 announces or begins it."""
-        now = time.time()
-        before = self._stages.get(name)
-        begun = Stage(name, done, total, done, now, now)
-        self._stages[name] = begun if before is None else before.after(done, total, now)
+        """Note that ``done`` of ``total`` pieces of the work called ``name`` are done; 0 announces or begins it.
+
+        Work of which fewer pieces are done than before begins anew.
+        """
+        now, begun = time.time(), [stage for stage in self.stages if stage.name == name]
+        stage = begun[0] if begun else Stage(name, done, total, done, now, now)
+        if not begun:
+            self.stages.append(stage)
+        if done < stage.done or done == stage.done == stage.already:
+            stage.already, stage.began = done, now
+        stage.done, stage.total, stage.updated = done, total, now
         if done in (0, total) or now - self._written >= EVERY:
             self._written = now
             self.write()
 
     def note(self, about: str) -> None:
-        """Note what of its input the run is about; it is written with what is shown next."""
-        self._about = about
+        """Note what of its input the run is about."""
+        self.about = about
 
     def write(self) -> None:
         """Write what was shown so far, where anything was."""
-        if self._stages and not self.waiting:
-            stages = [asdict(stage) for stage in self._stages.values()]
-            content = {"command": list(self.command), "about": self._about, "stages": stages}
+        if self.stages and not self.waiting:
+            content = {"command": list(self.command), "about": self.about, "stages": list(map(asdict, self.stages))}
             with suppress(OSError):
-                atomic.write_text(self.path, json.dumps(content, indent=1) + "\n")
+                atomic.write_json(self.path, content)
 
     def remove(self) -> None:
         """Remove the file, if it is there."""
@@ -302,7 +285,7 @@ class RunFolder:
 
     Attributes
     ----------
-    progress : ProgressFile
+    progress : RunProgress
         Where the run's progress is kept while it lasts, and after it was interrupted.
 
     Raises
@@ -332,7 +315,7 @@ class RunFolder:
     ) -> None:
         self.path = Path(path)
         self.reported, self.png = reported, png
-        self.progress = ProgressFile(self.path / PROGRESS_NAME, command)
+        self.progress = RunProgress(self.path / PROGRESS_NAME, command)
         self.overwrite = overwrite
         self._new = _make_folder(self.path)
         self._lock = FolderLock(self.path)
@@ -527,17 +510,11 @@ class RunFolder:
         """Write a CSV table called ``name``; columns in order of first appearance."""
         self.write_text(name, csv_text(rows, formats=formats))
 
-    def write_mask(self, mask: NDArray[np.bool_]) -> None:
-        """Write mask.npy, bool (ky,), (ky, kz) or (shot,): True where the line, sample or shot is measured."""
-        atomic.write_npy(self.output_path("mask.npy"), mask)
-
-    def write_image(self, name: str, image: NDArray[np.complexfloating]) -> None:
-        """Write complex pixels as complex64 npy, for example ``recon.npy``; refused where one is not finite."""
-        atomic.write_npy(self.output_path(name), _finite(name, image, np.complex64))
-
-    def write_std(self, name: str, std: NDArray[np.floating]) -> None:
-        """Write standard deviations as float32 npy, for example ``std.npy``; refused where one is not finite."""
-        atomic.write_npy(self.output_path(name), _finite(name, std, np.float32))
+    def write_array(self, name: str, values: NDArray[np.generic]) -> None:
+        """Write pixels as complex64 or float32 npy, and flags as they are; refused where a value is not finite."""
+        of_real: type[np.generic] = np.bool_ if values.dtype == bool else np.float32
+        kind = np.complex64 if np.iscomplexobj(values) else of_real
+        atomic.write_npy(self.output_path(name), _finite(name, values, kind))
 
     def write_stack(self, name: str, parts: Iterable[NDArray[Any]], *counts: int) -> Path:
         """Write arrays of one shape, which come one by one, as one npy array along a first axis or several.

@@ -67,10 +67,8 @@ def save_images(
     for name, values in {**of_pixels, **images}.items():
         if values is None:
             folder.remove(name)
-        elif name in of_pixels:
-            folder.write_std(name, values)
         else:
-            folder.write_image(name, np.asarray(values, dtype=np.complex64))
+            folder.write_array(name, values if name in of_pixels else np.asarray(values, dtype=np.complex64))
     folder.write_table("metrics.csv", rows)
 
 

@@ -37,8 +37,8 @@ from mri_design.evaluation.run_folder import (
     LOCK_NAME,
     PROGRESS_NAME,
     FolderLock,
-    ProgressFile,
     RunFolder,
+    RunProgress,
     require_same_run,
 )
 from mri_design.evaluation.tables import Row
@@ -483,7 +483,7 @@ class OrderFile(Keep):
     ) -> None:
         super().__init__()
         self.path, self._record, self._overwrite, self._resume = path, record, overwrite, resume
-        self._progress = ProgressFile(path.with_name(f".{path.name}{PROGRESS_NAME}"), command)
+        self._progress = RunProgress(path.with_name(f".{path.name}{PROGRESS_NAME}"), command)
         self._lock: FolderLock | None = None
 
     def finished(self) -> TrainedDesign | None:

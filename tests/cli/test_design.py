@@ -213,11 +213,3 @@ def test_spokes_end_by_the_error_of_their_image(run: Run, tmp_path: Path) -> Non
     run("design", "scan.npz", *QUICK, *words, code=(0, 4))
     looked = [float(row["image_error"]) for row in rows(out / "shots.csv") if row["image_error"]]
     assert looked and all(error > 0.12 for error in looked) and settings(out)["error"]["predicted"] <= 0.12
-
-
-def test_few_lines_begin_with_fewer_for_the_maps_than_these_take(run: Run, tmp_path: Path) -> None:
-    data = load_phantom("brain", shape=(48, 40), n_coils=3, rng=np.random.default_rng(0))
-    np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
-    words = ("--recipe", "fast.toml", "--strategy", "low-pass", "--acceleration", 2, "--no-report")
-    run("design", tmp_path / "coils.npz", *words, "--out", tmp_path / "few", code=0)
-    assert settings(tmp_path / "few")["start"] == 12 and len(order(tmp_path / "few")) == 24

@@ -27,9 +27,6 @@ def test_a_folder_in_use_is_refused_with_its_holder(run: Run, tmp_path: Path) ->
     ("verb", "name"),
     [
         (("design", "scan.npz", "--lines", 8, "--strategy", "low-pass"), "lines.csv"),
-        (("recon", "scan.npz", "--method", "zero-filled"), "report.html"),
-        (("compare", "scan.npz", "--lines", 8), "notes.txt"),
-        (("protocol", "scan.npz", "--lines", 8), "mask.npy"),
         (("demo",), "report.html"),
     ],
     ids=lambda verb: verb[0],

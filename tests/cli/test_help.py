@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -85,12 +84,3 @@ def test_options_are_the_same_where_python_leaves_docstrings_out() -> None:
     words = ("-m", "mri_design.cli.start", "design", "--help")
     helps = [subprocess.check_output([sys.executable, *flags, *words], cwd=REPOSITORY) for flags in ((), ("-OO",))]
     assert helps[0] == helps[1] and b"--lines" in helps[0]
-
-
-def test_the_version_is_the_installed_one(run: Run) -> None:
-    try:
-        installed = version("mri-design")
-    except PackageNotFoundError:
-        pytest.skip("the package is not installed here")
-    result = run("--version")
-    assert (result.exit_code, result.stdout) == (0, f"mri-design {installed}\n")

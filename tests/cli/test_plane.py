@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import load_phantom
 from tests.cli.folders import Run, manifest, rows, settings
 
 QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
@@ -55,16 +54,6 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
     np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
     run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
-
-
-@pytest.mark.slow
-def test_coils_are_calibrated_from_a_square_that_every_mask_holds(run: Run, quick: Path, tmp_path: Path) -> None:
-    data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))
-    np.save(tmp_path / "coils.npy", data.kspace)
-    out = tmp_path / "coils"
-    words = ("--samples", 90, "--calibration", 8, "--block", 20, "--recipe", quick)
-    run("design", tmp_path / "coils.npy", *PLANE, *words, "--out", out, code=(0, 4))
-    assert np.load(out / "mask.npy")[4:12, 4:12].all()
 
 
 def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:

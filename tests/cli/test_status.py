@@ -72,7 +72,7 @@ def test_folders_of_folders_are_listed_and_others_refused(run: Run, designed: De
 
 def test_a_refused_run_leaves_the_progress_of_the_one_before(run: Run, tmp_path: Path) -> None:
     with RunFolder(tmp_path / "a", command=["design", "x"]) as folder:
-        folder.write_mask(np.ones(4, bool))
+        folder.write_array("mask.npy", np.ones(4, bool))
         folder.progress.show("designing", 1, 4)
         before = (tmp_path / "a" / ".progress.json").read_bytes()
     (tmp_path / "a" / ".progress.json").write_bytes(before)  # as if it had been killed

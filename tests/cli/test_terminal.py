@@ -8,7 +8,7 @@ import pytest
 
 from mri_design.cli import start
 from mri_design.cli.terminal import progress
-from mri_design.evaluation import ProgressFile
+from mri_design.evaluation import RunProgress
 from mri_design.runs.work import Progress
 
 
@@ -53,7 +53,7 @@ def test_a_log_gets_a_line_every_tenth_of_the_way_and_every_half_minute(
 
 def test_where_nothing_is_to_do_no_progress_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Neither on the terminal nor in the file that `status` reads."""
-    file = ProgressFile(tmp_path / "progress.json")
+    file = RunProgress(tmp_path / "progress.json")
     with progress(False) as watch:
         watching = Progress(watch).also(file.show)
         watching.show("designing", 0, 0)

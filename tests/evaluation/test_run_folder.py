@@ -6,11 +6,8 @@ import hashlib
 import json
 import multiprocessing
 import os
-import resource
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ from mri_design.evaluation import (
     FolderLock,
     InputFile,
     Manifest,
-    ProgressFile,
     RunFolder,
     RunProgress,
     manifest_text,
@@ -62,9 +58,9 @@ def curve() -> Figure:
 def test_files_come_back_as_written_and_figures_repeat_exactly(tmp_path: Path, png: bool) -> None:
     image = np.arange(12.0).reshape(4, 3) * (1 + 2j)
     with RunFolder(tmp_path / "run", png=png) as folder:
-        folder.write_mask(np.arange(10) % 3 == 0)
-        folder.write_image("recon.npy", image)
-        folder.write_std("std.npy", np.abs(image))
+        folder.write_array("mask.npy", np.arange(10) % 3 == 0)
+        folder.write_array("recon.npy", image)
+        folder.write_array("std.npy", np.abs(image))
         folder.write_stack("draws.npy", (np.full((2, 2), part, np.float32) for part in range(6)), 2, 3)
         folder.write_table("metrics.csv", [{"strategy": "design", "psnr": 31.25}])
         path = folder.write_figure("curve", curve())
@@ -90,9 +86,9 @@ def test_the_png_of_an_earlier_run_does_not_stay_beside_another_figure(tmp_path:
 
 @pytest.mark.parametrize("value", [np.nan, 1e39])
 def test_what_is_not_finite_is_refused_and_leaves_no_file(folder: RunFolder, value: float) -> None:
-    for write in (folder.write_image, folder.write_std):
+    for values in (np.full((4, 4), value), np.full((4, 4), value + 0j)):
         with refused("recon.npy"):
-            write("recon.npy", np.full((4, 4), value))
+            folder.write_array("recon.npy", values)
     assert set(contents(folder.path)) == OWN
 
 
@@ -100,7 +96,7 @@ def test_a_write_that_was_killed_leaves_the_old_file_and_is_tidied_up(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write_figure("curve", Figure(figsize=(1, 1)))
-    folder.write_mask(np.ones(4, bool))
+    folder.write_array("mask.npy", np.ones(4, bool))
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -108,7 +104,10 @@ def test_a_write_that_was_killed_leaves_the_old_file_and_is_tidied_up(
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", stop)
         patch.setattr("pathlib.Path.unlink", stop)  # as after kill -9: nobody tidies up
-        for write in (lambda: folder.write_mask(np.zeros(4, bool)), lambda: folder.write_figure("b", Figure((1, 1)))):
+        for write in (
+            lambda: folder.write_array("mask.npy", np.zeros(4, bool)),
+            lambda: folder.write_figure("b", Figure((1, 1))),
+        ):
             with pytest.raises(KeyboardInterrupt):
                 write()
     folder.close()
@@ -116,28 +115,6 @@ def test_a_write_that_was_killed_leaves_the_old_file_and_is_tidied_up(
     with RunFolder(folder.path):
         assert list(folder.path.rglob("*.partial")) == []
         assert np.load(folder.path / "mask.npy").all() and (folder.path / "figures" / "curve.svg").exists()
-
-
-def write_under_a_limit(folder: Path, message: Any) -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    with RunFolder(folder) as opened:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-        try:
-            opened.write_image("recon.npy", np.zeros((256, 256), complex))
-        except OSError as error:
-            message.put(str(error.filename))
-
-
-def test_a_disk_that_is_full_keeps_the_old_file_and_names_it(tmp_path: Path) -> None:
-    path, message = tmp_path / "run" / "recon.npy", FORK.Queue()
-    with RunFolder(tmp_path / "run") as folder:
-        folder.write_image("recon.npy", np.ones((4, 4), complex))
-    before = path.read_bytes()
-    limited = FORK.Process(target=write_under_a_limit, args=(tmp_path / "run", message))
-    limited.start()
-    assert message.get(timeout=30) == str(path)
-    limited.join()
-    assert path.read_bytes() == before and not list(path.parent.glob(".mri-design-*"))
 
 
 # ---- two runs ----
@@ -177,26 +154,6 @@ def test_a_second_opening_in_one_process_is_refused_until_the_first_closes(folde
     with pytest.raises(ZeroDivisionError), RunFolder(folder.path):
         raise ZeroDivisionError
     RunFolder(folder.path).close()
-
-
-def ask_for_lock(folder: Path, gate: Any, answers: Any) -> None:
-    gate.wait(30)
-    lock = None
-    with suppress(InputError):
-        lock = FolderLock(folder)
-    answers.put("refused" if lock is None else "held")
-    gate.wait(30)  # nobody lets go before all have asked
-
-
-def test_of_many_processes_starting_at_once_one_wins(tmp_path: Path) -> None:
-    gate, answers = FORK.Barrier(6), FORK.Queue()
-    running = [FORK.Process(target=ask_for_lock, args=(tmp_path, gate, answers)) for _ in range(6)]
-    for process in running:
-        process.start()
-    given = [answers.get(timeout=30) for _ in running]
-    for process in running:
-        process.join(timeout=30)
-    assert sorted(given) == ["held"] + 5 * ["refused"]
 
 
 def test_a_lock_file_removed_before_it_was_locked_does_not_count(
@@ -241,7 +198,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         (folder.path / "recon.npy").symlink_to(secret)
         (folder.path / "figures").symlink_to(tmp_path / "there")
         with pytest.raises(InputError):
-            folder.write_image("recon.npy", np.ones((4, 4), complex))
+            folder.write_array("recon.npy", np.ones((4, 4), complex))
         with pytest.raises(UsageError):
             folder.write_figure("curve", Figure(figsize=(1, 1)))
     for overwrite in (False, True):
@@ -282,15 +239,15 @@ def test_of_several_runs_in_a_folder_each_touches_what_runs_wrote(tmp_path: Path
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".DS_Store").write_text("")  # hidden files are nobody's business
     with RunFolder(tmp_path / "run") as folder:
-        folder.write_mask(np.ones(4, bool))
+        folder.write_array("mask.npy", np.ones(4, bool))
         folder.write_figure("curve", Figure(figsize=(1, 1)))
     (tmp_path / "run" / "notes.txt").write_text("mine")
     with RunFolder(tmp_path / "run") as folder:
         folder.begin()
-        folder.write_mask(np.zeros(4, bool))
+        folder.write_array("mask.npy", np.zeros(4, bool))
         (folder.path / "std.npy").write_text("mine")
         with pytest.raises(UsageError):
-            folder.write_std("std.npy", np.ones((4, 4)))
+            folder.write_array("std.npy", np.ones((4, 4)))
         folder.remove("std.npy")
         assert folder.existing("std.npy") is None and (folder.path / "std.npy").read_text() == "mine"
     with pytest.raises(UsageError):  # before the work, not after it
@@ -392,7 +349,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_time_left_follows_from_the_pieces_done_since_the_work_began_or_went_on(
     tmp_path: Path, clock: list[float]
 ) -> None:
-    file = ProgressFile(tmp_path / "p.json", ["design", "scan.h5"])
+    file = RunProgress(tmp_path / "p.json", ["design", "scan.h5"])
 
     def left() -> float | None:
         stored = RunProgress.read(file.path)
@@ -420,7 +377,7 @@ def test_a_damaged_progress_file_is_none_and_a_full_disk_stops_nobody(tmp_path: 
     for content in ("", "[]", "{", '{"stages": 3}', *stages):
         (tmp_path / "p.json").write_text(content)
         assert RunProgress.read(tmp_path / "p.json") is None
-    file = ProgressFile(tmp_path / "nowhere" / "p.json")
+    file = RunProgress(tmp_path / "nowhere" / "p.json")
     file.show("a", 1, 2)
     file.remove()
     assert not (tmp_path / "nowhere").exists()

@@ -171,7 +171,7 @@ def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, 
     for name, rows in tables.items():
         if rows:
             folder.write_table(name, rows)
-    folder.write_mask(trace.mask().reshape(readouts.shape))
+    folder.write_array("mask.npy", trace.mask().reshape(readouts.shape))
     predicted = list(zip(*account.predicted_errors, strict=True))
     shown = [checks[at] for at in sorted({0, len(checks) // 2, len(checks) - 1})] if checks else []
     return {

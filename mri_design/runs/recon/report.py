@@ -57,7 +57,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
         facts |= _save_volume(folder, result)
     else:
         facts |= image_sections.image_facts(folder, known, result.images, result.lines)
-    folder.write_mask(mask)
+    folder.write_array("mask.npy", mask)
     facts["coverage_rows"] = rows = list(covered.radii) if covered else []
     if rows:
         folder.write_table(COVERAGE, rows)
