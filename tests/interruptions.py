@@ -15,7 +15,7 @@ from mri_design import make_strategy
 def interrupted(strategy: str, decisions: int, encoding: Any = "lines") -> Iterator[None]:
     """Within this, designs of a strategy stop as by Ctrl-C when so many decisions were made."""
     rule = type(make_strategy(strategy, encoding))
-    method = "choose_block" if hasattr(rule, "choose_block") else "choose"
+    method = "choose" if encoding == "lines" else "choose_block"
     choose, made = getattr(rule, method), count()
 
     def choosing(self: Any, *arguments: Any) -> Any:
