@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mri_design.cli.adapt import adapt
-from mri_design.cli.design import design
 from mri_design.cli.files import convert, export, info, mask, measure
 from mri_design.cli.flags import HelpfulCommand, HelpfulGroup
-from mri_design.cli.recon import recon
+from mri_design.cli.scans import adapt, design, recon
 from mri_design.cli.study import compare, demo, protocol, train
 from mri_design.cli.terminal import output_may_end_early
 from mri_design.experiment.settings import docstring
