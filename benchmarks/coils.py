@@ -44,7 +44,7 @@ from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.runs.reference_slices import load_images
+from mri_design.runs.known_slice import load_images
 from mri_design.runs.study import Study
 from mri_design.runs.work import Keep, Work
 from mri_design.scan.data import ImageStack, KSpaceData

@@ -28,7 +28,7 @@ from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy, tuned_powers
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import PlaneReadouts
-from mri_design.runs.reference_slices import knowing_oracle
+from mri_design.runs.known_slice import knowing_oracle
 
 LINES = "lines, "
 """Before the names of strategies that choose whole lines."""

@@ -41,10 +41,10 @@ from mri_design.readouts import Readouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import FORMATS, StudyErrors
 from mri_design.runs.image_sections import CompanionPictures, layout_of
+from mri_design.runs.known_slice import facts_of_all, load_images, require_apart
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
 from mri_design.runs.provenance import simulation_summary, tell_calibration
-from mri_design.runs.reference_slices import facts_of_all, load_images, require_apart
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out
 from mri_design.runs.study import (
     Cell,

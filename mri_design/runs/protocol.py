@@ -60,8 +60,8 @@ from mri_design.kinds import KINDS
 from mri_design.runs.design.report import acquisition_facts, design_facts
 from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
 from mri_design.runs.image_sections import CompanionPictures, layout_of
+from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
-from mri_design.runs.reference_slices import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome

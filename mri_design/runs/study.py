@@ -49,7 +49,7 @@ from mri_design.kinds import KINDS, Kind
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import Readouts
 from mri_design.runs import error_tables
-from mri_design.runs.reference_slices import knowing_oracle, knowing_rule
+from mri_design.runs.known_slice import knowing_oracle, knowing_rule
 from mri_design.runs.store import Record
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers

@@ -11,7 +11,7 @@ from mri_design.evaluation import RunFolder
 from mri_design.experiment import strategies as strategy_names
 from mri_design.readouts import LineReadouts
 from mri_design.runs import study as study_module
-from mri_design.runs.reference_slices import knowing_rule
+from mri_design.runs.known_slice import knowing_rule
 from mri_design.runs.store import FolderKeep, Record, Run
 from mri_design.runs.study import Study, StudyPieces
 from mri_design.runs.work import Keep, Progress, Work

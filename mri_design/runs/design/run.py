@@ -41,9 +41,8 @@ from mri_design.runs.design.companions import (
     other_frames,
     steering_image,
 )
-from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.known_slice import KnownSlice, NamedImage, knowing_oracle
 from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
-from mri_design.runs.reference_slices import knowing_oracle
 from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record
 from mri_design.runs.stored_run import StoredRun
