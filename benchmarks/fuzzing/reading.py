@@ -28,7 +28,7 @@ from mri_design.runs.info import describe_input
 from mri_design.runs.stored_run import read_run
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read, read_mask, summary, with_maps
-from mri_design.scan.streaming.mrd import LeftOut, Message, MrdStream
+from mri_design.scan.streaming.mrd import Message, MrdStream
 from mri_design.sequences.scanner import load_scanner
 
 LINES, SAMPLES, COILS = 12, 16, 2
@@ -72,8 +72,8 @@ def _messages(path: Path, protocol: MrdStream) -> Iterator[Message]:
     with path.open("rb") as stream:
         while (taken := protocol.read(stream)) is not None:
             _, message = taken
-            if isinstance(message, LeftOut) and message.why:
-                raise InputError(field="message", got=message.why, wanted="a readout")
+            if isinstance(message, str) and message:
+                raise InputError(field="message", got=message, wanted="a readout")
             yield message
 
 
