@@ -52,13 +52,6 @@ def test_the_same_command_again_does_nothing_twice(run: Run, compared: Designed)
     assert before == {name: (out / name).read_bytes() for name in before}
 
 
-def test_one_that_did_not_converge_ends_with_4(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "hasty.toml").write_text("[inference]\nloops = 1\ntolerance = 1e-9\n[simulation]\nmatrix = 16\n")
-    command = ("compare", "phantom:brain", "--lines", 8, "--strategies", "low-pass", "--jobs", 1)
-    run(*command, "--recipe", tmp_path / "hasty.toml", "--out", tmp_path / "x", code=4)
-    assert manifest(tmp_path / "x")["status"] != "converged"
-
-
 def test_the_demo_ends_with_one_report_of_both_runs(
     run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,12 +119,6 @@ def test_scores_are_added_over_the_slices(choice: str, run: Run, work: Path, tmp
         rule = rule.knowing(training, None if choice == "mean" else filled)
     assert order(tmp_path / "run") == list(run_design(slices, rule, 10, recipe, seed=0, start=5).trace.lines)
     assert not (tmp_path / "run" / "summary.csv").exists()
-
-
-def test_exchanges_only_lower_the_training_error(done: Designed) -> None:
-    errors = [float(row["error"]) for row in rows(done[0] / "exchanges.csv") if row["accepted"] == "yes"]
-    assert errors == sorted(errors, reverse=True)
-    assert len(rows(done[0] / "exchanges.csv")) == 3
 
 
 @pytest.mark.parametrize(

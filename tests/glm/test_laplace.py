@@ -185,34 +185,6 @@ def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
         np.testing.assert_allclose(gradient, 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("schedule", ["serial", "parallel"])
-def test_coil_groups_one_after_the_other_make_the_joint_reconstruction(schedule, tiny_model) -> None:
-    joint = tiny_model("coils", md.Sech2)
-    differences = replace(joint.blocks[1], group_axes=(-3,))
-    joint = replace(joint, blocks=(joint.blocks[0], differences))
-    X = joint.measurement
-    groups = []
-    for part in (slice(0, 1), slice(1, 3)):
-        rows = md.cartesian(X.lines.tolist(), joint.image_shape, X.maps[part])
-        groups.append(md.SiteBlock(f"coils {part}", rows, md.Gaussian(1.0), offset=joint.data[part]))
-    split = md.GeneralizedLinearModel.of_sites([*groups, *joint.blocks], joint.noise_variance)
-
-    def start(model):
-        return md.WarmStart(joint.back_projection(), tuple(np.ones(b.site_shape) for b in model.blocks))
-
-    size = joint.measurement.in_size
-    one = md.LaplacePropagation(chunk_size=size, tolerance=1e-11).infer(
-        joint, np.random.default_rng(0), warm_start=start(joint)
-    )
-    engine = md.LaplacePropagation(partition="groups", schedule=schedule, exact=(), tolerance=1e-11, max_sweeps=40)
-    found, sweeps = engine.propagate(split, np.random.default_rng(0), warm_start=start(split))
-    assert [c.block for c in sweeps.chunks] == [0, 1, 2, 3]
-    assert found.convergence.converged
-    np.testing.assert_allclose(gradient(joint, found.mean), 0, atol=1e-9)
-    np.testing.assert_allclose(found.mean, one.mean, atol=1e-9)
-    np.testing.assert_allclose(found.image_variances, one.image_variances, rtol=1e-7)
-
-
 def test_rows_on_disk_are_those_in_memory(tmp_path) -> None:
     model, rows, *_ = logistic_model(q=120, n=6)
     np.save(tmp_path / "rows.npy", rows)

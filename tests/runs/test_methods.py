@@ -8,7 +8,7 @@ from mri_design import Recipe, UsageError, measure, reconstruct
 from mri_design.design import ReferenceSlice
 from mri_design.experiment import reconstruction
 from mri_design.runs import methods as methods_module
-from mri_design.runs.methods import HINDSIGHT, TRAINED, MethodStudy, methods_named, tried_weights
+from mri_design.runs.methods import TRAINED, MethodStudy, methods_named, tried_weights
 from mri_design.runs.study import Study, StudyPieces
 from mri_design.runs.work import Keep, Work
 from tests.interruptions import stopping
@@ -78,20 +78,6 @@ def test_every_mask_is_reconstructed_by_every_method_at_the_weight_of_the_traini
         if method != METHODS[0]:
             np.testing.assert_allclose(float(str(row["change"])), np.mean(np.divide(found, first)) - 1, atol=1e-6)
         assert str(row["converged"]).endswith(" of 2")
-
-
-def test_without_training_scans_the_weight_is_the_best_on_the_test_scans(side_by_side: MethodStudy) -> None:
-    side_by_side = replace(side_by_side, study=replace(side_by_side.study, training=(), lines=[8]))
-    finished(side_by_side)
-    study, masks = side_by_side.study, [(name, image) for name in NAMES for image in (0, 1)]
-    lines = [study.mask_lines(name, 8, 0, image) for name, image in masks]
-    scans = [study.tests[image] for _, image in masks]
-    means = {}
-    for weight in WEIGHTS:
-        errors = [error(*job, "l1-wavelet", study.recipe, weight) for job in zip(scans, lines, strict=True)]
-        means[weight] = np.mean(errors)
-    rows = [row for row in side_by_side.table() if row["method"] == "l1-wavelet"]
-    assert {(row["weight"], row["weight_from"]) for row in rows} == {(min(means, key=means.__getitem__), HINDSIGHT)}
 
 
 def test_weights_are_tuned_coarsely_first(side_by_side: MethodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
