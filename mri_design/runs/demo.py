@@ -20,8 +20,8 @@ from mri_design.runs.compare import (
 )
 from mri_design.runs.design.report import run_design_of
 from mri_design.runs.design.run import DesignRequest
-from mri_design.runs.store import Ending, Run, carry_out
-from mri_design.runs.work import Keep, Progress
+from mri_design.runs.store import Ending, FolderKeep, Run
+from mri_design.runs.work import Progress
 from mri_design.status import Status
 
 STUDY, EXAM, DESIGN = "compare", "exam", "design"
@@ -90,17 +90,14 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
     for name in (STUDY, EXAM, DESIGN):
         with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
             part = quiet.within(folder)
-
-            def compared(keep: Keep, name: str = name, part: Run = part) -> ComparisonResult:
-                studies[name] = compare_strategies(comparisons[name], part, keep)
-                return studies[name]
-
             if name == DESIGN:
                 request = DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES)
                 endings.append(run_design_of(request, part))
             else:
                 record = comparisons[name].record(part)
-                endings.append(carry_out(part, record, compared, report_comparison, checkpoint=PROGRESS))
+                part.finished(record.identity, checkpoint=PROGRESS)
+                studies[name] = compare_strategies(comparisons[name], part, FolderKeep(part, record))
+                endings.append(part.save(record, report_comparison(folder, studies[name])))
     _report(run, studies[STUDY], studies[EXAM])
     return endings
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import (
     LBCS,
@@ -237,7 +236,9 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     readouts = training[0].slice_model.candidates
     lines = request.count(readouts.size)
     recipe, calibration = _calibrated(request, [*training, *tests], work, lines)
-    strategy = _strategy(request, training, recipe, work)
+    strategy = make_strategy(request.strategy, recipe.design.encoding)
+    if request.strategy in TRAINING_RULES:
+        strategy = knowing_rule(request.strategy, training, recipe, work.seed)
     n_coils = min(image.slice_model.n_coils for image in training)
     require_room(readouts, n_coils, lines, recipe, slices=len(training))
     material, study = Material(tests=tests, training=training, recipe=recipe, seed=work.seed), None
@@ -292,12 +293,6 @@ def _calibrated(
     for image in images:
         extent.require_lines(image.slice_model.measured, lines, recipe, readouts)
     return recipe, calibration
-
-
-def _strategy(request: ProtocolRequest, training: Sequence[ReferenceSlice], recipe: Recipe, work: Work) -> Strategy:
-    if request.strategy in TRAINING_RULES:
-        return knowing_rule(request.strategy, training, recipe, work.seed)
-    return make_strategy(request.strategy, recipe.design.encoding)
 
 
 def protocol_strategy(recipe: Recipe) -> str:
