@@ -108,28 +108,28 @@ def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: st
     return figure
 
 
-def information_gained(gains: Sequence[float], first_order: int, unit: str) -> Figure:
-    """Information gained with each line, and the sum so far.
+def information_gained(gains: Sequence[float], first_order: int, unit: str, axis: str = style.CHOICE_ORDER) -> Figure:
+    """Information gained with each choice, and the sum so far.
 
     Parameters
     ----------
     gains : sequence of float
-        Information gain of each chosen line in acquisition order.
+        Information gain of each choice in their order.
     first_order : int
         Acquisition number of the first of them.
-    unit : str
-        Unit of the gain.
+    unit, axis : str
+        Unit of the gain, and name of the order.
     """
     values = np.asarray(gains, dtype=np.float64)
     order = np.arange(first_order, first_order + len(values))
     figure, (each, total) = style.panels(2.4, 2, 2)
     each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
     each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
-    style.label_axes(each, "", f"gain of the line ({unit})")
+    style.label_axes(each, "", f"gain of each ({unit})")
     total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
     total.set_ylim(bottom=0.0)
     style.label_axes(total, "", f"gained so far ({unit})")
-    figure.supxlabel(style.CHOICE_ORDER, fontsize=style.LABEL)
+    figure.supxlabel(axis, fontsize=style.LABEL)
     return figure
 
 

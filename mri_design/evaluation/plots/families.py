@@ -113,7 +113,8 @@ class DrawnPlane(Drawn):
     def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
         panels = {}
         for before, count in pairwise((0, *_counts_shown(trace, 6))):
-            flags = trace.mask(count) + (trace.mask(count) & ~trace.mask(before)) * (before > 0)
+            new = trace.mask(count) & ~trace.mask(before) & (before > 0)
+            flags = trace.mask(count).astype(int) + new
             panels[style.size_of(flags > 0, "samples")] = flags.reshape(readouts.grid)
         return kspace.plane_flags(panels, ("measured before", "added since the panel before"))
 

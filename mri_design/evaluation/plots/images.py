@@ -181,12 +181,13 @@ def maps(
     down = -(-len(shown) // max(columns, 1))
     across = -(-len(shown) // down)
     rows, row_length = displayed(shown[0], frame.layout).shape
-    each = min((style.WIDTH - _NAME) / across, 2.6)
+    name = _NAME * (frame.layout != "no-lines")
+    each = min((style.WIDTH - name) / across, 2.6)
     below = _LINE * max(len(text.splitlines()) for text in captions)
-    bar = textwrap.fill(bar, int(_LETTERS * (across * each + _NAME)))
+    bar = textwrap.fill(bar, int(_LETTERS * (across * each + name)))
     height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
     height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
-    figure, cells = style.panels(height, len(shown), across, across * each + _NAME)
+    figure, cells = style.panels(height, len(shown), across, across * each + name)
     top = object_top(shown) if colours == "gray" else scale_top(shown)
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
         axes.set_title(style.plain_text(panel.title, width=22), fontsize=style.LABEL)

@@ -172,7 +172,7 @@ def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, 
         if rows:
             folder.write_table(name, rows)
     folder.write_array("mask.npy", trace.mask().reshape(readouts.shape))
-    predicted = list(zip(*account.predicted_errors, strict=True))
+    predicted = [] if readouts.overlapping else list(zip(*account.predicted_errors, strict=True))
     shown = [checks[at] for at in sorted({0, len(checks) // 2, len(checks) - 1})] if checks else []
     return {
         "account": account,
@@ -180,7 +180,7 @@ def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, 
         "readouts": readouts,
         "unit": readouts.unit,
         "energy_unit": UNIT,
-        "gains": account.gains[np.isfinite(account.gains)],
+        "gains": account.gains[np.isfinite(account.gains) & (not readouts.thinned)],  # neighbours tell nearly the same
         "exact": score_is_information(trace),
         "predicted_errors": predicted,
         "checked": [[check.n_measured, *check.compared] for check in checks],
@@ -193,7 +193,7 @@ def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, 
 def _innovations(account: DesignAccount, readouts: Readouts, noise: float) -> dict[str, Any]:
     """Energies of innovations in units of the noise, of every candidate or of blocks; empty where few are known."""
     energies, start = account.innovations, len(account.trace.start)
-    if energies is None or energies.known.sum() < 2:
+    if energies is None or energies.known.sum() < 2 or readouts.overlapping:
         return {}
     known = energies.known
     parts = [energies.predicted / noise, energies.measured / noise, energies.running_ratio, energies.noise / noise]
