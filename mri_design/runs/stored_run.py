@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +20,7 @@ from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
 from mri_design.experiment.coverage import Coverage
 from mri_design.kinds import KINDS, Kind, kind_counted
-from mri_design.runs.provenance import part_of_scan, words
+from mri_design.runs.provenance import words
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
@@ -30,6 +30,8 @@ from mri_design.scan.io.source import COUNTERS
 from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
 
 if TYPE_CHECKING:
+    from mri_design.experiment.reconstruction import Image
+    from mri_design.operators.base import Array
     from mri_design.runs.known_slice import KnownSlice, NamedImage
 
 _ACQUISITION, _MAPS, TRAJECTORY = "acquisition.csv", "coil_maps.npy", "trajectory.npz"
@@ -144,32 +146,6 @@ class StoredRun:
     acquired: tuple[tuple[int, ...], ...] | None = None
     shots: NDArray[np.float64] | None = None
     grid: tuple[int, int] | None = None
-
-    @classmethod
-    def of_slice(
-        cls, known: KnownSlice, named: NamedImage, mask: NDArray[np.bool_], lines: Sequence[int], **more: Any
-    ) -> StoredRun:
-        """The run of one image that is in memory; ``more`` are further fields."""
-        made, maps, data = named.reconstruction, known.scan.maps_as_read, known.data
-        places, noise = getattr(data, "geometry", None), made.noise
-        of_image: dict[str, Any] = {"image": made.image, "draws": made.draws, "reference": known.shown_reference}
-        of_image = {name: None if one is None else np.asarray(one, np.complex64) for name, one in of_image.items()}
-        return cls(
-            name="the image",
-            mask=mask,
-            chosen=tuple(lines),
-            kind=known.slice_model.candidates.kind,
-            std=made.std,
-            noise=None if noise is None else noise.std,
-            g_factor=None if noise is None else noise.g_factor,
-            maps=None if maps is None else np.asarray(maps[0], np.complex64),
-            geometry=None if places is None else places[0],
-            source=getattr(data, "source", None),
-            part_of_scan=part_of_scan(data),
-            settings={**shown_settings(known, named), **named.error.settings},
-            **of_image,
-            **more,
-        )
 
     @property
     def counted(self) -> str:
@@ -341,48 +317,85 @@ def read_run(folder: Path) -> StoredRun:
     settings, lines = manifest["settings"], manifest["lines"]
     if not all(type(line) is int for line in lines) or not (lines or "readouts" in settings):
         raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
-    mask = _array(folder / "mask.npy", "b", 1, 2)
+    numbers, _, frames = _extent(settings, field)
+    arrays = _arrays(folder, bool(numbers) + bool(frames))
     shown = settings.get("shown")
     kind = KINDS.get(str(shown.get("readouts")) if isinstance(shown, dict) else "") or kind_of_run(folder, settings)
-    of_frames = settings.get("frames", {"axis": "", "numbers": []})
-    if not isinstance(of_frames, dict) or of_frames.get("axis") not in ("", *COUNTERS):
-        raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
-    numbers = _numbers(settings, "slice_numbers", field)
-    frames = _numbers(of_frames, "numbers", f"{field}: frames")
+    name, mask = folder.resolve().name, _array(folder / "mask.npy", "b", 1, 2)
+    run = run_of(name, settings, mask, lines, arrays, kind)
+    return replace(run, folder=folder, status=str(manifest.get("status", "")), seed=manifest.get("seed", 0))
+
+
+def run_of(
+    name: str,
+    settings: Mapping[str, Any],
+    mask: NDArray[np.bool_],
+    lines: Sequence[int],
+    arrays: Mapping[str, Any],
+    kind: Kind,
+    **more: Any,
+) -> StoredRun:
+    """A run by the settings of its manifest and its arrays, by the names of their files; ``more`` are further fields.
+
+    Raises
+    ------
+    InputError
+        Where they contradict each other.
+    """
+    field = f"{name}/manifest.json"
+    numbers, axis, frames = _extent(settings, field)
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
-    arrays = _arrays(folder, len(counts))
-    if (image := arrays["recon"]) is not None:
-        sides = mask.shape if kind.on_grid else ()
-        pixels = image.shape[len(counts) :]
-        _require_shape(folder / "recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
-        for name, values in arrays.items():
-            if values is not None:
-                between = values.shape[len(counts) : -2]  # coils, draws
-                _require_shape(folder / f"{name}.npy", values.shape, (*counts, *between, *pixels), "recon.npy")
-    places = _described(settings, "slice_geometries", SliceGeometry, field, math.prod(counts))
-    sources = _described(settings, "source_images", SourceImage, field, math.prod(counts))
-    stored, source, maps = settings.get("geometry"), settings.get("source_image"), arrays["coil_maps"]
-    arrays["coil_maps"] = maps[0] if maps is not None and frames else maps
+    if (image := arrays.get("recon")) is not None:
+        sides, pixels = mask.shape if kind.on_grid else (), image.shape[len(counts) :]
+        _require_shape(f"{name}/recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
+        for file, values in arrays.items():
+            between = values.shape[len(counts) : -2]  # coils, draws
+            _require_shape(f"{name}/{file}.npy", values.shape, (*counts, *between, *pixels), "recon.npy")
+    parts = {ARRAYS[file]: values[0] if file == "coil_maps" and frames else values for file, values in arrays.items()}
+    place, source = settings.get("geometry"), settings.get("source_image")
     return StoredRun(
-        name=folder.resolve().name,
-        folder=folder,
+        name=name,
         mask=mask,
         chosen=tuple(lines),
         kind=kind,
-        **{ARRAYS[name]: values for name, values in arrays.items()},
-        geometry=None if stored is None else SliceGeometry.from_settings(field, stored),
+        geometry=None if place is None else SliceGeometry.from_settings(field, place),
         source=None if source is None else SourceImage.from_settings(field, source),
         identity=str(settings.get("identity", "")),
         part_of_scan=str(settings.get("part_of_scan", "")),
         numbers=numbers,
-        places=places,
-        sources=sources,
-        axis=of_frames["axis"],
+        places=_described(settings, "slice_geometries", SliceGeometry, field, math.prod(counts)),
+        sources=_described(settings, "source_images", SourceImage, field, math.prod(counts)),
+        axis=axis,
         frames=frames,
-        status=str(manifest.get("status", "")),
         settings=settings,
-        seed=manifest.get("seed", 0),
+        **parts,
+        **more,
     )
+
+
+def arrays_of(known: KnownSlice, made: Image, reference: Array | None) -> dict[str, NDArray[Any]]:
+    """The arrays of an image that there are, by the names of their files."""
+    noise, maps = made.noise, known.scan.maps_as_read
+    found = {
+        "recon": made.image,
+        "std": made.std,
+        "noise": None if noise is None else noise.std,
+        "g_factor": None if noise is None else noise.g_factor,
+        "draws": made.draws,
+        "reference": reference,
+        "coil_maps": None if maps is None else maps[0],
+    }
+    types = {name: np.float32 if name in _REAL else np.complex64 for name in found}
+    return {name: np.asarray(one, types[name]) for name, one in found.items() if one is not None}
+
+
+def _extent(settings: Mapping[str, Any], field: str) -> tuple[tuple[int, ...], str, tuple[int, ...]]:
+    """Numbers of the slices of a volume, what its frames are, and their numbers."""
+    of_frames = settings.get("frames", {"axis": "", "numbers": []})
+    if not isinstance(of_frames, dict) or of_frames.get("axis") not in ("", *COUNTERS):
+        raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
+    frames = _numbers(of_frames, "numbers", f"{field}: frames")
+    return _numbers(settings, "slice_numbers", field), of_frames["axis"], frames
 
 
 def _numbers(settings: Mapping[str, Any], name: str, field: str) -> tuple[int, ...]:
@@ -406,19 +419,19 @@ def _described(
     return tuple(kind.from_settings(field, entry) for entry in entries)
 
 
-def _arrays(folder: Path, further: int) -> dict[str, Any]:
+def _arrays(folder: Path, further: int) -> dict[str, NDArray[Any]]:
     """The arrays of a run that there are, along so many ``further`` axes; draws are mapped, and unchecked."""
-    found = dict[str, Any]()
+    found = dict[str, NDArray[Any]]()
     for name in ARRAYS:
         kind, axes = "f" if name in _REAL else "c", 3 if name in _OF_SEVERAL else 2
-        path = folder / f"{name}.npy"
-        found[name] = _array(path, kind, axes + further, mapped=name == "draws") if path.is_file() else None
+        if (path := folder / f"{name}.npy").is_file():
+            found[name] = _array(path, kind, axes + further, mapped=name == "draws")
     return found
 
 
-def _require_shape(path: Path, found: tuple[int, ...], wanted: tuple[int, ...], other: str) -> None:
+def _require_shape(field: str, found: tuple[int, ...], wanted: tuple[int, ...], other: str) -> None:
     if found != wanted:
-        raise InputError(field=f"{path.parent.name}/{path.name}", got=f"shape {found}", wanted=f"{wanted}, as {other}")
+        raise InputError(field=field, got=f"shape {found}", wanted=f"{wanted}, as {other}")
 
 
 def _array(path: Path, kind: str, *axes: int, mapped: bool = False) -> NDArray[Any]:

@@ -45,7 +45,7 @@ from mri_design.runs.known_slice import KnownSlice, NamedImage, knowing_oracle
 from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record
-from mri_design.runs.stored_run import StoredRun
+from mri_design.runs.stored_run import StoredRun, arrays_of, run_of, shown_settings
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.data import KSpaceData
@@ -272,20 +272,14 @@ class DesignResult:
 
     def stored(self, identity: str) -> StoredRun:
         """The run as its folder has it."""
-        candidates = self.known.slice_model.candidates
-        mask = self.trace.mask().reshape(candidates.shape)
+        known, image, readouts = self.known, self.images[0], self.known.slice_model.candidates
         acquired = tuple((line,) for line in self.trace.lines) if self.acquisition is None else self.acquisition.trains
-        return StoredRun.of_slice(
-            self.known,
-            self.images[0],
-            mask,
-            self.trace.lines,
-            identity=identity,
-            status=self.status,
-            acquired=acquired,
-            shots=candidates.trajectory(self.trace.lines),
-            grid=candidates.grid,
-        )
+        settings = {**known.settings(), **image.error.settings, **shown_settings(known, image), "identity": identity}
+        arrays = arrays_of(known, image.reconstruction, known.shown_reference)
+        mask = self.trace.mask().reshape(readouts.shape)
+        order = {"acquired": acquired, "shots": readouts.trajectory(self.trace.lines), "grid": readouts.grid}
+        run = run_of("the image", settings, mask, self.trace.lines, arrays, readouts.kind, **order)
+        return replace(run, status=self.status)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from mri_design.evaluation.plots.panels import ImagePanel, object_top, scale_top
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
-from mri_design.runs.provenance import simulated_from, simulation_summary, told
+from mri_design.runs.provenance import simulated_from, simulation_summary
 from mri_design.runs.recon.run import ReconRequest, ReconResult, reconstruct_scan
 from mri_design.runs.recon.slices import OTHER_IMAGES, REPORT
 from mri_design.runs.store import Ending, Report, Run, carry_out
-from mri_design.runs.stored_run import shown_settings
+from mri_design.runs.stored_run import ARRAYS
 from mri_design.runs.work import Keep
 
 COVERAGE = "coverage.csv"
@@ -27,13 +27,6 @@ _MOST_BYTES = 4_000_000
 """Bytes of the pictures of slices on a page, at most; of larger volumes every second slice is there, and so on."""
 _MONTAGE = 24
 """Slices of the montage at most."""
-_OF_ONE = ("part_of_scan", "geometry", "source_image")
-"""Settings of the slice shown that the others have for themselves."""
-_FILES = {
-    **{"coil_maps": image_sections.COIL_MAPS, "draws": image_sections.DRAWS, "reference": image_sections.REFERENCE},
-    **{name: f"{name}.npy" for name in ("recon", "std", "noise", "g_factor")},
-}
-"""Arrays of slices, and the files of the volume's."""
 
 
 def reconstruct_in_folder(request: ReconRequest, run: Run) -> Ending:
@@ -67,15 +60,12 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
         facts["acceleration"] = known.acceleration(np.flatnonzero(mask).tolist())
     else:  # all that `known` holds
         facts["used"] = np.ones(known.slice_model.candidates.shape, dtype=bool)
+    settings = result.settings
     facts["summary"] = summary = simulation_summary([simulated_from(known.data)]) | known.summary() | account
-    settings = known.settings() | image_sections.account_settings(account)
-    settings |= {} if covered is None else {"coverage": covered.as_settings()}
-    settings |= shown_settings(known, result.images[0], result.shown if result.several else None)
     if result.several:
         _describe(result, summary, settings)
     ending = Ending(result.status, result.lines, result.error)
-    found = settings | result.error.settings
-    return Report(ending=ending, page=Page("recon", facts), found=found, done=result.kept.files)
+    return Report(ending=ending, page=Page("recon", facts), found=settings, done=result.kept.files)
 
 
 def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
@@ -86,11 +76,11 @@ def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
     rows, numbering = [row for one in result.facts for row in one.rows], result.numbering
     frames = len(numbering.numbers)
     counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
-    for name, file in _FILES.items():
+    for name in ARRAYS:
         if name in result.kept.arrays(result.numbers[0]):
-            folder.write_stack(file, result.stack(name), *counts)
+            folder.write_stack(f"{name}.npy", result.stack(name), *counts)
         else:
-            folder.remove(file)
+            folder.remove(f"{name}.npy")
     folder.write_table("metrics.csv", [*rows, *totals(rows)])
     shown = result.kept.facts[result.shown].rows
     facts = image_sections.shown_facts(result.known, result.images, shown)
@@ -158,38 +148,15 @@ def _companions(result: ReconResult) -> image_sections.CompanionPictures | None:
     return replace(pictures, panels=[image, *pictures.panels])
 
 
-def _describe(result: ReconResult, summary: dict[str, object], settings: dict[str, object]) -> None:
+def _describe(result: ReconResult, summary: dict[str, object], settings: Mapping[str, Any]) -> None:
     """Change what is told of the slice that is shown into what is true of all."""
-    facts, numbering = result.facts, result.numbering
     summary.pop("part of the scan", None)
-    for name in _OF_ONE:
-        settings.pop(name, None)
-    settings |= {"slice_numbers": list(result.first_frame), "slices_of_scan": result.count}
-    if numbering.axis:
-        settings["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
-    if places := result.places:
-        settings["geometry"] = places[0].as_settings()
-        settings["slice_geometries"] = [place.as_settings() for place in places]
-    if sources := result.sources:
-        settings["source_image"] = sources[0].as_settings()
-        if any(source != sources[0] for source in sources):
-            settings["source_images"] = [source.as_settings() for source in sources]
-    offered = [(number, one) for number, one in zip(result.numbers, facts, strict=True) if one.about_others]
-    if offered:
-        settings["companions_of_slices"] = [
-            {**numbering.place(number), "used": one.rows[0][OTHER_IMAGES], "companions": one.account["companions"]}
-            for number, one in offered
-        ]
-    if noise_only := [number for number, one in zip(result.numbers, facts, strict=True) if one.noise_only]:
-        summary["noise only"] = numbering.names(noise_only)
-        settings["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
-    if lost := [one.lost for one in facts if one.lost is not None]:
+    if noise_only := [number for number in result.numbers if result.kept.facts[number].noise_only]:
+        summary["noise only"] = result.numbering.names(noise_only)
+    if lost := settings.get("coil_compression_lost"):
         summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
-        settings["coil_compression_lost"] = lost
-    if result.known.given is not None:
-        scales = [one.reference_scale for one in facts if one.reference_scale is not None]
-        settings["reference_scales"] = scales
-        summary["reference"] = settings["reference_source"] = told("given_reference", result.known.given.name, scales)
+    if "reference_scales" in settings:
+        summary["reference"] = settings["reference_source"]
 
 
 def totals(rows: image_sections.Rows) -> image_sections.Rows:

@@ -31,6 +31,7 @@ from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, Sli
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
+from mri_design.runs.image_sections import account_settings
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.recon.other_scans import coverage_of, other_scans
@@ -52,7 +53,7 @@ from mri_design.runs.recon.slices import (
     what_is_used,
 )
 from mri_design.runs.store import Record
-from mri_design.runs.stored_run import ARRAYS, StoredRun, shown_settings
+from mri_design.runs.stored_run import ARRAYS, StoredRun, arrays_of, run_of, shown_settings
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
@@ -239,35 +240,51 @@ class ReconResult:
         """Multiplications with A, of all slices."""
         return sum(int(one.image["matvecs"]) for one in self.facts)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was found out, for a manifest: of one slice all that is known of it, of several what is true of all."""
+        known, numbering, numbers, kept = self.known, self.numbering, self.numbers, self.kept.facts
+        found = known.settings() | account_settings(self.account) | self.error.settings
+        found |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
+        found |= shown_settings(known, self.images[0], self.shown if self.several else None)
+        if not self.several:
+            return found
+        for name in ("part_of_scan", "geometry", "source_image"):  # the others have their own
+            found.pop(name, None)
+        found |= {"slice_numbers": list(self.first_frame), "slices_of_scan": self.count}
+        if numbering.axis:
+            found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
+        if self.places:
+            places = [place.as_settings() for place in self.places]
+            found |= {"geometry": places[0], "slice_geometries": places}
+        if self.sources:
+            sources = [source.as_settings() for source in self.sources]
+            found["source_image"] = sources[0]
+            found |= {"source_images": sources} if any(one != sources[0] for one in sources) else {}
+        if offered := [number for number in numbers if kept[number].about_others]:
+            of_others = [(numbering.place(number), kept[number]) for number in offered]
+            found["companions_of_slices"] = [
+                {**place, "used": one.rows[0][OTHER_IMAGES], "companions": one.account["companions"]}
+                for place, one in of_others
+            ]
+        if noise_only := [number for number in numbers if kept[number].noise_only]:
+            found["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
+        if lost := [one.lost for one in self.facts if one.lost is not None]:
+            found["coil_compression_lost"] = lost
+        if known.given is not None:
+            scales = [one.reference_scale for one in self.facts if one.reference_scale is not None]
+            found["reference_scales"] = scales
+            found["reference_source"] = told("given_reference", known.given.name, scales)
+        return found
+
     def stored(self, identity: str) -> StoredRun:
         """The run as its folder has it."""
-        run = StoredRun.of_slice(
-            self.known, self.images[0], self.mask, self.lines, identity=identity, status=self.status
-        )
-        covered = {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
-        if not self.several:
-            return replace(run, settings={**run.settings, **covered})
-        held = [self.kept.arrays(number) for number in self.numbers]
-        stacked = dict[str, Any]()
-        for name, part in ARRAYS.items():
-            stacked[part] = np.stack([one[name] for one in held]) if name in held[0] else None
-        places, sources = self.places, self.sources
-        return replace(
-            run,
-            **stacked,
-            part_of_scan="",
-            numbers=tuple(self.numbers),
-            geometry=places[0] if places else None,
-            places=places,
-            source=sources[0] if sources else None,
-            sources=sources if any(one != sources[0] for one in sources) else (),
-            settings={
-                **shown_settings(self.known, self.images[0], self.shown),
-                **self.error.settings,
-                **covered,
-                "slices_of_scan": self.count,
-            },
-        )
+        arrays = arrays_of(self.known, self.images[0].reconstruction, self.known.shown_reference)
+        if self.several:
+            held = [self.kept.arrays(number) for number in self.numbers]
+            arrays = {name: np.stack([one[name] for one in held]) for name in ARRAYS if name in held[0]}
+        settings, kind = self.settings | {"identity": identity}, self.known.slice_model.candidates.kind
+        return run_of("the image", settings, self.mask, self.lines, arrays, kind, status=self.status)
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""

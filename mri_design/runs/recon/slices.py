@@ -27,6 +27,7 @@ from mri_design.operators.conventions import Chosen
 from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
 from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.stored_run import ARRAYS, arrays_of
 from mri_design.runs.work import Keep
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.formats import mask_of_measured, read_mask
@@ -214,7 +215,6 @@ def judged(
 OTHER_IMAGES = "other images"
 """Column of metrics.csv: those that the prior of a slice knows, "none" where it was offered some and knows none."""
 _OTHERS = "other_images"
-_ARRAYS = ("recon", "std", "noise", "g_factor", "coil_maps", "draws", "reference", _OTHERS)
 _MODULUS = "modulus"
 
 
@@ -288,25 +288,12 @@ def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[
     ``draws`` (draw, ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
     """
     known, images = images_of(work, measured, calibrated(work, measured))
-    made, maps = images[0].reconstruction, known.scan.maps_as_read
-    pictures, noise = CompanionPictures.of(made), made.noise
-    found = {
-        "recon": made.image,
-        "std": made.std,
-        "noise": None if noise is None else noise.std,
-        "g_factor": None if noise is None else noise.g_factor,
-        "coil_maps": None if maps is None else maps[0],
-        "draws": made.draws,
-        "reference": None if made.draws is None else known.shown_reference,
-        _OTHERS: None if pictures is None else np.stack([np.abs(panel.image) for panel in pictures.panels]),
-    }
-    arrays = {
-        name: np.asarray(one, np.complex64 if np.iscomplexobj(one) else np.float32)
-        for name, one in found.items()
-        if one is not None
-    }
+    made = images[0].reconstruction
+    arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
+    if (pictures := CompanionPictures.of(made)) is not None:
+        arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in pictures.panels]).astype(np.float32)
     facts = facts_of(work, measured, known, images)
-    del known, images, made, maps, pictures, noise, found
+    del known, images, made, pictures
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return measured.number, arrays, facts
 
@@ -376,7 +363,7 @@ class KeptSlices:
 
     def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
         """The arrays of a slice."""
-        return self._keep.arrays(_name(number), _ARRAYS)
+        return self._keep.arrays(_name(number), (*ARRAYS, _OTHERS))
 
     def pictures(self, number: int) -> CompanionPictures | None:
         """Those of the companions of a slice; None where it was offered none."""
