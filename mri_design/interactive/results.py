@@ -24,7 +24,7 @@ from mri_design.errors import InputError, UsageError, described, number_array, r
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, Layout, scale_top
+from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, Layout, layout_of, scale_top
 from mri_design.evaluation.run_folder import STATE, RunFolder, read_manifest
 from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
@@ -37,7 +37,6 @@ from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.export import export_run
-from mri_design.runs.image_sections import layout_of
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.recon.report import report_reconstruction

@@ -18,6 +18,7 @@ from mri_design.evaluation.plots.panels import (
     Frame,
     ImagePanel,
     error_caption,
+    layout_of,
     metric_caption,
     object_top,
     scale_top,
@@ -40,7 +41,7 @@ from mri_design.kinds import KINDS
 from mri_design.readouts import Readouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import FORMATS, StudyErrors
-from mri_design.runs.image_sections import CompanionPictures, layout_of
+from mri_design.runs.image_sections import CompanionPictures
 from mri_design.runs.known_slice import facts_of_all, load_images, require_apart
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named

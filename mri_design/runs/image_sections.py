@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import ranked
-from mri_design.evaluation.plots.panels import Frame, ImagePanel, Layout, error_caption, metric_caption
+from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption, layout_of, metric_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.companion import unit_modulus
-from mri_design.operators.base import Array
-from mri_design.readouts import Readouts
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
 from mri_design.runs.provenance import part_of_scan, told
-from mri_design.scan.data import Orientation, TrajectoryData
+from mri_design.runs.stored_run import ARRAYS, arrays_of
+from mri_design.scan.data import TrajectoryData
 
-COIL_MAPS, DRAWS, REFERENCE = "coil_maps.npy", "draws.npy", "reference.npy"
 Rows = list[dict[str, object]]
 
 
@@ -28,47 +27,19 @@ def account_settings(account: Mapping[str, object]) -> dict[str, object]:
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
 
 
-def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
-    """Layout of images of these candidates, from which their directions are named.
-
-    Parameters
-    ----------
-    candidates : Readouts
-        Candidates: a plane has two phase encodes, shots have none.
-    orientation : {"ky-rows", "ky-columns"}
-        Layout of the source image.
-    """
-    of_plane: Layout = "plane-columns" if orientation == "ky-columns" else "plane-rows"
-    layouts: tuple[Layout, ...] = ("no-lines", orientation, of_plane)
-    return layouts[candidates.kind.axes]
-
-
 def frame_of(known: KnownSlice) -> Frame:
     """How images of a slice lie on the page, and how large their pixels are."""
     orientation = known.data.orientation if known.data.on_grid else "ky-rows"
     return Frame(layout_of(known.slice_model.candidates, orientation), pixel_of(known.data))
 
 
-def save_images(
-    folder: RunFolder, result: Image, rows: Rows, reference: Array | None = None, maps: Array | None = None
-) -> None:
-    """Write recon.npy, metrics.csv, and of error bars, noise, draws and coil maps (coil, ky, kx) those that there are.
-
-    Those of an earlier run do not stay. Images are in the input's units (`PreparedScan.image_unit`). Beside draws
-    stands the reference, where there is one, against which errors of regions are measured.
-    """
-    noise, drawn = result.noise, result.draws
-    of_pixels = {
-        "std.npy": result.std,
-        "noise.npy": None if noise is None else noise.std,
-        "g_factor.npy": None if noise is None else noise.g_factor,
-    }
-    images = {"recon.npy": result.image, DRAWS: drawn, REFERENCE: None if drawn is None else reference, COIL_MAPS: maps}
-    for name, values in {**of_pixels, **images}.items():
-        if values is None:
-            folder.remove(name)
+def save_images(folder: RunFolder, arrays: Mapping[str, NDArray[Any]], rows: Rows) -> None:
+    """Write metrics.csv and the arrays of an image (`arrays_of`) by name; those of an earlier run do not stay."""
+    for name in ARRAYS:
+        if name in arrays:
+            folder.write_array(f"{name}.npy", arrays[name])
         else:
-            folder.write_array(name, values if name in of_pixels else np.asarray(values, dtype=np.complex64))
+            folder.remove(f"{name}.npy")
     folder.write_table("metrics.csv", rows)
 
 
@@ -121,8 +92,8 @@ def image_facts(
     lines : sequence of int
         Lines behind all of them.
     """
-    rows, made, maps = image_rows(known, images, lines), images[0].reconstruction, known.scan.maps_as_read
-    save_images(folder, made, rows, known.shown_reference, None if maps is None else maps[0])
+    rows, made = image_rows(known, images, lines), images[0].reconstruction
+    save_images(folder, arrays_of(known, made, None if made.draws is None else known.shown_reference), rows)
     return shown_facts(known, images, rows) | {"others": CompanionPictures.of(made)}
 
 

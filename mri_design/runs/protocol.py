@@ -29,7 +29,7 @@ from mri_design.design.trials import ReferenceSlice, TrainingResidual, shared_li
 from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.metrics import NO_RANKS
 from mri_design.evaluation.page import Page
-from mri_design.evaluation.plots.panels import Frame
+from mri_design.evaluation.plots.panels import Frame, layout_of
 from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import (
     CHECKPOINT,
@@ -58,7 +58,7 @@ from mri_design.experiment.strategies import (
 from mri_design.kinds import KINDS
 from mri_design.runs.design.report import acquisition_facts, design_facts
 from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
-from mri_design.runs.image_sections import CompanionPictures, layout_of
+from mri_design.runs.image_sections import CompanionPictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.resident import design_among

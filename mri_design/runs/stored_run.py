@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import RelativeError
-from mri_design.evaluation.plots.panels import Frame
+from mri_design.evaluation.plots.panels import Frame, layout_of
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
 from mri_design.experiment.coverage import Coverage
@@ -282,8 +282,6 @@ class StoredRun:
 
 def shown_settings(known: KnownSlice, named: NamedImage, number: int | None = None) -> dict[str, object]:
     """For a manifest: the image that a run shows, of several slices that of a ``number``, beside its arrays."""
-    from mri_design.runs.image_sections import layout_of  # here: folders are read without
-
     candidates, name = known.slice_model.candidates, known.data.name
     return {
         "shown": {

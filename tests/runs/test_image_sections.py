@@ -27,10 +27,11 @@ from mri_design import (
 )
 from mri_design.evaluation import RelativeError, RunFolder
 from mri_design.evaluation.plots import object_top
+from mri_design.evaluation.plots.panels import layout_of
 from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.image_sections import image_rows, layout_of, save_images
+from mri_design.runs.image_sections import image_rows, save_images
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.scan import compensated_spread, spiral_curve
 
@@ -143,12 +144,12 @@ def test_images_are_saved_in_their_formats_and_none_of_an_earlier_run_stays(
     folder: RunFolder, image: np.ndarray
 ) -> None:
     rows = [{"method": "mean", "relative_l2": 0.125}]
-    save_images(folder, Image(image.astype(complex), np.abs(image).astype(float), DONE), rows)
+    save_images(folder, {"recon": image.astype(complex), "std": np.abs(image)}, rows)
     recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
     assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
     np.testing.assert_array_equal(recon, image)
     assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
-    save_images(folder, Image(image, None, DONE), rows)
+    save_images(folder, {"recon": image.astype(complex)}, rows)
     assert not (folder.path / "std.npy").exists()
 
 

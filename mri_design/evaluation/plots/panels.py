@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import ImageMetrics, bright
 from mri_design.evaluation.tables import percent
+from mri_design.readouts import Readouts
 from mri_design.scan.data import Orientation
 
 Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
@@ -18,6 +19,21 @@ Layout = Orientation | Literal["plane-rows", "plane-columns", "no-lines"]
 
 In "plane-rows" and "plane-columns" both directions are phase encodes (ky, kz), and it lies as in those of lines.
 """
+
+
+def layout_of(candidates: Readouts, orientation: Orientation) -> Layout:
+    """Layout of images of these candidates, from which their directions are named.
+
+    Parameters
+    ----------
+    candidates : Readouts
+        Candidates: a plane has two phase encodes, shots have none.
+    orientation : {"ky-rows", "ky-columns"}
+        Layout of the source image.
+    """
+    of_plane: Layout = "plane-columns" if orientation == "ky-columns" else "plane-rows"
+    layouts: tuple[Layout, ...] = ("no-lines", orientation, of_plane)
+    return layouts[candidates.kind.axes]
 
 
 def displayed(image: NDArray[np.generic], orientation: Layout) -> NDArray[np.generic]:
