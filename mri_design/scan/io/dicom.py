@@ -34,6 +34,7 @@ _MACROS = {
     "ComplexImageComponent": "MRImageFrameTypeSequence",
     "FrameType": "MRImageFrameTypeSequence",
 }
+_USUAL = {"Slope": 1.0, "Intercept": 0.0}
 _SAME = 1e-3
 """Fraction of a distance by which the same places may differ."""
 
@@ -61,18 +62,13 @@ class FrameFacts:
         if self._groups and len(self._groups) != frames:
             raise InputError(_PER_FRAME, f"{len(self._groups)} items", f"{frames}, one for each frame")
 
-    def scaling(self, frame: int) -> tuple[float, float]:
-        """Slope and intercept that make values of what is stored."""
-        slope, intercept = self.element("RescaleSlope", frame), self.element("RescaleIntercept", frame)
-        return (1.0 if slope is None else float(slope)), (0.0 if intercept is None else float(intercept))
-
     def kind(self, frame: int) -> str:
         """Magnitude, phase or another part of complex pixels ("MAGNITUDE", "M"); empty where a frame does not say."""
         words = list(self.element("FrameType", frame) or [])
         return str(self.element("ComplexImageComponent", frame) or (words[2] if len(words) > 2 else ""))
 
-    def element(self, name: str, frame: int) -> Any:
-        """One of the elements above, of a frame; None where the file does not have it."""
+    def element(self, name: str, frame: int, usual: Any = None) -> Any:
+        """One of the elements above, of a frame; what is ``usual`` where the file does not have it."""
         groups = [self._groups[frame]] if self._groups else []
         for group in (*groups, *self._shared[:1]):
             macro = group.get(_MACROS[name])
@@ -80,7 +76,7 @@ class FrameFacts:
             if value not in (None, ""):
                 return value
         value = self._file.get(name)
-        return None if value in (None, "") else value
+        return usual if value in (None, "") else value
 
     def geometry(self, shape: tuple[int, int]) -> tuple[SliceGeometry | None, dict[str, str]]:
         """Sizes and place of the first frame, and for the header what is to be said about the others.
@@ -296,7 +292,7 @@ def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[
     """Values of every frame."""
     frames = optional_package("pydicom.pixels", "export").iter_pixels(file, raw=True)
     for number, stored in enumerate(frames):
-        slope, intercept = facts.scaling(number)
+        slope, intercept = (float(facts.element(f"Rescale{name}", number, usual)) for name, usual in _USUAL.items())
         values = np.asarray(stored).reshape(shape).astype(np.float64) * slope + intercept
         yield to_float32(f"PixelData, frame {number}", values)
 

@@ -56,6 +56,7 @@ _MANY = 4
 """Counters from 1 to N count from 1 where more than one of so many occurs; of a few, one may be wrong."""
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 Place = TypeVar("Place")
+Columns = slice
 
 _PLACE = ["slice", "partition", "line"]
 _One = namedtuple("_One", ["at", "slice", "partition", "line", "first", "count", "start", "turn", "reversed"])
@@ -397,14 +398,11 @@ class CartesianSource(MrdSource, SlicedSource):
         return ScanSummary(
             samplings if part is None else self._looked_at(samplings, index, part),
             read["kspace"].shape[1],
-            name=read["name"],
             index=index,
             part=part,
             geometry=self.geometry,
             by_headers=len(samplings) > 1,
-            header=read["header"],
-            provenance=read["provenance"],
-            volume=read["volume"],
+            **{name: read[name] for name in ("name", "header", "provenance", "volume")},
         )
 
     def _looked_at(self, samplings: Sequence[Sampling], index: int, part: KSpaceData) -> tuple[Sampling, ...]:
@@ -444,8 +442,7 @@ class CartesianSource(MrdSource, SlicedSource):
             sums.append(kspace)
             calibration = None
             if len(plan.calibration):
-                stored = _filled(acquisitions, plan, plan.calibration, "average", columns)
-                calibration = images_kspace(self.encoding, only_coils(stored, coils), plan.calibration, columns)
+                calibration = self._on_grid(plan, plan.calibration, "average", columns, coils)
                 sums.append(calibration)
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
@@ -494,22 +491,17 @@ class CartesianSource(MrdSource, SlicedSource):
         least : int
             How many readouts a line is from, at least.
         """
-
-        def of_channels(plan: ReadoutPlan) -> NDArray[np.complex64]:
-            columns = self.encoding.columns
-            stored = _filled(self.acquisitions, plan, plan.readouts, self.options.duplicates, columns)
-            return images_kspace(self.encoding, only_coils(stored, coils), plan.readouts, columns)
-
+        columns, policy = self.encoding.columns, self.options.duplicates
         seen, ranks, places = Counter[tuple[int, ...]](), list[int](), plan.readouts[_PLACE].tolist()
         for place in places:
             ranks.append(seen[place])
             seen[place] += 1
         rank, count = np.array(ranks), np.array([seen[place] for place in places])
-        uncounted = {"last": rank < count - 1, "first": rank > 0}.get(self.options.duplicates, rank % 2 == 1)
+        uncounted = {"last": rank < count - 1, "first": rank > 0}.get(policy, rank % 2 == 1)
         if uncounted.any():
             again = replace(plan, readouts=plan.readouts[uncounted])
-            once_more = of_channels(again)
-            if self.options.duplicates != "average":
+            once_more = self._on_grid(again, again.readouts, policy, columns, coils)
+            if policy != "average":
                 return once_more
             n, half = (part.times[:, 0][:, np.newaxis, :, np.newaxis] for part in (plan, again))
             scale = np.sqrt(2 * half * n / (np.maximum(n - half, 1) * least)).astype(np.float32)
@@ -530,7 +522,14 @@ class CartesianSource(MrdSource, SlicedSource):
             return None
         if plan.shape != other.shape:  # one slice of several
             other = other.of_slice(int(self.plan.readouts.slice[self.plan.readouts.at == at][0]))
-        return of_channels(other)
+        return self._on_grid(other, other.readouts, policy, columns, coils)
+
+    def _on_grid(
+        self, plan: ReadoutPlan, readouts: Readouts, policy: str, columns: Columns, coils: NDArray[np.intp]
+    ) -> NDArray[np.complex64]:
+        """K-space of some coils from some readouts, as `images_kspace` has it."""
+        stored = _filled(self.acquisitions, plan, readouts, policy, columns)
+        return images_kspace(self.encoding, only_coils(stored, coils), readouts, columns)
 
     def _notes(self, plan: ReadoutPlan) -> dict[str, str]:
         """Where the file's counters have the centre, what was cut off the readouts, and what is zero of a volume's."""
