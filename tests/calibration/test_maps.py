@@ -277,12 +277,10 @@ def smooth(shape, field=(1.0, 1.0)):
     return (maps / np.linalg.norm(maps, axis=0)).astype(np.complex64)
 
 
-def test_other_grids_and_fields_of_view_keep_places():
+def test_other_grids_and_fields_of_view_keep_places_and_beyond_them_maps_are_those_of_the_edge():
     found = maps_on_grid(smooth((40, 50)), (64, 30), (0.5, 0.75))
     np.testing.assert_allclose(found, smooth((64, 30), (0.5, 0.75)), atol=2e-3)
 
-
-def test_beyond_the_field_of_view_maps_are_those_of_its_edge():
     found = maps_on_grid(smooth((16, 16)), (32, 32), (2.0, 2.0))
     np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1, atol=1e-6)
     np.testing.assert_allclose(found[:, 16, 0], found[:, 16, 8], atol=1e-6)
@@ -310,10 +308,6 @@ def coil_images() -> np.ndarray:
     return np.array([head * np.exp(-((y - a) ** 2) - (x + a) ** 2 + 1j * a * x) for a in (-1, 0, 1)])
 
 
-def rim_of(data: TrajectoryData) -> tuple[float, bool]:
-    return rim_noise(data.kspace, data.trajectory, data.grid_shape)
-
-
 @pytest.mark.parametrize(("count", "side"), [(4, 3), (8, 7), (16, 15), (96, 24)])
 def test_spokes_are_dense_as_far_as_they_are_close(count: int, side: int) -> None:
     assert abs(dense_centre(spokes(count), 24) - side) <= 1
@@ -329,13 +323,8 @@ def test_the_centre_is_that_of_the_fourier_transform() -> None:
     assert np.linalg.norm(centre.kspace[0][inside] - truth) < 0.05 * np.linalg.norm(truth)
 
 
-def test_the_noise_is_that_of_the_outermost_samples() -> None:
-    data = measured(spokes(32), 1e-3 * coil_images(), noise_sd=0.1)
-    assert rim_of(data)[0] == pytest.approx(0.01, rel=0.1)
-
-
 @pytest.mark.parametrize("n_coils", [1, 3])
-def test_signal_at_the_rim_is_told_from_noise(n_coils: int) -> None:
+def test_the_noise_is_that_of_the_outermost_samples_where_signal_is_told_from_it(n_coils: int) -> None:
     """Ten draws of noise alone are never taken for signal; where signal makes the estimate too large, it is said."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -343,9 +332,11 @@ def test_signal_at_the_rim_is_told_from_noise(n_coils: int) -> None:
         assert not rim_noise(parts[0] + 1j * parts[1], spokes(32), (N, N))[1]
     sharp = np.zeros((n_coils, N, N), dtype=complex)
     sharp[:, 10:22, 8:20] = 1  # edges, whose transform falls slowly
-    data = measured(spokes(32), sharp, noise_sd=1e-3)
-    variance, signal = rim_of(data)
+    of_edges = measured(spokes(32), sharp, noise_sd=1e-3)
+    variance, signal = rim_noise(of_edges.kspace, of_edges.trajectory, (N, N))
     assert variance > 4 * 1e-6 and signal
+    weak = measured(spokes(32), 1e-3 * coil_images(), noise_sd=0.1)
+    assert rim_noise(weak.kspace, weak.trajectory, (N, N))[0] == pytest.approx(0.01, rel=0.1)
 
 
 def test_a_centre_that_is_not_dense_and_samples_without_noise_are_refused() -> None:

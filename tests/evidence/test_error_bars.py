@@ -66,9 +66,11 @@ def test_where_no_line_can_be_held_back_error_bars_are_those_of_the_posterior() 
     assert np.sum(result.std.astype(float) ** 2) == pytest.approx(plain.image_variances.sum(), rel=0.05)
 
 
-def test_under_other_priors_lines_held_back_say_all() -> None:
-    recipe = recipe_of("tv-wavelet").replacing("reconstruction", method="mean")
-    result = reconstruct(scan_of(recipe).slice_model(0, recipe), LINES, "mean", recipe, rng())
+@pytest.mark.parametrize(("name", "changed"), [("tv-wavelet", {}), ("local", {"samples": np.ones((48, 48), bool)})])
+def test_under_other_priors_and_of_lines_with_holes_those_held_back_say_all(name: str, changed: dict) -> None:
+    recipe = recipe_of(name).replacing("reconstruction", method="mean")
+    one = replace(scan_of(recipe).slice_model(0, recipe), **changed)
+    result = reconstruct(one, LINES, "mean", recipe, rng())
     known = result.std_factor.evidence
     assert result.std_factor.how == "held back"
     wanted = known.variance * known.innovations.found / known.innovations.expected
@@ -120,13 +122,6 @@ def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
         float(np.sum(np.abs(one.acquire([k]) - one.measurement([k])(posterior.mean)) ** 2)) for k in without.held
     )
     assert found.found == pytest.approx(energy - 2 * one.noise_variance * 16 * len(without.held), rel=1e-3)
-
-
-def test_lines_with_holes_are_scaled_by_lines_held_back_alone() -> None:
-    recipe = recipe_of("local", loops=2)
-    one = replace(scan_of(recipe).slice_model(0, recipe), samples=np.ones((48, 48), dtype=bool))
-    result = reconstruct(one, LINES, "mean", recipe, rng())
-    assert result.std_factor.how == "held back"
 
 
 def test_rings_count_by_what_is_expected_of_the_image_there() -> None:

@@ -30,11 +30,6 @@ def pixels(**changes: object) -> md.SiteBlock:
     return md.SiteBlock(**{"name": "pixels", "analysis": md.Identity(SHAPE), "potential": md.Laplace(1.0), **changes})
 
 
-def valid() -> dict:
-    X = md.cartesian([0, 3], SHAPE)
-    return {"measurement": X, "data": np.ones(X.out_shape, complex), "noise_variance": 0.1, "blocks": (pixels(),)}
-
-
 def test_site_power_pools_moduli_over_groups_and_scales_broadcast_over_sites():
     s = np.arange(60.0).reshape(2, 6, 5) * (1 - 2j)
     single = md.SiteBlock("differences", md.FiniteDifferences(SHAPE), md.Laplace(1.0))

@@ -1,7 +1,5 @@
 """Readouts and any trajectory: rows, values and transforms against plain sums, and conventions."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,9 @@ from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReado
 from tests.refusals import refused
 
 pytest.importorskip("finufft")
+GRID = (6, 5)
+SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)
+SHOTS = ShotReadouts(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)))
 SHAPES = [(8, 8), (9, 7), (6, 11), (16, 8)]
 
 
@@ -31,6 +32,9 @@ def spokes(count: int, n: int) -> np.ndarray:
 
 def points(shape: tuple[int, int], count: int = 40) -> np.ndarray:
     return np.random.default_rng(1).uniform(-0.5, 0.5, (count, 2)) * shape
+
+
+POINTS = points((8, 8))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -82,14 +86,21 @@ def test_weighted_gram_operators_and_their_circulants(shape, coils):
         np.testing.assert_allclose(X.circulant_spectrum(weights), nearest, atol=1e-10)
 
 
-def test_samples_keep_their_noise_when_others_are_added():
-    k = points((8, 8))
-    few, more = NonUniformFourier(k[:15], (8, 8)), NonUniformFourier(k, (8, 8))
+@pytest.mark.parametrize(
+    ("few", "more", "chosen"),
+    [
+        (lambda: PlaneReadouts(GRID).rows([3, 17]), lambda: PlaneReadouts(GRID).rows([0, 3, 9, 17, 29]), [1, 3]),
+        (lambda: SHOTS.rows([3, 1]), lambda: SHOTS.rows([3, 1, 6]), range(10)),
+        (lambda: NonUniformFourier(POINTS[:15], (8, 8)), lambda: NonUniformFourier(POINTS, (8, 8)), range(15)),
+    ],
+)
+def test_samples_keep_their_noise_when_others_are_added(few, more, chosen):
     rngs = [np.random.default_rng(5) for _ in range(2)]
-    noise = [X.unit_noise(rng, 4, np.dtype(np.float32)) for X, rng in zip((few, more), rngs, strict=True)]
-    np.testing.assert_array_equal(noise[0], noise[1][..., :15])
-    assert noise[0].dtype == np.complex64
-    assert noise[0].shape == (4, *few.out_shape)
+    first, noise = (
+        made().unit_noise(rng, 4, np.dtype(np.float32)) for made, rng in zip((few, more), rngs, strict=True)
+    )
+    np.testing.assert_array_equal(first, noise[..., chosen])
+    assert first.dtype == np.complex64 and first.shape == (4, *few().out_shape)
     assert rngs[0].random() == rngs[1].random()
 
 
@@ -102,15 +113,9 @@ def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram():
     assert np.linalg.norm(covariance - gram) < 0.04 * np.linalg.norm(gram)
 
 
-pytest.importorskip("finufft")
-
-
-def test_every_sample_of_a_full_grid_stands_for_itself():
+def test_samples_of_a_grid_stand_for_themselves_and_such_as_come_twice_share_their_weight():
     k = np.argwhere(np.ones((9, 8))) - np.array([4, 4])
     np.testing.assert_allclose(density_weights(k, (9, 8)), 1, rtol=1e-9)
-
-
-def test_samples_that_come_twice_share_their_weight():
     k = np.argwhere(np.ones((8, 8))) - 4
     weights = density_weights(np.concatenate([k, k[:20]]), (8, 8))
     np.testing.assert_allclose(weights[20:64], 1, rtol=1e-4)
@@ -191,25 +196,11 @@ def test_without_a_grid_only_the_layout_is_looked_at():
     assert checked_trajectory([[1, 2]]).tolist() == [[1.0, 2.0]]
 
 
-GRID = (6, 5)
-SHOT = np.stack([np.zeros(5), np.arange(5) - 2.0], axis=1)
-SHOTS = ShotReadouts(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)))
-needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
-
-
-def random_complex(*shape: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-
-
 def waves(points: np.ndarray) -> np.ndarray:
     """Rows of the Fourier transform at any points of k-space, (point, ky, kx), written out."""
     rows, columns = ((np.arange(n) - n // 2) / n for n in GRID)
     phases = points[:, 0, None, None] * rows[:, None] + points[:, 1, None, None] * columns
     return np.exp(-2j * np.pi * phases) / np.sqrt(np.prod(GRID))
-
-
-KINDS = [LineReadouts(GRID), PlaneReadouts(GRID), pytest.param(SHOTS, marks=needs_finufft)]
 
 
 def test_without_the_spectrum_of_x_there_are_no_moments() -> None:
@@ -218,9 +209,9 @@ def test_without_the_spectrum_of_x_there_are_no_moments() -> None:
 
 
 @pytest.mark.parametrize("coils", [1, 3])
-@pytest.mark.parametrize("encoding", KINDS, ids=["lines", "plane", "shots"])
+@pytest.mark.parametrize("encoding", [LineReadouts(GRID), PlaneReadouts(GRID), SHOTS], ids=["lines", "plane", "shots"])
 def test_rows_measure_what_data_takes_from_full_kspace_and_values_have_their_energy(encoding: Readouts, coils) -> None:
-    image, maps = random_complex(*GRID), None if coils == 1 else random_complex(coils, *GRID, seed=1)
+    image, maps = images(GRID), None if coils == 1 else images((coils, *GRID), 1)
     shots = isinstance(encoding, ShotReadouts)
     points = SHOTS.shots if shots else np.moveaxis(np.indices(GRID), 0, -1) - np.array(GRID) // 2
     full = np.einsum("syx,cyx->cs", waves(points.reshape(-1, 2)), image[None] if maps is None else maps * image)
@@ -234,13 +225,6 @@ def test_rows_measure_what_data_takes_from_full_kspace_and_values_have_their_ene
     np.testing.assert_allclose(np.sum(np.abs(values) ** 2, axis=(0, 1, 3)), power, rtol=1e-12)
     if shots:
         np.testing.assert_allclose(values[0], full, atol=1e-12)
-
-
-def test_noise_of_a_sample_is_the_same_whichever_others_are_measured() -> None:
-    plane = PlaneReadouts(GRID)
-    few, many = ([3, 17], [0, 3, 9, 17, 29])
-    drawn = [plane.rows(ids).unit_noise(np.random.default_rng(5), 2, np.dtype(float)) for ids in (few, many)]
-    np.testing.assert_array_equal(drawn[0], drawn[1][..., [1, 3]])
 
 
 def test_frequencies_distances_and_opposites() -> None:
@@ -263,19 +247,11 @@ def test_the_central_run_is_the_largest_ellipse_without_a_gap() -> None:
     assert plane.nearest_to_centre([*beyond, *inner], 3) == plane.outwards[:3].tolist()
 
 
-def test_shots_are_candidates_by_number() -> None:
+def test_shots_are_candidates_by_number_and_need_the_whole_grid() -> None:
     ids = [4, 0, 6]
     assert SHOTS.size == 7 and SHOTS.shape == (7,) and SHOTS.unit == "spoke" and SHOTS.density(ids).shape == (15,)
     assert SHOTS.central_run(ids) == ids and SHOTS.nearest_to_centre(ids, 2) == [4, 0]
 
-
-@needs_finufft
-def test_noise_of_a_shot_is_the_same_whichever_are_measured_behind_it() -> None:
-    drawn = [SHOTS.rows(ids).unit_noise(np.random.default_rng(5), 2, np.dtype(float)) for ids in ([3, 1], [3, 1, 6])]
-    np.testing.assert_array_equal(drawn[0], drawn[1][..., :10])
-
-
-def test_shots_need_the_whole_grid() -> None:
     holes = np.ones(GRID, dtype=bool)
     assert SHOTS.measured_flags(holes).tolist() == [True] * 7
     holes[2, 3] = False
