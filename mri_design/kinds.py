@@ -66,7 +66,7 @@ class Kind:
     @property
     def shots(self) -> bool:
         """Whether candidates are made for a design, as many as it asks for, and are not those of a grid."""
-        return self.counted == "shots"
+        return self.shot is not None
 
     @property
     def on_grid(self) -> bool:

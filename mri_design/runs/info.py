@@ -239,9 +239,9 @@ def describe_folder(folder: Path) -> dict[str, str]:
     if (folder / MANIFEST).is_file() and not unfinished and (own is not None or not runs):
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
-        what = kind_of_run(folder, manifest.get("settings", {})).counted
-        rows = _rows("finished", folder.resolve().name, manifest, inputs, what, listed(manifest["lines"], _MOST_LINES))
-        uses = words("info").uses(folder, what, {path.name for path in folder.iterdir()})
+        kind, name = kind_of_run(folder, manifest.get("settings", {})), folder.resolve().name
+        rows = _rows("finished", name, manifest, inputs, kind.counted, listed(manifest["lines"], _MOST_LINES))
+        uses = words("info").uses(folder, kind, {path.name for path in folder.iterdir()})
         return rows | _holds(folder, uses.splitlines())
     if not runs:
         raise InputError(

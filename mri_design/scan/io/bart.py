@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
+from mri_design.kinds import KINDS
 from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
 from mri_design.scan.io.source import Content, ReadOptions, Source
@@ -261,7 +262,8 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) 
     Both have the same axes. A plane has no trajectory beside it; either its header says so (``"encoding": "plane"``)
     or the energy gathers in the middle of both its phase encodes, as it does not over shots.
     """
-    if header.text.get("encoding") == "plane":
+    told = KINDS.get(header.text.get("encoding", ""))
+    if told is not None and told.square:
         return True
     if "trajectory" in header.text or _trajectory_beside(samples, header) is not None or min(array.shape[1:3]) < 4:
         return False
