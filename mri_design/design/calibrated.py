@@ -260,6 +260,7 @@ class Calibrated(ChoosesByScore):
     drawn: bool | None = None
     disc_share: float = SHARE
     name: str = "calibrated"
+    start_lines = (8, 4)
     rough_for = ("lines",)
     predicts = True
 
@@ -284,7 +285,7 @@ class Calibrated(ChoosesByScore):
         """
         for each in self.side_information:
             each.require_grid(readouts.shape)
-        return readouts.start(target, 8 if n_coils == 1 else 4)
+        return super().default_start(readouts, target, n_coils)
 
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
         """In a plane with several coils the start and the Poisson disc."""
@@ -333,7 +334,7 @@ class Calibrated(ChoosesByScore):
         return predicted
 
     def _lines(self, view: DesignView, expected: Numbers) -> Scores:
-        now = _LineData.of(view).knowledge(view.candidates.acquired, expected)
+        now = _LineData(view).knowledge(view.candidates.acquired, expected)
         model, features, weight = self.error_models(view)[self.online], line_features(now), float("nan")
         energies = now.unit * model.marginal_energies(features)
         scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
@@ -346,7 +347,7 @@ class Calibrated(ChoosesByScore):
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
         """Where the model of lines started, and what it is after the lines that have been measured since."""
-        data = _LineData.of(view)
+        data = _LineData(view)
         start = self.error_model or shipped_error_model(_kind(view.posteriors))
         rows, log_energies, variances = [], [], []
         for acquired, block in measured_blocks(view):
@@ -401,36 +402,26 @@ class Calibrated(ChoosesByScore):
         return list(np.sum(parts, axis=0))
 
 
-@dataclass(frozen=True)
 class _LineData:
-    """Energies of the measured lines, (ky,), all slices together, and the noise in a line."""
+    """Energies of the lines whose data have come, (ky,), all slices together, and the noise in a line."""
 
-    energies: Numbers
-    noise: float
-    samples: int
-
-    @classmethod
-    def of(cls, view: DesignView) -> _LineData:
-        """Of a view; lines that are pending have no data yet."""
-        energies, noise, samples = np.zeros(view.candidates.n_lines), 0.0, 0
+    def __init__(self, view: DesignView) -> None:
+        self.energies, self.noise, samples = np.zeros(view.candidates.n_lines), 0.0, 0
         known = np.array(view.candidates.acquired[: len(view.candidates.acquired) - view.pending])
         for found, variance, size in of_each(view.posteriors, _measured):
-            energies[known] += found
-            each = size // len(known)
-            noise += 2 * variance * each
-            samples += each
-        return cls(energies, noise, samples)
+            self.energies[known] += found
+            self.noise += 2 * variance * (size // len(known))
+            samples += size // len(known)
+        self.noise_sd = self.noise / np.sqrt(samples)
 
     def error_energy(self, actual_energy: float) -> tuple[float, float]:
         """Energy of the error on a line whose innovation was measured, and the variance of its logarithm by noise."""
-        noise_sd = self.noise / np.sqrt(self.samples)
-        energy = max(actual_energy - self.noise, LEAST_ENERGY * noise_sd)
-        return energy, (noise_sd / energy) ** 2
+        energy = max(actual_energy - self.noise, LEAST_ENERGY * self.noise_sd)
+        return energy, (self.noise_sd / energy) ** 2
 
     def knowledge(self, acquired: Sequence[int], expected: Numbers) -> LineKnowledge:
         """Knowledge at the moment when ``acquired`` had been chosen; it lacks the energies of lines still pending."""
-        measured = np.zeros(len(self.energies), dtype=bool)
-        measured[list(acquired)] = True
+        measured = np.isin(np.arange(len(self.energies)), acquired)
         return LineKnowledge(measured, self.energies, self.noise, expected)
 
 
@@ -461,7 +452,7 @@ def _log_errors(view: DesignView, residuals: Sequence[Numbers]) -> tuple[Numbers
     ``residuals`` are those of the side information before every block. The third array is what noise adds to the
     variance of both.
     """
-    data, brightness = _LineData.of(view), image_energy(view.posteriors)
+    data, brightness = _LineData(view), image_energy(view.posteriors)
     found: list[tuple[float, float, float]] = []
     for (_, block), before in zip(measured_blocks(view), residuals, strict=False):
         for step in block:
@@ -498,8 +489,7 @@ class _SampleInnovations:
             if expected is None:
                 continue
             samples = np.array([step.line for step in block], dtype=np.intp)
-            measured = np.zeros(plane.size, dtype=bool)
-            measured[list(acquired)] = True
+            measured = np.isin(np.arange(plane.size), acquired)
             energies = np.array([step.outcome.actual_energy for step in block])
             features = sample_features(plane, measured, expected, earlier)[samples]
             parts.append((samples, energies, features, np.full(len(block), level(measured, expected))))

@@ -270,11 +270,8 @@ class RegularLines(Strategy):
 
     spacing: int | None = None
     name: str = "regular"
+    start_lines = (4, 4)  # so that the image's scale can be seen
     needs_posterior = False
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """A small centre, so that the image's scale can be seen: four lines."""
-        return min(4, target)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The tooth nearest to DC that is left; without one, the line nearest to DC."""

@@ -122,9 +122,7 @@ class LineCandidates:
     @property
     def mask(self) -> NDArray[np.bool_]:
         """Acquired lines, (ky,)."""
-        flags = np.zeros(self.n_lines, dtype=bool)
-        flags[list(self.acquired)] = True
-        return flags
+        return np.isin(np.arange(self.n_lines), self.acquired)
 
     @property
     def chosen(self) -> tuple[int, ...]:
@@ -191,6 +189,8 @@ class Strategy(ABC):
     name: str
     needs_posterior: bool = True
     """Whether the engine infers before it asks."""
+    start_lines: tuple[int, int] | None = None
+    """Lines around DC that a design begins with of one coil and of several; None for what posteriors need."""
     rough_for: tuple[str, ...] = ()
     """Sorts of readouts (`Kind.sort`) of which rough posteriors suffice, as it corrects what they expect."""
     chooses_blocks: bool = False
@@ -200,7 +200,9 @@ class Strategy(ABC):
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """How many of the ``readouts`` around DC a design of ``target`` begins with, for ``n_coils`` coils."""
-        return readouts.start_for_posterior(target)
+        if self.start_lines is None:
+            return readouts.start_for_posterior(target)
+        return readouts.start(target, self.start_lines[n_coils > 1])
 
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
         """How large a part of a mask of ``target`` is chosen from no posterior, the start included.

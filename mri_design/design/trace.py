@@ -260,9 +260,7 @@ class DesignTrace:
 
     def mask(self, count: int | None = None) -> NDArray[np.bool_]:
         """Bool (ky,) of the first ``count`` lines (all without a count)."""
-        flags = np.zeros(self.n_lines, dtype=bool)
-        flags[list(self.lines[:count])] = True
-        return flags
+        return np.isin(np.arange(self.n_lines), self.lines[:count])
 
     @property
     def innovation_energies(self) -> dict[int, float]:

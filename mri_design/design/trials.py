@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,6 +235,7 @@ class TrueImages:
     """
 
     truths: tuple[Array, ...] = ()
+    start_lines: ClassVar[tuple[int, int] | None] = (4, 4)  # a mask that looks at the truth needs no larger centre
 
     def __post_init__(self) -> None:
         wanted = "the true image of every slice, a tuple of arrays (ky, kx)"
@@ -245,10 +246,6 @@ class TrueImages:
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
         """This oracle with the truth; the reconstruction is the posterior mean."""
         return replace(self, truths=tuple(truths))
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """Four lines: a mask that looks at the truth needs no larger centre."""
-        return readouts.start(target, 4)
 
 
 @briefly
@@ -301,10 +298,7 @@ class OracleHole(TrueImages, ChoosesByScore):
 
     draws: int | None = None
     name: str = "oracle-hole"
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """Eight lines, as a strategy that predicts would begin with; four with several coils."""
-        return readouts.start(target, 8 if n_coils == 1 else 4)
+    start_lines = (8, 4)  # as of strategies that predict
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Corrected energies; without any other candidate left, the expected ones.
@@ -392,6 +386,7 @@ class TrainingResidual(ChoosesByScore):
     neighbours: tuple[float, ...] = (0.25,)
     reach: float = 2.0
     name: str = "residual-greedy"
+    start_lines = (8, 4)
 
     @property
     def needs_posterior(self) -> bool:  # type: ignore[override]
@@ -403,10 +398,6 @@ class TrainingResidual(ChoosesByScore):
     ) -> TrainingResidual:
         """This rule with the training scans; ``reconstruct``, if there is one, takes the posterior mean's place."""
         return replace(self, scans=tuple(scans), reconstruct=reconstruct)
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        """Eight lines with one coil, four with several."""
-        return readouts.start(target, 8 if n_coils == 1 else 4)
 
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
         """In a plane with several coils, the start and the Poisson disc."""

@@ -138,8 +138,7 @@ def energy_missing(slice_model: SliceModel, lines: Sequence[int], image: Array) 
     readouts = slice_model.candidates
     if readouts.overlapping or slice_model.samples is not None:
         return float("nan")
-    measured = np.zeros(readouts.size, dtype=bool)
-    measured[list(lines)] = True
+    measured = np.isin(np.arange(readouts.size), lines)
     if measured.all():
         return 0.0
     values = readouts.values(image[None], slice_model.maps, slice_model.library)

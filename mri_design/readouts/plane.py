@@ -284,8 +284,7 @@ class PlaneConstraints(Constraints):
         free = measurable & self.kept
         if not 1 <= count <= int(free.sum()):
             raise InputError(field="start samples", got=str(count), wanted=f"1 to {int(free.sum())}")
-        flags = np.zeros(self.plane.size, dtype=bool)
-        flags[list(needed)] = True
+        flags = np.isin(np.arange(self.plane.size), needed)
         outwards = self.plane.outwards
         others = outwards[free[outwards] & ~flags[outwards]]
         flags[others[: max(count - len(needed), 0)]] = True
