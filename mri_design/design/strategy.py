@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,7 +189,7 @@ class Strategy(ABC):
     name: str
     needs_posterior: bool = True
     """Whether the engine infers before it asks."""
-    start_lines: tuple[int, int] | None = None
+    start_lines: ClassVar[tuple[int, int] | None] = None
     """Lines around DC that a design begins with of one coil and of several; None for what posteriors need."""
     rough_for: tuple[str, ...] = ()
     """Sorts of readouts (`Kind.sort`) of which rough posteriors suffice, as it corrects what they expect."""
