@@ -158,7 +158,6 @@ STEP = 2
 def coils(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two slices that four coils measured on every second line, with their maps and noise."""
     scan = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(0))
-    assert scan.coil_maps is not None
     kspace = np.repeat(scan.kspace, 2, axis=0)
     kspace[:, :, 1::STEP] = 0
     path = tmp_path_factory.mktemp("coils") / "coils.npz"
@@ -193,7 +192,6 @@ def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(SPOKES)[:, None] / SPOKES
     trajectory = np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1)
     image = load_phantom("brain", shape=(N, N), rng=np.random.default_rng(0)).reference
-    assert image is not None
     kspace, rng = NonUniformFourier(trajectory.reshape(-1, 2), (N, N))(image[0]), np.random.default_rng(1)
     kspace = kspace + 0.007 * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     path = tmp_path_factory.mktemp("spokes") / "spokes.npz"

@@ -67,8 +67,6 @@ WRONG_WORDS = """
     compare scan.npz --lines 8 --noise-sd -1 => --noise-sd
     recon scan.npz --maps grappa => --maps
     protocol scan.npz --lines 8 --maps scan.npz=nlinv
-    design scan.npz --lines 8 --until-error 0.1 --strategy random
-    design scan.npz --lines 8 --until-gain 1 --strategy low-pass
     design scan.npz --until-error 5 => --until-error
     design scan.npz --lines 8 --order spiral => --order
     design scan.npz --lines 8 --partial-fourier 0.3 => --partial-fourier
@@ -76,7 +74,6 @@ WRONG_WORDS = """
     design scan.npz --lines 8 --forbid x => --forbid
     design scan.npz --lines 8 --forbid 3 --require 3 => --forbid
     design scan.npz --lines 8 --start 6 --forbid 13 => --start
-    design scan.npz --lines 20 --start 6 --max-jump 3
     design scan.npz --lines 8 --shutter => --shutter
     design scan.npz --lines 8 --strategy poisson-disc
     design scan.npz --lines 8 --angles 8 => --angles
@@ -94,7 +91,6 @@ WRONG_WORDS = """
     SPOKES --shots 6 --angles 5 => --angles
     SPOKES --shots 6 --angles 12 --strategy half-turn
     compare scan.npz --encoding spiral --shots 5 --strategies golden,half-turn --train head.npz
-    SPOKES --shots 6 --order centre-out
     mask --kind vd --shape 32
     mask --kind vd --shape 32x32x32 --acceleration 4 => --shape
     mask --kind vd --shape 32 --acceleration 8 --calibration 5 => --calibration

@@ -71,7 +71,6 @@ def test_messages_that_nobody_reads_any_more_go_nowhere_too() -> None:
         "sys.exit(3)"
     )
     writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert writer.stdout is not None
     writer.stdout.readline()
     writer.stdout.close()
     assert writer.wait(60) == 3

@@ -22,7 +22,6 @@ TINY = Recipe.of(
 @cache
 def _image(name: str = "brain", n: int = 16, seed: int = 0) -> ReferenceSlice:
     data = load_phantom(name, shape=(n, 16), rng=np.random.default_rng(seed))
-    assert data.reference is not None
     return ReferenceSlice(f"{name}{seed}", prepare(data, TINY).slice_model(0, TINY), data.reference[0])
 
 

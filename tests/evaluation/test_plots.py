@@ -153,7 +153,6 @@ def test_images_lie_as_in_the_source_with_pixels_of_their_shape_and_a_bar(layout
         first, *others = (axes for axes in figure.axes if axes.images)
         assert first.get_aspect() == (0.5 if turned else 2.0)
         bar = ScaleBar.across(wide)
-        assert bar is not None
         left, right = first.lines[0].get_xdata()
         assert (right - left) / (rows if turned else columns) * wide == pytest.approx(bar.millimetres)
         assert not any(axes.texts or axes.lines for axes in others)

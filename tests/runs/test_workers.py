@@ -129,7 +129,6 @@ def test_a_process_that_dies_idle_is_replaced_with_its_material() -> None:
     with Workers(3, 1 + 1) as workers:
         assert list(workers.map(product, [1, 2, 3])) == [3, 6, 9]
         executor = workers.executor
-        assert executor is not None
         process = executor.submit(own_number, 0).result()
         os.kill(process, signal.SIGKILL)
         within(20, lambda: not Path("/proc", str(process), "exe").exists())
