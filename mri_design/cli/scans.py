@@ -78,7 +78,7 @@ def design(
     from mri_design.experiment.sources import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design.report import run_design_of
-    from mri_design.runs.design.run import DesignRequest
+    from mri_design.runs.design.request import DesignRequest
 
     require_no_slices(source, "give {0} --slices {1}")
     kind = KINDS[recipe.design.encoding]
@@ -255,7 +255,7 @@ def adapt(
     """
     from mri_design.experiment.sources import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
-    from mri_design.runs.design.run import DesignRequest
+    from mri_design.runs.design.request import DesignRequest
     from mri_design.scan.streaming.scanner import Patience
 
     if (source is None) == (listen is None):

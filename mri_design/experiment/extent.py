@@ -18,6 +18,7 @@ from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text, gridded_kinds
 from mri_design.readouts import LineReadouts, Readouts
+from mri_design.status import Convergence, Status
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
@@ -391,3 +392,13 @@ def what_was_missed(trace: DesignTrace, rule: StopRule | None, unit: str = "line
     """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
     end = trace.forecast(len(trace.lines))
     return "" if rule is None or end is None else rule.missed(end, unit)
+
+
+def status_of(trace: DesignTrace, rule: StopRule | None, unit: str, image: Convergence) -> str:
+    """How a design and its image ended: what was missed or did not converge, in words, or "converged"."""
+    if missed := what_was_missed(trace, rule, unit):
+        return missed
+    if not image.converged:
+        return f"not converged ({image.status.value})"
+    rough = sum(not step.cost.converged for step in trace.steps)
+    return f"not converged ({rough} of {len(trace.steps)} design steps)" if rough else Status.CONVERGED.value

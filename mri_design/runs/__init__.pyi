@@ -2,8 +2,8 @@
 
 from .compare import ComparisonRequest as ComparisonRequest
 from .compare import compare_strategies as compare_strategies
-from .design.run import DesignInput as DesignInput
-from .design.run import DesignRequest as DesignRequest
+from .design.request import DesignInput as DesignInput
+from .design.request import DesignRequest as DesignRequest
 from .design.run import DesignResult as DesignResult
 from .design.run import design_scan as design_scan
 from .given_reference import GivenReference as GivenReference

@@ -19,8 +19,10 @@ from mri_design.design.engine import DesignState, Found, InferenceRequest, Keepe
 from mri_design.errors import MriDesignError
 from mri_design.experiment.design import DesignOptions
 from mri_design.operators.base import Array
+from mri_design.runs.work import Work
 from mri_design.runs.workers import (
     GONE,
+    LOCAL,
     PUT_UP_WITH,
     DaskWorker,
     LostPieceError,
@@ -65,6 +67,14 @@ def design_among(
                 raise lost_worker(error) from error
         finally:
             keeper.close()
+
+
+def design_with(
+    work: Work, design: Callable[[DesignOptions], DesignState], slices: int, options: DesignOptions
+) -> DesignState:
+    """`design_among` as many processes as there are slices, at most those of ``work``."""
+    with Workers(None, min(work.jobs, slices), work.executor if slices > 1 else LOCAL) as workers:
+        return design_among(workers, design, slices, options)
 
 
 _kept: dict[tuple[str, int], KeptSlice] = {}

@@ -3,220 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
-from pathlib import Path
-
-import numpy as np
+from dataclasses import dataclass, replace
+from functools import partial
 
 from mri_design.brief import briefly
-from mri_design.design.echo_trains import Acquisition
-from mri_design.design.engine import DesignState
-from mri_design.design.stopping import StopRule
-from mri_design.design.strategy import Strategy
-from mri_design.design.trace import DesignTrace
-from mri_design.design.trials import truth_or_none
-from mri_design.errors import InputError, UsageError, option, require_numbers
+from mri_design.design import Acquisition, DesignState, DesignTrace, Strategy
 from mri_design.evaluation import predictions
-from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment import design, extent, reconstruction
-from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
-from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.inputs import load_input
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.shots import candidates_of, slice_of
-from mri_design.experiment.sources import FIRST_SLICE, GivenMaps, SliceChoice, slices_text
-from mri_design.experiment.stored_designs import Checkpoint
-from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
-from mri_design.experiment.volume import Around, Frames, is_around
-from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
-from mri_design.model.slice import SliceModel
-from mri_design.operators.nonuniform import require_finufft
-from mri_design.readouts import Readouts
 from mri_design.runs.design.companions import (
-    OtherFrame,
     companions_within,
     contradicted,
-    other_frames,
     steering_image,
 )
-from mri_design.runs.known_slice import KnownSlice, NamedImage, knowing_oracle
-from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
-from mri_design.runs.resident import design_among
-from mri_design.runs.store import Ending, Record
+from mri_design.runs.design.request import DesignInput, DesignRequest
+from mri_design.runs.design.slices import SharedSlices, calibrated, depends_on, informed, without_air
+from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.resident import design_with
+from mri_design.runs.store import Ending
 from mri_design.runs.stored_run import StoredRun, arrays_of, run_of, shown_settings
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import LOCAL, Workers
-from mri_design.scan.data import KSpaceData
-from mri_design.scan.sampling import require_whole_lines
-from mri_design.status import Convergence, Status
-
-_OF_ONE_SLICE = "slices share lines, or samples of a plane; spokes and arms are those of one slice"
-
-
-@dataclass(frozen=True)
-class DesignRequest:
-    """Request for a design.
-
-    Parameters
-    ----------
-    source : str
-        File or phantom; it is replayed as the scanner.
-    recipe : Recipe
-        Strategy, start, stop rules, constraints, order, inference and reconstruction.
-    lines : int or None
-        Lines, samples of a plane, or shots in the end, at most where the recipe has a stop rule; None is as many as can
-        be measured then. Shots are always counted: what there is to choose from depends on their number.
-    maps : Path or MapsOfScan, optional
-        File of coil maps, or a scan to estimate them from.
-    acceleration : float, optional
-        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
-    slices : SliceChoice
-        The slice, or those that share the mask: the image is that of the one in their middle.
-    companions : tuple of str
-        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
-        a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
-        share the mask, or ``frames`` (`Around`).
-
-    Raises
-    ------
-    UsageError
-        For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
-        cannot answer, or shots without a number of them.
-    InputError
-        For constraints and an order that contradict each other, or a strategy's file that cannot be used.
-    """
-
-    source: str
-    recipe: Recipe
-    lines: int | None = None
-    _: KW_ONLY
-    maps: GivenMaps | None = None
-    acceleration: float | None = None
-    slices: SliceChoice = FIRST_SLICE
-    companions: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.of_shots and self.acceleration is None and self.lines is None:
-            counts = f"{option('shots')}, or {option('acceleration')}"
-            raise UsageError(f"how many spokes or arms? Give their number with {counts}")
-        if self.acceleration is not None:
-            require_numbers(least=1.0, acceleration=self.acceleration)
-            counted = KINDS[self.recipe.design.encoding].counted
-            extent.require_one_amount(self.lines, self.acceleration, counted)
-        if self.recipe.design.strategy in TRAINING_RULES:
-            raise UsageError(
-                f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
-                "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
-                "(--strategy trained:FILE)"
-            )
-        extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
-        if self.around and self.of_shots:
-            words = f"{option('with', 'slices')}, {option('with', 'frames')}"
-            raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
-
-    @property
-    def of_shots(self) -> bool:
-        """Whether spokes or arms of a spiral are chosen."""
-        return KINDS[self.recipe.design.encoding].shots
-
-    @cached_property
-    def strategy(self) -> Strategy:
-        """The strategy that chooses lines; an oracle gets the truth later."""
-        return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding, but=TRAINING_RULES)
-
-    @property
-    def stop(self) -> StopRule | None:
-        """The rule that ends the design early."""
-        return extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
-
-    def count(self, size: int) -> int | None:
-        """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
-        return self.lines if self.acceleration is None else extent.readouts_wanted(size, self.acceleration)
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """The recipe's, without the folders of a strategy's file."""
-        return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
-
-    def record(self, work: Work) -> Record:
-        """Inputs and settings for the manifest, before anything is computed.
-
-        Raises
-        ------
-        InputError
-            Where a file cannot be read.
-        """
-        maps = [] if self.maps is None else [str(self.maps)]
-        scan = InputFile.of_all([self.source])
-        strategies = strategy_files([self.recipe.design.strategy])
-        beside = InputFile.of_all([*maps, *strategies, *self.companion_files])
-        choices = {
-            "recipe": self.settings,
-            "input": [file.sha256 for file in scan] or self.source,
-            "files": [file.sha256 for file in beside],
-            "slice": self.slices.named,
-            **self.named_companions,
-        }
-        number = {"lines": self.lines, "acceleration": self.acceleration}
-        wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
-        settings = {
-            "source": self.source,
-            "slice": self.slices.named,
-            **wanted,
-            **self.named_companions,
-            **self.settings,
-        }
-        identity, beginning = (work.identity("design", choices | more) for more in (number, {}))
-        return Record(identity, [*scan, *beside], settings, beginning)
-
-    @property
-    def companion_files(self) -> list[str]:
-        """The files that other images of the object are read from."""
-        return [companion_file(source) for source in self.companions if not is_around(source)]
-
-    @property
-    def around(self) -> Around:
-        """Which slices and frames of the scan itself are other images of the object.
-
-        Raises
-        ------
-        UsageError
-            See `Around.named`.
-        """
-        return Around.named(self.companions)
-
-    @property
-    def named_companions(self) -> dict[str, object]:
-        """Their names for a manifest; nothing where there are none."""
-        return {"with": [Path(source).name for source in self.companions]} if self.companions else {}
-
-    def read_companions(self, seed: int) -> list[CompanionImages]:
-        """The other images of the object.
-
-        Raises
-        ------
-        InputError
-            Where a file cannot be used.
-        """
-        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions if not is_around(source)]
-
-    def numbers(self, count: int) -> list[int]:
-        """The slices that share the mask, of ``count``; first that of the image.
-
-        Raises
-        ------
-        InputError
-            Where the scan has no such slice.
-        UsageError
-            For several slices of shots.
-        """
-        chosen = self.slices.indices(count)
-        middle = chosen[len(chosen) // 2]
-        if len(chosen) > 1 and self.of_shots:
-            raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
-        return [middle, *(number for number in chosen if number != middle)]
 
 
 @briefly
@@ -282,79 +88,6 @@ class DesignResult:
         return replace(run, status=self.status)
 
 
-@dataclass(frozen=True)
-class DesignInput:
-    """What a design is made of, as read.
-
-    Parameters
-    ----------
-    scan : KSpaceData
-        All slices; it is replayed as the scanner.
-    frames : sequence of OtherFrame
-        The slice of the image in other frames of the same file.
-    companions : sequence of CompanionImages
-        Files of other images of the object.
-    """
-
-    scan: KSpaceData
-    frames: Sequence[OtherFrame] = ()
-    companions: Sequence[CompanionImages] = ()
-
-    @classmethod
-    def read(cls, request: DesignRequest, work: Work, scan: KSpaceData | None = None) -> DesignInput:
-        """Read the files of a request, but for a scan that is there already.
-
-        Raises
-        ------
-        InputError
-            Where a file cannot be used, or the scan has no such slice.
-        """
-        if request.of_shots:
-            require_finufft()
-        recipe, maps, seed = request.recipe, request.maps, work.seed
-        scan = load_input(request.source, recipe, seed, maps) if scan is None else scan
-        number = request.numbers(scan.n_slices)[0]
-        frames = other_frames(request.source, recipe, maps, number, request.around, seed)
-        return cls(scan, frames, request.read_companions(seed))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedSlices:
-    """Calibrated slices that share a mask, that of the image first.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        In force.
-    numbers : sequence of int
-        Of the slices in their scan.
-    data : KSpaceData
-        The slice of the image, as read.
-    scans, slices : sequences of PreparedScan and of SliceModel
-        Calibrated, and as models take them.
-    start : tuple of int
-        Lines that the design begins with.
-    most : int
-        Lines that it can have in the end.
-    calibration : int or None
-        Centre lines that coil maps were asked to be estimated from; None is the usual number.
-    """
-
-    recipe: Recipe
-    numbers: Sequence[int] = (0,)
-    data: KSpaceData
-    scans: Sequence[PreparedScan]
-    slices: Sequence[SliceModel]
-    start: tuple[int, ...] = ()
-    most: int
-    calibration: int | None = None
-
-    @property
-    def readouts(self) -> Readouts:
-        """What there is to choose from."""
-        return self.slices[0].candidates
-
-
 def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
@@ -367,148 +100,45 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     InputError
         Where the scan or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    shared, empty = _without_air(_calibrated(data.scan, request, work), work)
+    shared, empty = without_air(calibrated(data.scan, request, work), work)
     scan, number, seed = data.scan, shared.numbers[0], work.seed
-    companions = companions_over(data.companions, shared.data, number, scan.n_slices)
-    seen, strategy = _informed(shared, request.strategy, seed)
+    companions = data.companions_of(shared.data, number)
+    shared, strategy = informed(shared, request.strategy, seed)
     offered = list(zip(data.companions, companions, strict=True))
     steered = steering_image(offered, shared.slices, shared.numbers, scan.n_slices, shared.start, shared.recipe, seed)
     if steered is not None:
         strategy = steered[0]
         work.progress.say(f"{steered[1]} shows the same as the first {shared.readouts.unit}s: it has a say in the mask")
     keep.begin()
-    checkpoint = keep.checkpoint(_depends_on(shared, strategy, request), shared.most, shared.readouts.unit)
     looks = design.ImageErrors(shared.recipe, seed, companions)
-    state = _chosen(shared, seen, strategy, request.stop, checkpoint, looks, work)
+    state = _chosen(shared, strategy, request, looks, work, keep)
 
     lines = state.trace.lines
-    scans = [each.knowing(one.coil_map_estimate(lines)) for each, one in zip(shared.scans, shared.slices, strict=True)]
-    warn_of_maps(scans[0], work.progress)
-    measured = replace(shared, scans=scans)
-    places = {number: None if scan.geometry is None else scan.geometry[number] for number in shared.numbers}
-    near = request.around.of(number, Frames("", (), scan.n_slices), places)
-    by_number = dict(zip(shared.numbers, zip(scans, shared.slices, strict=True), strict=True))
+    measured = shared.measured(lines, work.progress)
+    near = request.near(shared.numbers, scan)
+    by_number = dict(zip(shared.numbers, zip(measured.scans, shared.slices, strict=True), strict=True))
     within = companions_within(near, by_number, data.frames, lines, shared.recipe, work)
-    image = looks.image_of(lines) if seen is shared.slices and not within else None
+    image = looks.image_of(lines) if shared.seen is shared.slices and not within else None
     return replace(
         concluded(request, measured, state, (*companions, *within), image, work),
-        account=predictions.DesignAccount(state.trace, _checked(measured, seen, strategy, state, work)),
+        account=predictions.DesignAccount(state.trace, _checked(measured, strategy, state, work)),
         acquisition=extent.in_acquisition_order(lines, shared.readouts, shared.recipe),
         noise_only=empty,
         steered_by="" if steered is None else steered[1],
     )
 
 
-def _calibrated(scan: KSpaceData, request: DesignRequest, work: Work) -> SharedSlices:
-    """The slices that share the mask, with noise and coil maps, and with them the lines that the design begins with.
-
-    Raises
-    ------
-    UsageError, InputError
-        Where the scan cannot be designed by the request.
-    """
-    recipe, strategy, progress = request.recipe, request.strategy, work.progress
-    numbers = request.numbers(scan.n_slices)
-    read = [scan.select_slice(number) for number in numbers]
-    data, kind = read[0], KINDS[recipe.design.encoding]
-    if request.around.slices and len(read) == 1:
-        raise UsageError(
-            f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
-            f"give several with {option('slices')}, or leave it out"
-        )
-    if data.reference is not None and not np.any(data.reference):
-        cure = f"Give a slice that shows the object with {option('slices', 'N')}."
-        raise InputError("reference", f"nothing but zeros in slice {numbers[0]}", "an image with signal", cure)
-    tell_part(data, recipe, progress)
-    for each in read if not kind.square else ():
-        require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(kind.whole(data.grid_shape))
-    readouts = candidates_of(recipe, strategy, data.grid_shape, lines, data.n_coils)
-    extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
-    design.require_room(readouts, data.n_coils, lines, recipe, slices=len(read))
-
-    grows = kind.centre_first and estimates_own_maps(data)
-    asked = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
-    scans = list[PreparedScan]()
-    for each in read:
-        scans.append(prepare(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
-        if each is data:
-            warn_of_noise(scans[0], progress)
-            recipe = extent.with_calibration(recipe, scans[0].calibration_lines)
-    on_grid = recipe.replacing("design", encoding="lines") if kind.shots else recipe
-    slices = [
-        slice_of(one.slice_model(0, on_grid), readouts, request.source, partial(one.reference, 0), recipe, work.seed)
-        for one in scans
-    ]
-    measurable = np.logical_and.reduce([each.measured for each in slices])
-    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
-    calibration = scans[0].calibration_lines
-    centre = calibration if kind.centre_first else 0
-    start = extent.start_lines(measurable, strategy, lines, recipe, centre, slices[0].n_coils, readouts)
-    most = lines or recipe.constraints.rules(readouts).most_lines(measurable, start)
-    if kind.square and calibration:
-        side = recipe.constraints.calibration or 0
-        progress.say(
-            f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} "
-            f"altogether; {option('constraints.calibration')} sets how many"
-        )
-    growing = f"the lines as they are measured, beginning with {len(start)} at the centre" if grows else ""
-    tell_calibration(calibration, most, recipe, readouts, progress, growing)
-    return SharedSlices(
-        recipe=recipe,
-        numbers=numbers,
-        data=data,
-        scans=scans,
-        slices=slices,
-        start=start,
-        most=most,
-        calibration=asked,
-    )
-
-
-def _without_air(shared: SharedSlices, work: Work) -> tuple[SharedSlices, list[int]]:
-    """Without slices whose start shows noise only, which have no say, and their numbers; that of the image stays."""
-    shows = [one.calibrated(shared.start, rough=True).shows_signal(shared.start) for one in shared.slices[1:]]
-    shown = [0, *(place for place, signal in enumerate(shows, 1) if signal)]
-    numbers, scans = [shared.numbers[place] for place in shown], [shared.scans[place] for place in shown]
-    empty = sorted(set(shared.numbers).difference(numbers))
-    if empty:
-        work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
-    return replace(shared, numbers=numbers, scans=scans, slices=[shared.slices[place] for place in shown]), empty
-
-
-def _informed(shared: SharedSlices, strategy: Strategy, seed: int) -> tuple[Sequence[SliceModel], Strategy]:
-    """The slices as the strategy sees them, and the strategy: an oracle sees the truth, and the maps of all lines."""
-    recipe, slices = shared.recipe, shared.slices
-    if recipe.design.strategy not in ORACLES:
-        return slices, strategy
-    seen = [one.calibrated(one.measured) for one in slices]
-    known = zip(shared.scans, slices, strict=True)
-    truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
-    return seen, knowing_oracle(recipe.design.strategy, seen, truths, recipe, seed)
-
-
-def _depends_on(shared: SharedSlices, strategy: Strategy, request: DesignRequest) -> dict[str, object]:
-    """What a design that goes on has to have in common with its beginning, beside input and settings."""
-    most, unseen = shared.most, 0
-    if shared.readouts.thinned and request.stop is None:
-        unseen = strategy.unseen(shared.readouts, most, min(one.n_coils for one in shared.slices))
-    limited = shared.recipe.constraints.max_jump is not None
-    foreseen = most if request.of_shots or not strategy.needs_posterior or limited else None
-    return {"start": shared.start, "calibration": shared.calibration, "unseen": unseen, "most": foreseen}
-
-
 def _chosen(
     shared: SharedSlices,
-    seen: Sequence[SliceModel],
     strategy: Strategy,
-    stop: StopRule | None,
-    checkpoint: Checkpoint | None,
+    request: DesignRequest,
     looks: design.ImageErrors,
     work: Work,
+    keep: Keep,
 ) -> DesignState:
     """Choose the lines, and measure each in the scan; several slices are shared out among processes."""
-    start, most, recipe = len(shared.start), shared.most, shared.recipe
+    start, most, recipe, stop = len(shared.start), shared.most, shared.recipe, request.stop
+    checkpoint = keep.checkpoint(depends_on(shared, strategy, request), most, shared.readouts.unit)
     show = partial(work.progress.show, "designing")
     if checkpoint is None or not checkpoint.path.exists():
         show(0, most - start)
@@ -517,30 +147,30 @@ def _chosen(
         show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
 
     def designed(options: design.DesignOptions) -> DesignState:
-        return design.run_design(seen, strategy, most, recipe, seed=work.seed, start=shared.start, options=options)
+        return design.run_design(
+            shared.seen, strategy, most, recipe, seed=work.seed, start=shared.start, options=options
+        )
 
     options = design.DesignOptions(
         stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks
     )
-    with Workers(None, min(work.jobs, len(seen)), work.executor if len(seen) > 1 else LOCAL) as workers:
-        state = design_among(workers, designed, len(seen), options)
+    state = design_with(work, designed, len(shared.seen), options)
     chosen = len(state.trace.lines) - start
     show(chosen, chosen)
     return state
 
 
 def _checked(
-    shared: SharedSlices, seen: Sequence[SliceModel], strategy: Strategy, state: DesignState, work: Work
+    shared: SharedSlices, strategy: Strategy, state: DesignState, work: Work
 ) -> list[predictions.PredictionCheck]:
     """What was predicted of every line, beside what it showed."""
-    known, lines = zip(shared.scans, shared.slices, strict=True), state.trace.lines
     inference = design.design_inference(strategy, shared.recipe, shared.readouts.kind)
     return predictions.check_predictions(
-        seen,
+        shared.seen,
         state.trace,
         predictions.Replay(inference, work.seed, design.refinement(shared.recipe)),
         signals=state.signals,
-        truths=[truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known],
+        truths=shared.truths(state.trace.lines),
         callback=partial(work.progress.show, "checking predictions"),
     )
 
@@ -565,8 +195,8 @@ def concluded(
         ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
     slice_model, warm = design.final_model(one, state, recipe)
     slice_model = replace(slice_model, companions=companions)
-    calibrated = one.calibrated(trace.lines)
-    signal = design.final_signal(calibrated, state)
+    measured = one.calibrated(trace.lines)
+    signal = design.final_signal(measured, state)
     method = recipe.reconstruction.method
     result = image if method == "mean" else None
     for said in filter(None, (ended, contradicted(trace, unit))):
@@ -580,11 +210,11 @@ def concluded(
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     if result.companions is not None:
         work.progress.say(f"other images: {result.companions}")
-    known = KnownSlice.of(shared.data, shared.scans[0], calibrated, signal)
+    known = KnownSlice.of(shared.data, shared.scans[0], measured, signal)
     aware = recipe.phase.model == "aware" and warm is not None
     return DesignResult(
         request=request,
-        status=_status(trace, stop, result.convergence, unit),
+        status=extent.status_of(trace, stop, unit, result.convergence),
         known=known,
         trace=trace,
         ended=ended,
@@ -593,13 +223,3 @@ def concluded(
         account=predictions.DesignAccount(trace, ()),
         numbers=shared.numbers,
     )
-
-
-def _status(trace: DesignTrace, rule: StopRule | None, reconstruction: Convergence, unit: str) -> str:
-    missed_goal = extent.what_was_missed(trace, rule, unit)
-    if missed_goal:
-        return missed_goal
-    if not reconstruction.converged:
-        return f"not converged ({reconstruction.status.value})"
-    missed = sum(not step.cost.converged for step in trace.steps)
-    return f"not converged ({missed} of {len(trace.steps)} design steps)" if missed else Status.CONVERGED.value

@@ -1,0 +1,241 @@
+"""What is asked of a design, and what is read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from mri_design.design.stopping import StopRule
+from mri_design.design.strategy import Strategy
+from mri_design.errors import UsageError, option, require_numbers
+from mri_design.evaluation.manifest import InputFile
+from mri_design.experiment import extent
+from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.inputs import load_input
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.sources import FIRST_SLICE, GivenMaps, SliceChoice
+from mri_design.experiment.strategies import TRAINING_RULES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.volume import Around, Frames, is_around
+from mri_design.kinds import KINDS
+from mri_design.model.companion import Companion
+from mri_design.operators.nonuniform import require_finufft
+from mri_design.runs.design.companions import (
+    OtherFrame,
+    other_frames,
+)
+from mri_design.runs.store import Record
+from mri_design.runs.work import Work
+from mri_design.scan.data import KSpaceData
+
+_OF_ONE_SLICE = "slices share lines, or samples of a plane; spokes and arms are those of one slice"
+
+
+@dataclass(frozen=True)
+class DesignRequest:
+    """Request for a design.
+
+    Parameters
+    ----------
+    source : str
+        File or phantom; it is replayed as the scanner.
+    recipe : Recipe
+        Strategy, start, stop rules, constraints, order, inference and reconstruction.
+    lines : int or None
+        Lines, samples of a plane, or shots in the end, at most where the recipe has a stop rule; None is as many as can
+        be measured then. Shots are always counted: what there is to choose from depends on their number.
+    maps : Path or MapsOfScan, optional
+        File of coil maps, or a scan to estimate them from.
+    acceleration : float, optional
+        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
+    slices : SliceChoice
+        The slice, or those that share the mask: the image is that of the one in their middle.
+    companions : tuple of str
+        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
+        a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
+        share the mask, or ``frames`` (`Around`).
+
+    Raises
+    ------
+    UsageError
+        For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
+        cannot answer, or shots without a number of them.
+    InputError
+        For constraints and an order that contradict each other, or a strategy's file that cannot be used.
+    """
+
+    source: str
+    recipe: Recipe
+    lines: int | None = None
+    _: KW_ONLY
+    maps: GivenMaps | None = None
+    acceleration: float | None = None
+    slices: SliceChoice = FIRST_SLICE
+    companions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.of_shots and self.acceleration is None and self.lines is None:
+            counts = f"{option('shots')}, or {option('acceleration')}"
+            raise UsageError(f"how many spokes or arms? Give their number with {counts}")
+        if self.acceleration is not None:
+            require_numbers(least=1.0, acceleration=self.acceleration)
+            counted = KINDS[self.recipe.design.encoding].counted
+            extent.require_one_amount(self.lines, self.acceleration, counted)
+        if self.recipe.design.strategy in TRAINING_RULES:
+            raise UsageError(
+                f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
+                "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
+                "(--strategy trained:FILE)"
+            )
+        extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        if self.around and self.of_shots:
+            words = f"{option('with', 'slices')}, {option('with', 'frames')}"
+            raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
+
+    @property
+    def of_shots(self) -> bool:
+        """Whether spokes or arms of a spiral are chosen."""
+        return KINDS[self.recipe.design.encoding].shots
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy that chooses lines; an oracle gets the truth later."""
+        return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding, but=TRAINING_RULES)
+
+    @property
+    def stop(self) -> StopRule | None:
+        """The rule that ends the design early."""
+        return extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+
+    def count(self, size: int) -> int | None:
+        """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
+        return self.lines if self.acceleration is None else extent.readouts_wanted(size, self.acceleration)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The recipe's, without the folders of a strategy's file."""
+        return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
+
+    def record(self, work: Work) -> Record:
+        """Inputs and settings for the manifest, before anything is computed.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        maps = [] if self.maps is None else [str(self.maps)]
+        scan = InputFile.of_all([self.source])
+        strategies = strategy_files([self.recipe.design.strategy])
+        beside = InputFile.of_all([*maps, *strategies, *self.companion_files])
+        choices = {
+            "recipe": self.settings,
+            "input": [file.sha256 for file in scan] or self.source,
+            "files": [file.sha256 for file in beside],
+            "slice": self.slices.named,
+            **self.named_companions,
+        }
+        number = {"lines": self.lines, "acceleration": self.acceleration}
+        wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
+        settings = {
+            "source": self.source,
+            "slice": self.slices.named,
+            **wanted,
+            **self.named_companions,
+            **self.settings,
+        }
+        identity, beginning = (work.identity("design", choices | more) for more in (number, {}))
+        return Record(identity, [*scan, *beside], settings, beginning)
+
+    @property
+    def companion_files(self) -> list[str]:
+        """The files that other images of the object are read from."""
+        return [companion_file(source) for source in self.companions if not is_around(source)]
+
+    @property
+    def around(self) -> Around:
+        """Which slices and frames of the scan itself are other images of the object.
+
+        Raises
+        ------
+        UsageError
+            See `Around.named`.
+        """
+        return Around.named(self.companions)
+
+    def near(self, numbers: Sequence[int], scan: KSpaceData) -> Mapping[str, Mapping[int, float]]:
+        """The slices around that of the image, of ``numbers`` the first, among those that share the mask (`Around`)."""
+        places = {number: None if scan.geometry is None else scan.geometry[number] for number in numbers}
+        return self.around.of(numbers[0], Frames("", (), scan.n_slices), places)
+
+    @property
+    def named_companions(self) -> dict[str, object]:
+        """Their names for a manifest; nothing where there are none."""
+        return {"with": [Path(source).name for source in self.companions]} if self.companions else {}
+
+    def read_companions(self, seed: int) -> list[CompanionImages]:
+        """The other images of the object.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be used.
+        """
+        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions if not is_around(source)]
+
+    def numbers(self, count: int) -> list[int]:
+        """The slices that share the mask, of ``count``; first that of the image.
+
+        Raises
+        ------
+        InputError
+            Where the scan has no such slice.
+        UsageError
+            For several slices of shots.
+        """
+        chosen = self.slices.indices(count)
+        middle = chosen[len(chosen) // 2]
+        if len(chosen) > 1 and self.of_shots:
+            raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
+        return [middle, *(number for number in chosen if number != middle)]
+
+
+@dataclass(frozen=True)
+class DesignInput:
+    """What a design is made of, as read.
+
+    Parameters
+    ----------
+    scan : KSpaceData
+        All slices; it is replayed as the scanner.
+    frames : sequence of OtherFrame
+        The slice of the image in other frames of the same file.
+    companions : sequence of CompanionImages
+        Files of other images of the object.
+    """
+
+    scan: KSpaceData
+    frames: Sequence[OtherFrame] = ()
+    companions: Sequence[CompanionImages] = ()
+
+    @classmethod
+    def read(cls, request: DesignRequest, work: Work, scan: KSpaceData | None = None) -> DesignInput:
+        """Read the files of a request, but for a scan that is there already.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be used, or the scan has no such slice.
+        """
+        if request.of_shots:
+            require_finufft()
+        recipe, maps, seed = request.recipe, request.maps, work.seed
+        scan = load_input(request.source, recipe, seed, maps) if scan is None else scan
+        number = request.numbers(scan.n_slices)[0]
+        frames = other_frames(request.source, recipe, maps, number, request.around, seed)
+        return cls(scan, frames, request.read_companions(seed))
+
+    def companions_of(self, data: KSpaceData, number: int) -> tuple[Companion, ...]:
+        """The other images, over the slice of that number."""
+        return companions_over(self.companions, data, number, self.scan.n_slices)
