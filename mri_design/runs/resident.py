@@ -139,9 +139,18 @@ class ResidentSlices(Keeper):
             raise LostPieceError(str(error)) from error
         return [outcome(place, future) for place, future in zip(places, futures, strict=True)]
 
-    def ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]]) -> list[Answer]:
-        """``function(kept, *arguments)`` of the slices with these numbers."""
-        behind, self._behind = self._behind, self._behind - each.keys()
+    def ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]], gone: int = 0) -> list[Answer]:
+        """``function(kept, *arguments)`` of the slices with these numbers, as they stood ``gone`` measurements ago.
+
+        Raises
+        ------
+        MriDesignError
+            Where they have gone on since.
+        """
+        if gone > 1 or (gone and not self._behind >= each.keys()):
+            raise MriDesignError("the design has gone on: its slices stand elsewhere, and this is no longer kept")
+        behind = set[int]() if gone else self._behind
+        self._behind = self._behind if gone else self._behind - each.keys()
         return self._all(_asked, {n: (self._design, n, n in behind, function, own) for n, own in each.items()})
 
     def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
@@ -203,9 +212,8 @@ class _Fetched(Sequence[Any]):
         return self._whole[numbers]
 
     def _ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]]) -> list[Answer]:
-        if getattr(self._keeper, self._counter) != self._made:
-            raise MriDesignError("the design has gone on: its slices stand elsewhere, and this is no longer kept")
-        return self._keeper.ask(function, each)
+        gone = getattr(self._keeper, self._counter) - self._made
+        return self._keeper.ask(function, each, gone if self._counter == "measurements" else 2 * gone)
 
 
 class _Posteriors(_Fetched, KeptPosteriors):

@@ -119,11 +119,18 @@ class ByHand(Strategy):
 
 @pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated"), DrawsAgain(9), ByHand()])
 def test_the_design_is_that_of_this_process(
-    slices: list[SliceModel], recipe: Recipe, strategy: Any, two: Workers[Any]
+    slices: list[SliceModel], recipe: Recipe, strategy: Any, two: Workers[Any], tmp_path: Path
 ) -> None:
+    """Also in blocks of which the last one is cut off, so that the state before it is kept."""
     closing = isinstance(strategy, str)
     here = design(slices, recipe, strategy=strategy, closing=closing)
     there = design(slices, recipe, two, strategy, closing=closing)
+    if strategy == "information-gain":
+        blocks = recipe.replacing("design", block=3)
+        states = [Checkpoint(tmp_path / f"{name}.npz", "me") for name in "ab"]
+        for workers, kept in zip((None, two), states, strict=True):
+            design(slices, blocks, workers, strategy, closing=True, checkpoint=kept)
+        assert_same(*map(load_state, states))
     if not closing:
         assert there.trace.lines == here.trace.lines
         return
