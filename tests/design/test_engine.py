@@ -1,9 +1,7 @@
 """The loop of a design: what it sees, decides, has measured and keeps, of one slice or several."""
 
-import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +12,6 @@ from mri_design.design import (
     DesignStep,
     DesignTrace,
     ExpectedError,
-    Found,
-    InferenceRequest,
-    Keeper,
-    KeptPosteriors,
-    KeptSlice,
     LineOutcome,
     StepCost,
     columns,
@@ -201,64 +194,6 @@ def test_a_step_whose_variances_did_not_converge_says_so(make_slice: SliceMaker)
     trace = unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 5).trace
     assert not trace.converged
     assert designed([one], 6).trace.converged
-
-
-def travelled(thing: Any) -> Any:
-    return pickle.loads(pickle.dumps(thing))
-
-
-class FarAway(Keeper):
-    """Keeps its slices as another process would: everything is pickled on the way there and back."""
-
-    def begin(self, slices: Iterable[KeptSlice]) -> None:
-        super().begin([travelled(kept) for kept in slices])
-
-    def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
-        return list(travelled(super().infer(travelled(requests))))
-
-    @property
-    def posteriors(self) -> Sequence[md.GaussianPosterior]:
-        return FarPosteriors(super().posteriors)
-
-
-class FarPosteriors(KeptPosteriors):
-    def __init__(self, there: Sequence[md.GaussianPosterior]) -> None:
-        self._there = there
-
-    def __len__(self) -> int:
-        return len(self._there)
-
-    def __getitem__(self, index: Any) -> Any:
-        return travelled(self._there[index])
-
-    @property
-    def means(self) -> list[np.ndarray]:
-        return [travelled(posterior.mean) for posterior in self._there]
-
-    def each(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        pairs = list(zip(self._there, travelled(arguments), strict=True))
-        found = [travelled(travelled(function)(posterior, *own)) for posterior, own in reversed(pairs)]
-        return found[::-1]
-
-
-STRATEGIES = [*(md.InformationGain(draws=n) for n in (8, 12)), md.Calibrated(draws=12), ExpectedError(draws=12)]
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: f"{s.name} {s.draws}")
-@pytest.mark.parametrize("coils", [1, slow_case(3)])
-def test_slices_may_be_kept_in_other_processes(make_slice: SliceMaker, coils: int, strategy: Any) -> None:
-    """The design is the same to the last bit, also where draws beyond those of inference are made."""
-    slices = [make_slice(coils, seed=seed) for seed in (0, 1)]
-    one = engine(strategy=strategy, block=2)
-    begin = one.begin(slices, md.centre_lines(np.ones(16, dtype=bool), 5))
-    here, there = one.run(slices, begin, 9, closing=True), one.run(slices, begin, 9, keeper=FarAway(), closing=True)
-    assert there.trace.lines == here.trace.lines
-    for a, b in zip(here.trace.steps, there.trace.steps, strict=True):
-        np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
-        assert (a.cost.matvecs, a.cost.converged) == (b.cost.matvecs, b.cost.converged)
-        np.testing.assert_equal(a.outcome.actual_energy, b.outcome.actual_energy)
-    for first, second in zip(here.warm, there.warm, strict=True):
-        np.testing.assert_array_equal(first.mean, second.mean)
 
 
 def test_what_is_drawn_for_a_slice_does_not_depend_on_the_others(make_slice: SliceMaker) -> None:
