@@ -15,7 +15,6 @@ from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, t
 
 from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.plots.curves import error_against_lines
-from mri_design.evaluation.plots.panels import ErrorCurve
 from mri_design.evaluation.predictions import how_often_right
 from mri_design.evaluation.tables import Row, format_cell, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes
@@ -173,7 +172,7 @@ def _figure(path: Path, cells: Sequence[Row], reconstructor: str) -> bool:
     if len(shares) < 2:
         return False
     lines = {str(row["share"]): int(str(row["lines"])) for row in cells}
-    curves = []
+    curves, shown = dict[str, np.ndarray](), []
     every = {str(row["image"]) for row in cells}
     names = strategies_in(cells, reconstructor)
     models = [name for name in names if name.startswith(("information-gain,", f"{DEFAULT},"))]
@@ -182,11 +181,13 @@ def _figure(path: Path, cells: Sequence[Row], reconstructor: str) -> bool:
         errors = errors_of(cells, reconstructor, name).mean
         table = [[errors.get((share, group, image), np.nan) for share in shares] for group, image in _images(cells)]
         if np.isfinite(table).all() and len(table) == len(every):
-            curves.append(ErrorCurve(name, np.array([lines[share] for share in shares]), np.array(table), place))
+            curves[name] = np.array(table)
+            shown.append(place)
     if len(curves) < 2:
         return False
+    figure = error_against_lines([lines[share] for share in shares], curves, of="image", bands=False, places=shown)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, png_bytes(error_against_lines(curves, of="image", bands=False)))
+    write_bytes(path, png_bytes(figure))
     return True
 
 

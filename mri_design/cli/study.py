@@ -283,11 +283,12 @@ def demo(
     tune : bool
         Tune the random density anew, in place of the powers that are shipped.
     """
+    from mri_design.evaluation.page import worded
     from mri_design.runs.demo import STUDY, run_demo
 
     with terminal.Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(STUDY) as run:
         endings = run_demo(run, tune=tune)
     terminal.say(f"Open {out / 'report.html'}", quiet)
     if (error := endings[-1].error) is not None:
-        terminal.say(f"the image of the real scan: {error.words}", quiet)
+        terminal.say(f"the image of the real scan: {worded('images', 'errors_in_words', error)}", quiet)
     return terminal.exit_code(*(ending.status for ending in endings))

@@ -299,9 +299,12 @@ class Destination:
 
     def ended(self, text: str, ending: Ending, *, aloud: bool = True) -> int:
         """Say how the run ended, where it lies, and last of all how wrong its image is or which mask; the exit code."""
+        from mri_design.evaluation.page import worded  # which is there already: a run has ended
+
         where = self.out if self.no_report else self.out / "report.html"
         said = [f"{', '.join(filter(None, [text, ending.status]))}: {where}"]
-        said += [ending.error.words] if ending.error is not None and str(ending.error) else []
+        if ending.error is not None and str(ending.error):
+            said.append(worded("images", "errors_in_words", ending.error))
         said += [ending.verdict] if ending.verdict else []
         say("\n".join(said), self.quiet, None if aloud else sys.stderr)
         return exit_code(ending.status)

@@ -82,16 +82,6 @@ class RelativeError:
         return f"{said} (modulus against {self.against})" if said and self.against else said
 
     @property
-    def words(self) -> str:
-        """Both in a sentence, or why one is missing."""
-        if self.found is not None:
-            return f"error {self}"
-        unknown = self.unknown or "there is no full scan to check it by"
-        if self.predicted is not None:
-            return f"error {self} ({unknown})"
-        return f"its error is not known: {unknown}, and the method has no error bars"
-
-    @property
     def columns(self) -> dict[str, float | None]:
         """As columns of a table."""
         return {"predicted_error": self.predicted, "found_error": self.found}

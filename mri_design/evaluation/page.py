@@ -120,10 +120,10 @@ def save_report(folder: RunFolder, page: Page, manifest: Manifest) -> None:
     folder.write_text("manifest.json", manifest_text(manifest))
 
 
-def worded(template: str, macro: str, facts: Mapping[str, object]) -> str:
-    """A sentence of pages as plain text: a macro of a template, which takes no argument but the facts."""
-    module: Any = _templates().get_template(f"{template}.html.j2").make_module({"kept": None, **facts})
-    return _plain(_words(getattr(module, macro)()))
+def worded(template: str, macro: str, *arguments: object, **facts: object) -> str:
+    """A sentence of pages as plain text: a macro of a template, its arguments, and other facts that it asks for."""
+    module: Any = _templates().get_template(f"{template}.html.j2").make_module(facts)
+    return _plain(_words(getattr(module, macro)(*arguments)))
 
 
 def dated(command: Sequence[str]) -> dict[str, str]:

@@ -334,6 +334,12 @@ def score_is_information(trace: DesignTrace) -> bool:
     return trace.strategy.startswith("information-gain")
 
 
+def score_unit(trace: DesignTrace) -> str:
+    """Name of the scores of a design's strategy."""
+    information = "score, log det(I + X A\u207b\u00b9 X\u1d34)"
+    return information if score_is_information(trace) else f"score of {trace.strategy}"
+
+
 WINDOW = 8
 """Lines that the running ratio looks back on."""
 

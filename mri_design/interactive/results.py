@@ -24,7 +24,7 @@ from mri_design.errors import InputError, UsageError, described, number_array, r
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import ErrorCurve, ImagePanel, Layout, layout_of, scale_top
+from mri_design.evaluation.plots.panels import ImagePanel, Layout, layout_of, scale_top
 from mri_design.evaluation.run_folder import STATE, RunFolder, read_manifest
 from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
@@ -640,9 +640,7 @@ class StrategyComparison(Saved):
 
     def plot(self) -> Drawing:
         """Errors against the number of lines: a figure of matplotlib."""
-        counts = np.array(self.tables.counts)
-        curves = [ErrorCurve(name, counts, runs) for name, runs in self.tables.runs.items()]
-        return plots.error_against_lines(curves, bands=False, unit=self.kind.unit)
+        return plots.error_against_lines(self.tables.counts, self.tables.runs, bands=False, unit=self.kind.unit)
 
     @property
     def facts(self) -> dict[str, str]:

@@ -14,7 +14,6 @@ from mri_design.errors import UsageError, option
 from mri_design.evaluation.metrics import NO_RANKS, ImageMetrics, RelativeError, measure
 from mri_design.evaluation.page import Page, worded
 from mri_design.evaluation.plots.panels import (
-    ErrorCurve,
     Frame,
     ImagePanel,
     error_caption,
@@ -327,7 +326,6 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
     simulated = simulation_summary([image.simulated for image in (*study.tests, *study.training)])
     facts = verdict | {
         "levels": [image.noise for image in study.tests],
-        "curves": [ErrorCurve(name, np.array(study.lines), runs) for name, runs in errors.runs.items()],
         "methods": result.methods,
         "method_formats": METHOD_FORMATS,
         "tuned": tuned,
@@ -335,7 +333,7 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
     }
     if folder.reported:  # images are made for it
         facts |= pair_facts(result, verdict["names"], verdict["asked"]) | _picture_facts(result)
-    said = worded("studies", "comparison_verdict", verdict | {"study": study})
+    said = worded("studies", "comparison_verdict", **verdict, study=study)
     ending = Ending(result.status, verdict=said)
     return Report(ending=ending, page=Page("compare", facts), found=found | errors.facts())
 

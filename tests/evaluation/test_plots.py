@@ -39,7 +39,7 @@ FIGURES: dict[str, Callable[[str], Figure]] = {
     "error_maps": lambda text: plots.error_maps([plots.ImagePanel(IMAGE, text)], 1.1 * IMAGE),
     "std": lambda text: plots.std_maps(0 * np.abs(IMAGE), IMAGE, captions=(text, "")),
     "std_beside_error": lambda text: plots.std_maps(np.abs(IMAGE), IMAGE, 0 * IMAGE, captions=(text, text)),
-    "maps": lambda text: plots.maps([plots.ImagePanel(0 * np.abs(IMAGE), text, text)], bar=text),
+    "maps": lambda text: plots.image_grid([plots.ImagePanel(0 * IMAGE, text, text)], bar=text, colours="magma"),
     "image_with_error_bars": lambda text: plots.image_with_error_bars(IMAGE, np.abs(IMAGE), 1j * IMAGE, title=text),
     "image_with_regions": lambda text: plots.image_with_regions(IMAGE, {text: np.abs(IMAGE) > 1, "none": IMAGE > 99}),
     "mask_barcodes": lambda text: plots.mask_barcodes({text: LINES, "nothing": LINES & False}),
@@ -59,10 +59,10 @@ FIGURES: dict[str, Callable[[str], Figure]] = {
         text, np.ones(6, bool), point_spread(SETS["half-turn"], (32, 32)), SETS["half-turn"]
     ),
     "error_against_lines": lambda text: plots.error_against_lines(
-        [plots.ErrorCurve(text, np.arange(3), np.ones((2, 3)))] * 9
+        np.arange(3), {text * number: np.ones((2, 3)) for number in range(1, 9)}
     ),
     "error_of_one_run": lambda text: plots.error_against_lines(
-        [plots.ErrorCurve(text, np.arange(9), np.ones((1, 9)))], bands=False
+        np.arange(9), {text: np.ones((1, 9))}, bands=False
     ),
     "calibration": lambda text: plots.calibration([1.0, 10.0, 0.0], [2.0, 5.0, 1.0], [3, 4, 5], text),
     "information_gained": lambda text: plots.information_gained([3.0, 2.0, 0.5], 9, text),

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots import style
-from mri_design.evaluation.plots.panels import ErrorCurve
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
@@ -24,44 +23,46 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 
 def error_against_lines(
-    curves: Sequence[ErrorCurve],
+    counts: ArrayLike,
+    curves: Mapping[str, NDArray[np.floating]],
     of: str = "run",
     bands: bool = True,
     unit: str = "line",
+    places: Sequence[int] = (),
 ) -> Figure:
     """Mean error of each strategy; the band is one standard deviation over runs to either side.
 
     Parameters
     ----------
-    curves : sequence of ErrorCurve
-        Drawn in this order; colours follow it.
+    counts : array_like, shape (n,)
+        Numbers measured, increasing.
+    curves : mapping of str to float array, shape (run, n)
+        By strategy, one row per seed or image; drawn in this order.
     of : str
         What a row of errors is: a run, an image.
     bands : bool
         Draw them; many curves are easier to read without.
     unit : str
         What the counts are of, in the singular (`Readouts.unit`).
+    places : sequence of int
+        Of colours and markers, where they are to be the same in several figures; those of the curves by default.
     """
-    crowded = len(curves) > MOST_INSIDE
+    crowded, x = len(curves) > MOST_INSIDE, np.asarray(counts)
     figure, (axes,) = style.panels(3.2 + 0.18 * -(-len(curves) // 2) * crowded)
-    for number, curve in enumerate(curves):
-        index = number if curve.place is None else curve.place
-        errors = 100.0 * curve.errors
-        mean = errors.mean(axis=0)
-        again, colour = index // len(PALETTE), PALETTE[index % len(PALETTE)]
-        runs = len(curve.errors)
+    for index, (name, errors) in zip(places or range(len(curves)), curves.items(), strict=True):
+        again, colour, runs = index // len(PALETTE), PALETTE[index % len(PALETTE)], len(errors)
+        mean = 100.0 * errors.mean(axis=0)
         if bands and runs > 1:
-            spread = errors.std(axis=0, ddof=1)
-            axes.fill_between(curve.lines, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+            spread = 100.0 * errors.std(axis=0, ddof=1)
+            axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         line, marker = _LINE_STYLES[again % len(_LINE_STYLES)], style.MARKERS[(index + again) % len(style.MARKERS)]
-        name = f"{style.plain_text(curve.name)} ({runs} {of}{'s' if runs > 1 else ''})"
+        label = f"{style.plain_text(name)} ({runs} {of}{'s' if runs > 1 else ''})"
         looks: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.4}
-        axes.plot(curve.lines, mean, label=name, marker=marker, markersize=4, **looks)
+        axes.plot(x, mean, label=label, marker=marker, markersize=4, **looks)
     axes.set_ylim(bottom=0.0)
-    style.label_axes(axes, style.measured_label(unit), "relative error of the magnitude (%)")
-    counts = sorted({int(count) for curve in curves for count in curve.lines})
-    if len(counts) <= MOST_COUNTS:
-        axes.set_xticks(counts)
+    style.label_axes(axes, f"measured {unit}s", "relative error of the magnitude (%)")
+    if len(x) <= MOST_COUNTS:
+        axes.set_xticks(x)
     axes.grid(color=style.GRID, linewidth=0.6)
     title = f"mean, band \N{PLUS-MINUS SIGN} 1 std over {of}s" if bands else f"mean over {of}s"
     legend: dict[str, Any] = {"fontsize": style.SMALL, "frameon": False, "title": title, "title_fontsize": style.SMALL}
@@ -174,7 +175,7 @@ def error_course(
     axes.set_yscale("log")
     style.plain_decades(axes)
     axes.grid(axis="y", color=style.GRID, linewidth=0.6)
-    style.label_axes(axes, style.measured_label(unit), "remaining relative L2 error (%)")
+    style.label_axes(axes, f"measured {unit}s", "remaining relative L2 error (%)")
     style.legend_above(figure, 2)
     return figure
 

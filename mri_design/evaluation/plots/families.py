@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignStep, DesignTrace
 from mri_design.evaluation.plots import kspace, style
-from mri_design.evaluation.predictions import score_is_information
+from mri_design.evaluation.predictions import score_unit
 from mri_design.kinds import count_text
 from mri_design.readouts import Readouts
 from mri_design.scan.sampling import gapless_run, line_pattern
@@ -57,7 +57,7 @@ class Drawn:
                 for count, step in _first_middle_last(scored)
             }
             degrees = np.degrees(readouts.angles)
-            figures["scores"] = kspace.score_profiles(degrees, panels, "angle (degrees)", _unit(trace))
+            figures["scores"] = kspace.score_profiles(degrees, panels, "angle (degrees)", score_unit(trace))
         return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
 
     def acquisition(self, made: Acquisition) -> Figure:
@@ -93,13 +93,13 @@ class DrawnLines(Drawn):
         }
         if scored:
             scores, chosen = np.array([step.choice.scores for _, step in scored]), [step.line for _, step in scored]
-            figures["scores"] = kspace.score_map(scores, chosen, _unit(trace), first + 1)
+            figures["scores"] = kspace.score_map(scores, chosen, score_unit(trace), first + 1)
             ky, last = style.ky_coordinates(np.arange(size), size), len(scored) - 1
             panels = {
                 f"line {count + 1}: ky = {ky[step.line]:+d} chosen": (np.asarray(step.choice.scores), trace.mask(count))
                 for count, step in (scored[at] for at in sorted({0, last // 4, last // 2, last}))
             }
-            figures["score-profiles"] = kspace.score_profiles(ky, panels, style.KY_LABEL, _unit(trace))
+            figures["score-profiles"] = kspace.score_profiles(ky, panels, style.KY_LABEL, score_unit(trace))
         return figures
 
 
@@ -124,7 +124,7 @@ class DrawnPlane(Drawn):
         scored = [(number, scores) for number, scores in enumerate(blocks, 1) if scores is not None]
         if scored:
             maps = {f"block {number}": scores.reshape(readouts.grid) for number, scores in _first_middle_last(scored)}
-            figures["scores"] = kspace.plane_maps(maps, _unit(trace))
+            figures["scores"] = kspace.plane_maps(maps, score_unit(trace))
         return figures
 
     def acquisition(self, made: Acquisition) -> Figure:
@@ -158,13 +158,6 @@ def _shots(readouts: Readouts, ids: Sequence[int] | NDArray[np.bool_]) -> NDArra
     shots = readouts.trajectory(ids)
     assert shots is not None
     return shots
-
-
-def _unit(trace: DesignTrace) -> str:
-    """Name of the scores of a design's strategy."""
-    if score_is_information(trace):
-        return "score, log det(I + X A\u207b\u00b9 X\u1d34)"
-    return f"score of {trace.strategy}"
 
 
 def _scored(trace: DesignTrace) -> list[tuple[int, DesignStep]]:

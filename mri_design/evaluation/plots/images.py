@@ -28,8 +28,10 @@ _SCALE: dict[str, Any] = {"extend": "max", "format": "{x:g}"}
 """Of colour bars: numbers as they are, since a power of ten taken out of them would stand in the bar's name."""
 
 
-def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int = 3) -> Figure:
-    """Magnitude images on one grey scale, which `object_top` ends.
+def image_grid(
+    panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int = 3, bar: str = "", colours: str = "gray"
+) -> Figure:
+    """Magnitudes on one scale that begins at 0, in grey ended by `object_top`, under the titles and over the captions.
 
     Parameters
     ----------
@@ -39,8 +41,39 @@ def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int
         How the image lies on the page, and how large its pixels are.
     columns : int
         At most this many images in a row.
+    bar : str
+        Name of the scale, below it; without one there is no scale.
+    colours : str
+        Grey, or those of errors.
     """
-    return maps(panels, frame, columns, colours="gray")
+    shown = [np.abs(panel.image) for panel in panels]
+    captions = [panel.caption for panel in panels]
+    down_name, across_name = style.directions(frame.layout)
+    captions[0] = "\n".join(filter(None, (across_name, captions[0])))
+    down = -(-len(shown) // max(columns, 1))
+    across = -(-len(shown) // down)
+    rows, row_length = displayed(shown[0], frame.layout).shape
+    name = _NAME * bool(down_name)
+    each = min((style.WIDTH - name) / across, 2.6)
+    below = _LINE * max(len(text.splitlines()) for text in captions)
+    bar = textwrap.fill(bar, int(_LETTERS * (across * each + name)))
+    height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
+    height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
+    figure, cells = style.panels(height, len(shown), across, across * each + name)
+    top = object_top(shown) if colours == "gray" else scale_top(shown)
+    for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
+        axes.set_title(style.plain_text(panel.title, width=22), fontsize=style.LABEL)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        drawn = axes.imshow(displayed(pixels, frame.layout), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
+        axes.set_aspect(frame.proportion)
+        axes.set_xlabel(style.plain_text(caption), color=style.GREY, fontsize=style.SMALL)
+    cells[0].set_ylabel(down_name, color=style.GREY, fontsize=style.SMALL)
+    _draw_bar(cells[0], frame, (rows, row_length))
+    if bar:
+        place = _SCALE | {"location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
+        style.colour_bar(figure, drawn, cells, bar, **place)
+    return figure
 
 
 def error_maps(
@@ -62,7 +95,7 @@ def error_maps(
         replace(panel, image=np.abs(panel.image) - np.abs(reference) if modulus else panel.image - reference)
         for panel in panels
     ]
-    return maps(errors, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
+    return image_grid(errors, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})", style.ERROR_COLOURS)
 
 
 def std_maps(
@@ -88,7 +121,7 @@ def std_maps(
     pair = {"posterior std": std} | ({} if reference is None else {"actual error": np.abs(image - reference)})
     panels = [ImagePanel(shown, name, text) for (name, shown), text in zip(pair.items(), captions, strict=False)]
     unit = _unit(image if reference is None else reference)
-    return maps(panels, frame, 2, f"per pixel ({unit})")
+    return image_grid(panels, frame, 2, f"per pixel ({unit})", style.ERROR_COLOURS)
 
 
 def _unit(image: Image) -> str:
@@ -160,47 +193,6 @@ def image_with_regions(
         axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
         row, column = np.argwhere(shown > 0)[0] - 1
         _outlined(axes, (column, row - 1), style.plain_text(name), colour)
-    return figure
-
-
-def maps(
-    panels: Sequence[ImagePanel],
-    frame: Frame = _PLAIN,
-    columns: int = 3,
-    bar: str = "",
-    colours: str = style.ERROR_COLOURS,
-) -> Figure:
-    """Moduli of pixels under the titles and over the captions of panels, on one scale that begins at 0.
-
-    The figure is as high as the images' shape and captions ask for; ``bar`` names the scale below it. Above the first
-    caption stands the name of the direction across, where it needs one.
-    """
-    shown = [np.abs(panel.image) for panel in panels]
-    captions = [panel.caption for panel in panels]
-    captions[0] = "\n".join(filter(None, (style.named_across(frame.layout), captions[0])))
-    down = -(-len(shown) // max(columns, 1))
-    across = -(-len(shown) // down)
-    rows, row_length = displayed(shown[0], frame.layout).shape
-    name = _NAME * (frame.layout != "no-lines")
-    each = min((style.WIDTH - name) / across, 2.6)
-    below = _LINE * max(len(text.splitlines()) for text in captions)
-    bar = textwrap.fill(bar, int(_LETTERS * (across * each + name)))
-    height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
-    height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
-    figure, cells = style.panels(height, len(shown), across, across * each + name)
-    top = object_top(shown) if colours == "gray" else scale_top(shown)
-    for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
-        axes.set_title(style.plain_text(panel.title, width=22), fontsize=style.LABEL)
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-        drawn = axes.imshow(displayed(pixels, frame.layout), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
-        axes.set_aspect(frame.proportion)
-        axes.set_xlabel(style.plain_text(caption), color=style.GREY, fontsize=style.SMALL)
-    style.label_image_axes(cells[0], frame.layout)
-    _draw_bar(cells[0], frame, (rows, row_length))
-    if bar:
-        place = _SCALE | {"location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
-        style.colour_bar(figure, drawn, cells, bar, **place)
     return figure
 
 

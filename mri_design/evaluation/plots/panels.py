@@ -181,28 +181,6 @@ def scale_top(images: Sequence[NDArray[np.floating]]) -> float:
     return top or max(float(pixels.max()) for pixels in images) or 1.0
 
 
-@dataclass(frozen=True)
-class ErrorCurve:
-    """Error of one strategy against the number of lines.
-
-    Parameters
-    ----------
-    name : str
-        The strategy.
-    lines : int array, shape (n,)
-        Numbers of measured lines, increasing.
-    errors : float array, shape (run, n)
-        One row per seed or image.
-    place : int, optional
-        Of its colour and marker, to be the same in several figures; its place among the curves without it.
-    """
-
-    name: str
-    lines: NDArray[np.integer]
-    errors: NDArray[np.floating]
-    place: int | None = None
-
-
 def numbered(name: str, images: Sequence[Image]) -> list[ImagePanel]:
     """Panels of images that are numbered from 1."""
     return [ImagePanel(image, f"{name} {number}") for number, image in enumerate(images, 1)]

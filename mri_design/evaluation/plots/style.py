@@ -112,38 +112,17 @@ def size_of(mask: NDArray[np.bool_], counted: str) -> str:
     return f"{count} {counted}{acceleration}"
 
 
-def label_image_axes(axes: Axes, orientation: Layout) -> None:
-    """Name the direction that runs down an image (the other runs across), where it has a name; pixels have no ticks."""
-    if orientation == "no-lines":
-        return
-    along_ky, along_the_other = _directions(orientation)
-    down = along_the_other if across(orientation) else along_ky
-    axes.set_ylabel(f"\N{LEFTWARDS ARROW} {down}", color=GREY, fontsize=SMALL)
+def directions(orientation: Layout) -> tuple[str, str]:
+    """Names of what runs down an image and across it, with arrows; empty where it has none, or follows from the other.
 
-
-def measured_label(unit: str) -> str:
-    """Name of an axis that counts what is measured: lines are said to be of the phase encode, others name themselves.
-
-    Parameters
-    ----------
-    unit : str
-        One candidate of a design, in the singular (`Readouts.unit`).
+    Pixels have no ticks, and the readout of lines is not named beside the phase encode.
     """
-    return "measured phase-encode lines" if unit == "line" else f"measured {unit}s"
-
-
-def named_across(orientation: Layout) -> str:
-    """Name of the direction that runs across an image of a plane; empty where it follows from that which runs down."""
-    if not orientation.startswith("plane"):
-        return ""
-    along_ky, along_kz = _directions(orientation)
-    return f"{along_ky if across(orientation) else along_kz} \N{RIGHTWARDS ARROW}"
-
-
-def _directions(orientation: Layout) -> tuple[str, str]:
-    """Names of the directions along ky and along the other axis."""
+    if orientation == "no-lines":
+        return "", ""
     plane = orientation.startswith("plane")
-    return ("phase encode 1 (ky)", "phase encode 2 (kz)") if plane else ("phase encode", "readout")
+    names = ("phase encode 1 (ky)", "phase encode 2 (kz)") if plane else ("phase encode", "readout")
+    down, along = names[::-1] if across(orientation) else names
+    return f"\N{LEFTWARDS ARROW} {down}", f"{along} \N{RIGHTWARDS ARROW}" * plane
 
 
 def plain_decades(axes: Axes) -> None:

@@ -15,7 +15,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import object_top, scale_top
-from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information
+from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder
 from mri_design.experiment.extent import mostly_calibration, what_was_missed
 from mri_design.experiment.sources import slices_text
@@ -348,14 +348,13 @@ def step_content(account: DesignAccount, known: KnownSlice, last: NamedImage) ->
     last : NamedImage
         Of all lines, in the input's units.
     """
-    trace, gain = account.trace, "score, log det(I + X A\u207b\u00b9 X\u1d34)"
+    trace = account.trace
     every = -(-len(trace.steps) * trace.n_lines // MOST_NUMBERS) or 1
     steps = [
         {"line": step.line, "scores": step.choice.scores if number % every == 0 else None}
         for number, step in enumerate(trace.steps)
     ]
-    unit = gain if score_is_information(trace) else f"score of {trace.strategy}"
-    content = {"lines": trace.n_lines, "start": trace.start, "unit": unit, "steps": steps}
+    content = {"lines": trace.n_lines, "start": trace.start, "unit": score_unit(trace), "steps": steps}
     return content | {"images": _images(account, known, last)}
 
 
