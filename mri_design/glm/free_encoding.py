@@ -104,11 +104,10 @@ def best_free_encoding(
     require_random(rng)
     require_counts(least=1, rows=rows)
     positive_number("energy", energy)
-    shape, dtype = posterior.mean.shape, np.complex128 if posterior.model.measurement.in_complex else np.float64
-    size = int(np.prod(shape))
+    shape, twice = posterior.mean.shape, posterior.model.measurement.in_complex
+    size, dtype = int(np.prod(shape)), np.complex128 if twice else np.float64
     if rows > size:
         raise InputError("rows", str(rows), f"at most {size}, the pixels")
-    twice = posterior.model.measurement.in_complex
     if twice and not posterior.precision.complex_linear:
         raise InputError(
             "posterior",

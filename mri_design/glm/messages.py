@@ -276,8 +276,6 @@ def minimise_in_box(
     hold; and a Newton step on the coordinates that are free, projected on the box with backtracking (Bertsekas, SIAM J.
     Control Optim. 20, 1982), which finds the rest. A little of the diagonal is added where K is singular.
     """
-    if not (np.isfinite(upper).all() and (upper > 0).all()):
-        raise InputError("upper bounds", "zero, negative or infinite", "positive finite numbers")
     diagonal = np.maximum(np.diag(K), np.finfo(float).eps * max(float(np.trace(K)), 1e-300) / len(K))
     ridge = 1e-10 * float(np.mean(diagonal))
     unit = float(np.max(upper))

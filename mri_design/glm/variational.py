@@ -139,22 +139,22 @@ class SiteState:
         return float(np.mean(np.concatenate(parts), dtype=np.float64))
 
 
-def asked_for(
-    model: GeneralizedLinearModel,
-    coefficients: tuple[Array, ...],
-    z: tuple[Array, ...],
-    least_precision: float = 0.0,
-) -> tuple[SiteGaussians | None, float]:
-    """The site Gaussians that stationarity of the bound asks for at E s and z, and sum_i E log t_i.
+def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> tuple[Array, Array, float] | None:
+    """pi and eta of the Gaussians that stationarity of the bound asks of one block's sites, and the sum of E log t.
 
     Parameters
     ----------
-    coefficients : tuple of arrays
+    s : array
         E s in units of sigma.
-    z : tuple of float arrays
-        Their variances, pooled over groups.
+    z : float array
+        Variances, pooled over groups.
     least_precision : float
         Of pi: zero where it must not become negative, which only sites that are not log-concave ask for.
+
+    Returns
+    -------
+    pi, eta, total
+        None where an expectation is not finite.
 
     Notes
     -----
@@ -162,19 +162,6 @@ def asked_for(
     alpha = -d / d mean. On moduli the derivative in the variance is shared by the real numbers, and eta points along
     E s.
     """
-    precisions, slopes, total = [], [], 0.0
-    for block, s, variance in zip(model.blocks, coefficients, z, strict=True):
-        asked = _asked_for(block, s, variance, least_precision)
-        if asked is None:
-            return None, -np.inf
-        precisions.append(asked[0])
-        slopes.append(asked[1])
-        total += asked[2]
-    return SiteGaussians(tuple(precisions), tuple(slopes)), total
-
-
-def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> tuple[Array, Array, float] | None:
-    """pi, eta and the sum of E log t of one block; None where an expectation is not finite."""
     count = block.sharing
     modulus = s if count == 1 else np.sqrt(block.site_power(s))
     expected = block.potential.expected_log_t(modulus, np.broadcast_to(z, block.site_shape) / count, count)
@@ -434,7 +421,12 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         z = pooled_variances(model, marginals)
         coefficients = tuple((s / sigma).astype(s.dtype) for s in model.analysis_coefficients(solution[0]))
         least = -np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0
-        wanted, total = asked_for(model, coefficients, z, least)
+        asked = [_asked_for(*each, least) for each in zip(model.blocks, coefficients, z, strict=True)]
+        finite = [each for each in asked if each is not None]
+        wanted, total = None, -np.inf
+        if len(finite) == len(asked):
+            precisions, slopes, totals = zip(*finite, strict=True)
+            wanted, total = SiteGaussians(precisions, slopes), sum(totals)
         return SiteState(
             sites=sites,
             mean=solution[0],
