@@ -28,7 +28,6 @@ def bare(recipe: Recipe, coils: int, matrix: int = 48) -> KSpaceData:
 
 def like(maps: np.ndarray | None, others: np.ndarray | None, data: KSpaceData) -> float:
     """How alike coil maps of a slice are, where the object is bright."""
-    assert maps is not None and others is not None
     image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
     return float(np.average(np.abs(np.sum(maps[0].conj() * others[0], axis=0)), weights=image**2))
 
@@ -39,7 +38,6 @@ def test_the_noise_of_a_scan_is_estimated_once(
 ) -> None:
     """The check of given maps, a given noise that is held against the scan, and whitening ask for the same estimate."""
     data = load_input("phantom:brain", simulating(small, matrix=32, coils=4, noise=0.0123))
-    assert data.coil_maps is not None
     np.savez(tmp_path / "scan.npz", kspace=data.kspace[0])
     np.save(tmp_path / "maps.npy", data.coil_maps[0])
     recipe = small.replacing("noise", variance=data.noise_variance) if told else small
@@ -60,8 +58,6 @@ def test_the_noise_of_a_scan_is_estimated_once(
 def test_a_simulated_phantom_has_the_recipe_s_size_coils_noise_and_truth(small: Recipe, name: str) -> None:
     data = load_input(f"phantom:{name}", simulating(small, coils=2, noise=0.02))
     assert data.kspace.shape == (1, 2, 16, 16)
-    assert data.reference is not None and data.coil_maps is not None
-    assert data.noise_variance is not None
     peak = np.percentile(np.abs(data.reference), 99.5)
     assert np.sqrt(data.noise_variance) == pytest.approx(0.02 * peak, rel=0.3)
 
@@ -83,10 +79,8 @@ def test_several_coils_are_whitened_and_mapped(small: Recipe) -> None:
     unknown = replace(unknown_noise(data), reference=None)
     scan = prepare(unknown, small)
     assert (scan.data.noise_variance, scan.calibration_lines) == (1, 24)
-    assert scan.data.coil_maps is not None and data.reference is not None
     np.testing.assert_allclose(np.sum(np.abs(scan.data.coil_maps) ** 2, axis=1), 1, rtol=1e-3)
     reference = scan.reference(0)
-    assert reference is not None
     assert np.corrcoef(np.abs(reference).ravel(), np.abs(data.reference[0]).ravel())[0, 1] > 0.98
     assert prepare(unknown, small, calibration_lines=12).calibration_lines == 12
 
@@ -154,7 +148,6 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     found = prepare(replace(sparse, calibration=scanned), small)
     assert found.calibration_lines == 0
     expected = prepare(every, small).data.coil_maps
-    assert expected is not None and found.data.coil_maps is not None
     np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
     assert prepare(replace(every, calibration=scanned), small).calibration_lines == 24
 
@@ -198,7 +191,6 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
 def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: Path) -> None:
     recipe = simulating(small, matrix=32, coils=6)
     data = load_input("phantom:brain", recipe)
-    assert data.coil_maps is not None
     np.savez(tmp_path / "scan.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
     np.save(tmp_path / "maps.npy", 2 * data.coil_maps[0])
     found = load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
@@ -214,7 +206,6 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
 
 def test_maps_are_held_against_a_noisy_scan_without_its_noise(small: Recipe, tmp_path: Path) -> None:
     data = load_input("phantom:brain", simulating(small, matrix=32, coils=6, noise=0.2))
-    assert data.coil_maps is not None
     assert explained_by_maps(replace(data, noise_variance=None)) < LEAST_EXPLAINED
     np.save(tmp_path / "right.npy", data.coil_maps[0])
     np.save(tmp_path / "wrong.npy", data.coil_maps[0, [2, 0, 1, 5, 4, 3]])
@@ -273,7 +264,6 @@ def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Re
 
 def test_maps_of_the_scans_own_file_are_held_against_it() -> None:
     data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
-    assert data.coil_maps is not None
     assert not prepare(data).provenance.maps.bad
     wrong = prepare(replace(data, coil_maps=data.coil_maps[:, [2, 0, 3, 1]]))
     assert wrong.provenance.maps.bad and wrong.provenance.maps.explained < LEAST_EXPLAINED

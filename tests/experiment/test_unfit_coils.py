@@ -61,7 +61,6 @@ def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
 def test_one_side_of_kspace_has_the_phase_aware_prior() -> None:
     """Moduli take nothing of the other side for the conjugate of this one, and no coil map holds the image's phase."""
     data = load_phantom("t2w", shape=(32, 32), n_coils=4, noise=0.003, rng=np.random.default_rng(0))
-    assert data.reference is not None
     wanted, found = np.abs(data.reference[0]), dict[str, float]()
     for model in ("modulus", "held-back"):
         recipe = SMALL.replacing("phase", model=model)

@@ -8,18 +8,7 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from mri_design import (
-    ImageStack,
-    equispaced_angles,
-    golden_angles,
-    interleaf_angles,
-    load_phantom,
-    load_phantom_shots,
-    nyquist_turns,
-    radial_spokes,
-    simulate_scan,
-    turned,
-)
+import mri_design as md
 from mri_design.scan import SliceGeometry, spiral_curve
 from mri_design.scan.simulation import (
     EllipsePhantom,
@@ -69,7 +58,7 @@ def test_changed_files_are_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])
 @pytest.mark.parametrize(("shape", "grid"), [(64, (64, 64)), ((63, 50), (63, 50))])
 def test_every_scene_loads_on_every_grid(name, shape, grid):
-    scan = load_phantom(name, shape=shape, n_coils=2, rng=np.random.default_rng(0))
+    scan = md.load_phantom(name, shape=shape, n_coils=2, rng=np.random.default_rng(0))
     assert scan.kspace.shape == (1, 2, *grid)
     assert scan.reference.shape == (1, *grid)
     assert scan.coil_maps.shape == scan.kspace.shape
@@ -85,13 +74,13 @@ def test_every_scene_loads_on_every_grid(name, shape, grid):
     [("lf-gre", {}, "phantom"), ("../secret", {}, "phantom"), ("brain", {"phase": "rough"}, "phase")],
 )
 def test_a_measured_scan_and_unknown_names_are_refused(name, settings, field):
-    refuses(field, load_phantom, name, rng=np.random.default_rng(0), **settings)
+    refuses(field, md.load_phantom, name, rng=np.random.default_rng(0), **settings)
 
 
 def magnitude_stack(shape=(2, 48, 40)):
     images = np.zeros(shape, np.float32)
     images[:, 8:40, 10:30] = np.random.default_rng(0).random((shape[0], 32, 20)) + 0.5
-    return ImageStack(images, name="block", header={"licence": "CC0 1.0"})
+    return md.ImageStack(images, name="block", header={"licence": "CC0 1.0"})
 
 
 def ellipse_scene():
@@ -116,7 +105,7 @@ def rng(seed=1):
 @pytest.mark.parametrize("matrix", [None, 32, (31, 45)])
 @pytest.mark.parametrize("n_coils", [1, 4])
 def test_noise_free_k_space_is_the_transform_of_maps_times_reference(matrix, n_coils):
-    scan = simulate_scan(magnitude_stack(), matrix=matrix, noise=0, n_coils=n_coils, rng=rng())
+    scan = md.simulate_scan(magnitude_stack(), matrix=matrix, noise=0, n_coils=n_coils, rng=rng())
     maps = np.ones((1, 1, 1, 1)) if scan.coil_maps is None else scan.coil_maps
     assert (scan.coil_maps is None) == (n_coils == 1)
     np.testing.assert_allclose(centred_ifft(scan.kspace), maps * scan.reference[:, None], atol=1e-5)
@@ -129,10 +118,10 @@ def test_noise_free_k_space_is_the_transform_of_maps_times_reference(matrix, n_c
 def test_noise_has_the_variance_that_was_asked(simulate):
     def scan(noise):
         if simulate == "images":
-            return simulate_scan(magnitude_stack((2, 64, 64)), noise=noise, n_coils=4, rng=rng())
+            return md.simulate_scan(magnitude_stack((2, 64, 64)), noise=noise, n_coils=4, rng=rng())
         if simulate == "shots":
-            spokes = radial_spokes(128, golden_angles(80))
-            return load_phantom_shots("brain", spokes, shape=128, noise=noise, n_coils=4, rng=rng())
+            spokes = md.radial_spokes(128, md.golden_angles(80))
+            return md.load_phantom_shots("brain", spokes, shape=128, noise=noise, n_coils=4, rng=rng())
         return simulate_ellipse_scan(ellipse_scene(), 96, noise=noise, n_coils=4, rng=rng())
 
     noisy, clean = scan(0.02), scan(0.0)
@@ -150,10 +139,10 @@ def test_noise_has_the_variance_that_was_asked(simulate):
 
 def test_each_phase_setting_does_what_it_says():
     stack = magnitude_stack()
-    own = ImageStack((stack.images * np.exp(0.4j)).astype(np.complex64))
+    own = md.ImageStack((stack.images * np.exp(0.4j)).astype(np.complex64))
 
     def phases(images, phase):
-        reference = simulate_scan(images, noise=0, phase=phase, rng=rng()).reference
+        reference = md.simulate_scan(images, noise=0, phase=phase, rng=rng()).reference
         return np.angle(reference[:, 8:40, 10:30])
 
     np.testing.assert_allclose(phases(own, None), 0.4, atol=1e-5)
@@ -230,14 +219,14 @@ def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeyp
     ],
 )
 def test_wrong_settings_are_refused_by_name(settings, field):
-    refuses(field, simulate_scan, magnitude_stack(), rng=rng(), **settings)
+    refuses(field, md.simulate_scan, magnitude_stack(), rng=rng(), **settings)
 
 
 def test_ellipses_refuse_a_rough_phase_and_dark_images_are_refused():
     refuses("phase", simulate_ellipse_scan, ellipse_scene(), 16, phase="rough", rng=rng())
     dark = np.zeros((1, 64, 64), np.float32)
     dark[0, 0, 0] = 1
-    refuses("images", simulate_scan, ImageStack(dark), rng=rng())
+    refuses("images", md.simulate_scan, md.ImageStack(dark), rng=rng())
 
 
 @pytest.mark.parametrize(("shape", "matrix"), [((49, 42), 49), ((40, 61), (80, 61)), ((31, 31), (31, 44))])
@@ -272,18 +261,18 @@ def test_a_bright_spot_stays_where_it_was(shape: tuple[int, int], matrix: int | 
     np.testing.assert_allclose(found[0], found[1], atol=0.25)
 
 
-SPOKES = radial_spokes(32, golden_angles(6), oversampling=2)
-SPIRALS = turned(spiral_curve(32, nyquist_turns(32, 4), points=120), interleaf_angles(3))
+SPOKES = md.radial_spokes(32, md.golden_angles(6), oversampling=2)
+SPIRALS = md.turned(spiral_curve(32, md.nyquist_turns(32, 4), points=120), md.interleaf_angles(3))
 
 
 def shots(trajectory, **settings):
-    return load_phantom_shots("brain", trajectory, shape=32, rng=np.random.default_rng(1), **settings)
+    return md.load_phantom_shots("brain", trajectory, shape=32, rng=np.random.default_rng(1), **settings)
 
 
 @pytest.mark.parametrize("n_coils", [1, 3])
 def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
-    line = load_phantom("brain", shape=32, n_coils=n_coils, noise=0, rng=np.random.default_rng(1))
-    made = shots(radial_spokes(32, equispaced_angles(1)), n_coils=n_coils, noise=0)
+    line = md.load_phantom("brain", shape=32, n_coils=n_coils, noise=0, rng=np.random.default_rng(1))
+    made = shots(md.radial_spokes(32, md.equispaced_angles(1)), n_coils=n_coils, noise=0)
     np.testing.assert_allclose(made.kspace, line.kspace[:, :, 16], atol=1e-5)
     np.testing.assert_array_equal(made.reference, line.reference)
     assert made.noise_variance is None
@@ -305,4 +294,4 @@ def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
     ],
 )
 def test_wrong_shots_are_refused_by_name(name, trajectory, settings, field):
-    refuses(field, load_phantom_shots, name, trajectory, rng=np.random.default_rng(0), **{"shape": 32, **settings})
+    refuses(field, md.load_phantom_shots, name, trajectory, rng=np.random.default_rng(0), **{"shape": 32, **settings})
