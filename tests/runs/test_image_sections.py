@@ -8,23 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import (
-    Convergence,
-    Image,
-    Recipe,
-    Status,
-    equispaced_angles,
-    interleaf_angles,
-    load_phantom,
-    load_recipe,
-    measure,
-    nyquist_turns,
-    point_spread,
-    prepare,
-    radial_spokes,
-    reconstruct,
-    turned,
-)
+import mri_design as md
 from mri_design.evaluation import RelativeError, RunFolder
 from mri_design.evaluation.plots import object_top
 from mri_design.evaluation.plots.panels import layout_of
@@ -36,8 +20,8 @@ from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.scan import compensated_spread, spiral_curve
 
 DONE, STOPPED = (
-    Convergence(Status.CONVERGED, 3, 0.0, matvecs=40),
-    Convergence(Status.MAX_ITERATIONS, 9, 1.0, matvecs=70),
+    md.Convergence(md.Status.CONVERGED, 3, 0.0, matvecs=40),
+    md.Convergence(md.Status.MAX_ITERATIONS, 9, 1.0, matvecs=70),
 )
 
 
@@ -58,7 +42,9 @@ def rng() -> np.random.Generator:
 
 def test_images_lie_as_what_was_measured_encodes_them() -> None:
     lines, plane = LineReadouts((8, 6)), PlaneReadouts((8, 6))
-    shots = ShotReadouts((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], np.array([0.0, 1.0])), "radial")
+    shots = ShotReadouts(
+        (8, 8), md.turned(md.radial_spokes(8, md.equispaced_angles(1))[0], np.array([0.0, 1.0])), "radial"
+    )
     assert [layout_of(lines, way) for way in ("ky-rows", "ky-columns")] == ["ky-rows", "ky-columns"]
     assert [layout_of(plane, way) for way in ("ky-rows", "ky-columns")] == ["plane-rows", "plane-columns"]
     assert layout_of(shots, "ky-columns") == "no-lines"
@@ -66,9 +52,9 @@ def test_images_lie_as_what_was_measured_encodes_them() -> None:
 
 def test_rows_of_images_have_their_errors_and_whether_these_rank_them(image: np.ndarray) -> None:
     known, lines, reference = known_scan(0.05, 64, truth=False), [31, 32], np.ones((8, 8))
-    errors, found = measure(image, reference), RelativeError(0.2, 0.1)
-    named = NamedImage("mean", Image(image, None, DONE), errors, found)
-    near = replace(named, name="map", reconstruction=Image(image, None, STOPPED))
+    errors, found = md.measure(image, reference), RelativeError(0.2, 0.1)
+    named = NamedImage("mean", md.Image(image, None, DONE), errors, found)
+    near = replace(named, name="map", reconstruction=md.Image(image, None, STOPPED))
     near = replace(near, errors=replace(errors, relative_l2=1.1 * (known.reference_noise or 0)))
     first, second = image_rows(known, [named, near], lines)
     assert first["method"] == "mean" and (first["predicted_error"], first["found_error"]) == (0.2, 0.1)
@@ -82,7 +68,7 @@ def test_rows_of_images_have_their_errors_and_whether_these_rank_them(image: np.
 
 
 def test_the_zero_filled_image_stands_beside_others_once() -> None:
-    known, made = known_scan(0.0), Image(np.zeros((32, 32), complex), None, DONE)
+    known, made = known_scan(0.0), md.Image(np.zeros((32, 32), complex), None, DONE)
     both = known.judged("map", made, [16, 15])
     assert [named.name for named in both] == ["map", "zero-filled"]
     kspace = np.zeros((32, 32), complex)
@@ -94,11 +80,11 @@ def test_the_zero_filled_image_stands_beside_others_once() -> None:
 
 def known_scan(noise: float, side: int = 32, *, truth: bool = True) -> KnownSlice:
     """A head, whose true image may be kept back."""
-    made = load_phantom("t2w", shape=(side, side), noise=noise, rng=np.random.default_rng(4))
+    made = md.load_phantom("t2w", shape=(side, side), noise=noise, rng=np.random.default_rng(4))
     data = replace(made, noise_variance=max(made.noise_variance or 0.0, 1e-8))
     data = data if truth else replace(data, reference=None)
-    scan = prepare(data, Recipe())
-    return KnownSlice.of(data, scan, scan.slice_model(0, Recipe()), 1.0)
+    scan = md.prepare(data, md.Recipe())
+    return KnownSlice.of(data, scan, scan.slice_model(0, md.Recipe()), 1.0)
 
 
 def some_lines(count: int) -> list[int]:
@@ -112,7 +98,7 @@ def test_the_error_found_is_that_of_the_complex_image_without_the_noise_of_the_r
     """A complete scan is its own reference; what is found by it is what the true image shows."""
     own, truth = known_scan(0.05, 64, truth=False), known_scan(0.05, 64)
     lines = some_lines(count)
-    image = reconstruct(own.slice_model, lines, "mean", load_recipe("fast"))
+    image = md.reconstruct(own.slice_model, lines, "mean", md.load_recipe("fast"))
     (found, zeros), (true, true_zeros) = (
         known.judged("mean", image.times(known.image_unit), lines) for known in (own, truth)
     )
@@ -128,12 +114,12 @@ def test_the_error_found_is_that_of_the_complex_image_without_the_noise_of_the_r
 
 def test_beside_an_image_of_a_file_both_errors_are_those_of_the_modulus() -> None:
     known, lines = known_scan(0.02, 64), some_lines(24)
-    made = reconstruct(known.slice_model, lines, "mean", load_recipe("fast")).times(known.image_unit)
+    made = md.reconstruct(known.slice_model, lines, "mean", md.load_recipe("fast")).times(known.image_unit)
     assert known.reference is not None and made.predicted_error is not None
     given = GivenReference("truth.npy", np.abs(known.reference)[None]).fitted(made.image)
     error = replace(known, given=given).judged("mean", made, lines)[0].error
     assert error.of == "modulus" and known.judged("mean", made, lines)[0].error.of == "complex image"
-    assert error.found == pytest.approx(measure(made.image, given.image).relative_l2)
+    assert error.found == pytest.approx(md.measure(made.image, given.image).relative_l2)
     assert error.predicted is not None and error.found is not None
     true = known.judged("mean", made, lines)[0].error
     assert true.found is not None and true.predicted is not None
@@ -156,15 +142,15 @@ def test_images_are_saved_in_their_formats_and_none_of_an_earlier_run_stays(
 @pytest.mark.parametrize("kind", ["spiral", "radial"])
 def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(kind: str) -> None:
     pytest.importorskip("finufft")
-    shots = radial_spokes(32, equispaced_angles(24))
+    shots = md.radial_spokes(32, md.equispaced_angles(24))
     if kind == "spiral":
-        shots = turned(spiral_curve(32, nyquist_turns(32, 8), points=90), interleaf_angles(5, "full-turn"))
+        shots = md.turned(spiral_curve(32, md.nyquist_turns(32, 8), points=90), md.interleaf_angles(5, "full-turn"))
     grid, points = (32, 30), shots.reshape(-1, 2) * (1, 30 / 32)
     spread = compensated_spread(points, grid)
-    expected = point_spread(points, grid, weights=density_weights(points, grid))
+    expected = md.point_spread(points, grid, weights=density_weights(points, grid))
     np.testing.assert_allclose(spread, expected, atol=1e-11)
     assert np.unravel_index(np.abs(spread).argmax(), grid) == (16, 15) and spread[16, 15] == pytest.approx(1)
-    plain = np.abs(point_spread(points, grid))
+    plain = np.abs(md.point_spread(points, grid))
     assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
 
 

@@ -12,20 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import (
-    Checkpoint,
-    Choice,
-    DesignOptions,
-    DesignState,
-    DesignView,
-    Forecast,
-    MriDesignError,
-    Recipe,
-    SliceModel,
-    Strategy,
-    make_strategy,
-    run_design,
-)
+import mri_design as md
 from mri_design.design import expected_energies
 from mri_design.experiment import load_state
 from mri_design.readouts import Readouts
@@ -38,34 +25,34 @@ TARGET = 11
 
 
 @pytest.fixture
-def slices(phased_slice: SliceModel) -> list[SliceModel]:
+def slices(phased_slice: md.SliceModel) -> list[md.SliceModel]:
     ramps = (np.exp(2j * np.pi * shift * np.arange(24) / 24) for shift in (0, 2, -1))
     return [replace(phased_slice, kspace=(phased_slice.kspace * ramp[:, None]).astype(np.complex64)) for ramp in ramps]
 
 
 @pytest.fixture
-def recipe(tiny: Recipe) -> Recipe:
+def recipe(tiny: md.Recipe) -> md.Recipe:
     """One whose model of a slice follows its image while it designs."""
     return tiny.replacing("phase", model="aware")
 
 
 def design(
-    slices: list[SliceModel],
-    recipe: Recipe,
+    slices: list[md.SliceModel],
+    recipe: md.Recipe,
     workers: Workers[Any] | None = None,
     strategy: Any = "information-gain",
     **options: Any,
-) -> DesignState:
-    rule = make_strategy(strategy) if isinstance(strategy, str) else strategy
+) -> md.DesignState:
+    rule = md.make_strategy(strategy) if isinstance(strategy, str) else strategy
 
-    def designed(options: DesignOptions) -> DesignState:
-        return run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=options)
+    def designed(options: md.DesignOptions) -> md.DesignState:
+        return md.run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=options)
 
-    given = DesignOptions(**options)
+    given = md.DesignOptions(**options)
     return designed(given) if workers is None else design_among(workers, designed, len(slices), given)
 
 
-def assert_same(one: DesignState, other: DesignState) -> None:
+def assert_same(one: md.DesignState, other: md.DesignState) -> None:
     assert one.trace.lines == other.trace.lines
     for a, b in zip(one.trace.steps, other.trace.steps, strict=True):
         np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
@@ -86,7 +73,7 @@ def two() -> Iterator[Workers[Any]]:
 
 
 @dataclass(frozen=True)
-class DrawsAgain(Strategy):
+class DrawsAgain(md.Strategy):
     """A strategy that uses the generator of a step again after the slices have drawn from theirs."""
 
     draws: int
@@ -95,14 +82,14 @@ class DrawsAgain(Strategy):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
         energies = [expected_energies(view.posteriors, view.readouts, rng, self.draws) for _ in range(2)]
         left = np.flatnonzero(view.candidates.remaining)
-        return Choice(int(left[int(1e6 * (energies[1].sum() + rng.uniform())) % len(left)]), forecast=Forecast())
+        return md.Choice(int(left[int(1e6 * (energies[1].sum() + rng.uniform())) % len(left)]), forecast=md.Forecast())
 
 
 @dataclass(frozen=True)
-class ByHand(Strategy):
+class ByHand(md.Strategy):
     """A strategy of somebody who knows posteriors only as they are in one process."""
 
     name: str = "by hand"
@@ -110,16 +97,16 @@ class ByHand(Strategy):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
+    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
         total = sum(float(np.sum(posterior.image_variances)) for posterior in view.posteriors)
         assert [p.mean.shape for p in view.posteriors[:2]] == [(24, 16)] * 2
         left = np.flatnonzero(view.candidates.remaining)
-        return Choice(int(left[int(1e6 * total) % len(left)]), forecast=Forecast())
+        return md.Choice(int(left[int(1e6 * total) % len(left)]), forecast=md.Forecast())
 
 
 @pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated"), DrawsAgain(9), ByHand()])
 def test_the_design_is_that_of_this_process(
-    slices: list[SliceModel], recipe: Recipe, strategy: Any, two: Workers[Any], tmp_path: Path
+    slices: list[md.SliceModel], recipe: md.Recipe, strategy: Any, two: Workers[Any], tmp_path: Path
 ) -> None:
     """Also in blocks of which the last one is cut off, so that the state before it is kept."""
     closing = isinstance(strategy, str)
@@ -127,7 +114,7 @@ def test_the_design_is_that_of_this_process(
     there = design(slices, recipe, two, strategy, closing=closing)
     if strategy == "information-gain":
         blocks = recipe.replacing("design", block=3)
-        states = [Checkpoint(tmp_path / f"{name}.npz", "me") for name in "ab"]
+        states = [md.Checkpoint(tmp_path / f"{name}.npz", "me") for name in "ab"]
         for workers, kept in zip((None, two), states, strict=True):
             design(slices, blocks, workers, strategy, closing=True, checkpoint=kept)
         assert_same(*map(load_state, states))
@@ -140,7 +127,7 @@ def test_the_design_is_that_of_this_process(
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_slices_of_lost_processes_are_inferred_again(
-    slices: list[SliceModel], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+    slices: list[md.SliceModel], recipe: md.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """From the checkpoint, or from the beginning."""
     started, killed, each = list[int](), list[int](), Processes.each
@@ -151,13 +138,13 @@ def test_the_slices_of_lost_processes_are_inferred_again(
         started.append(made[0].submit(process, None).result())
         return made
 
-    def kill(state: DesignState) -> None:
+    def kill(state: md.DesignState) -> None:
         if len(state.trace.lines) == 7 and not killed:
             killed.append(started[0])
             os.kill(started[0], signal.SIGKILL)
 
     monkeypatch.setattr(Processes, "each", noted)
-    options = {"checkpoint": Checkpoint(tmp_path / "c.npz", "me")} if kept else {}
+    options = {"checkpoint": md.Checkpoint(tmp_path / "c.npz", "me")} if kept else {}
     with Workers(None, 2) as workers:
         assert_same(design(slices, recipe, workers, callback=kill, **options), here)
     assert len(killed) == 1 and len(started) == 2
@@ -168,17 +155,17 @@ def process(*_: object) -> int:
 
 
 def test_a_slice_that_kills_every_process_ends_the_design(
-    slices: list[SliceModel], recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+    slices: list[md.SliceModel], recipe: md.Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resident, "_asked", ended)
-    with pytest.raises(MriDesignError), Workers(None, 2) as workers:
+    with pytest.raises(md.MriDesignError), Workers(None, 2) as workers:
         design(slices, recipe, workers)
 
 
 def test_an_interruption_while_processes_work_loses_no_line(
-    slices: list[SliceModel], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slices: list[md.SliceModel], recipe: md.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, kept, shown, answers = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int](), count()
+    here, kept, shown, answers = design(slices, recipe), md.Checkpoint(tmp_path / "c.npz", "me"), list[int](), count()
     outcome = resident.outcome
 
     def interrupted(*about: Any) -> Any:
@@ -197,31 +184,35 @@ def test_an_interruption_while_processes_work_loses_no_line(
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(
-    slices: list[SliceModel], recipe: Recipe, two: Workers[Any]
+    slices: list[md.SliceModel], recipe: md.Recipe, two: Workers[Any]
 ) -> None:
-    states: list[DesignState] = []
+    states: list[md.DesignState] = []
     design(slices, recipe, two, callback=states.append)
     assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
-    with pytest.raises(MriDesignError):
+    with pytest.raises(md.MriDesignError):
         _ = states[0].warm[0]
 
 
 @pytest.mark.thorough
 class TestDask:
-    def test_the_design_is_that_of_this_process(self, slices: list[SliceModel], recipe: Recipe, address: str) -> None:
+    def test_the_design_is_that_of_this_process(
+        self, slices: list[md.SliceModel], recipe: md.Recipe, address: str
+    ) -> None:
         with Workers(None, 1, address) as workers:
             assert_same(design(slices, recipe, workers), design(slices, recipe))
             time.sleep(0.1)
         assert not resident._kept  # the cluster's workers are threads of this process here
 
     @pytest.mark.slow
-    def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices: list[SliceModel], recipe: Recipe) -> None:
+    def test_the_slices_of_a_lost_worker_are_inferred_again(
+        self, slices: list[md.SliceModel], recipe: md.Recipe
+    ) -> None:
         pytest.importorskip("distributed")
         lost: list[str] = []
         with Workers(None, 2, "dask") as workers:
             executor: Any = workers.executor
 
-            def kill(state: DesignState) -> None:
+            def kill(state: md.DesignState) -> None:
                 if len(state.trace.lines) == 7 and not lost:
                     lost.extend(executor.addresses()[:1])
                     executor._client.restart_workers(lost, raise_for_error=False)
