@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
 
 SEQUENCES = ("gre", "tse")
-SEQUENCE = flags.Panel("The sequence (.seq)")
+SEQUENCE = "The sequence (.seq)"
 _REQUESTED = ("sequence", "scanner", "resolution", "etl")
 """Options that are no settings of the sequence."""
 

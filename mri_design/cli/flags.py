@@ -89,16 +89,10 @@ def whole(
 
 
 class Within(NamedTuple):
-    """Annotation of a flag that takes a whole number: its limits."""
+    """Annotation of a flag that takes a whole number: its limits. A text is the panel of the help that it stands in."""
 
     least: int | None = None
     most: int | None = None
-
-
-class Panel(NamedTuple):
-    """Annotation of a flag, or of a dataclass of flags: the panel of the help that it stands in."""
-
-    title: str
 
 
 def parameter_texts(made: Callable[..., Any]) -> dict[str, tuple[str, str]]:
@@ -122,7 +116,7 @@ def _described(name: str, kind: Any, notes: Sequence[Any], value: str, text: str
     said: dict[str, Any] = {"metavar": None if shown in ("bool", "str", "float", "Path") else shown, "help": text}
     if names == ["argument"]:
         return Annotated[kind, typer.Argument(show_default=False, **said)]
-    said["panel"] = next((note.title for note in notes if isinstance(note, Panel)), None)
+    said["panel"] = next((note for note in notes if isinstance(note, str)), None)
     names = names or [f"--{name.replace('_', '-')}"]
     if int not in (kind, *get_args(kind)):
         return Annotated[kind, option(*names, **said)]
@@ -223,11 +217,11 @@ class Command:
     made : callable
         Its parameters are flags, or stand for several. Its docstring may give flags of these, by name, another help: in
         the words of a verb that has not what their own speaks of.
-    panel : Panel
+    panel : str
         Of the help, of all of them.
     """
 
-    def __init__(self, made: Callable[..., Any], *panel: Panel) -> None:
+    def __init__(self, made: Callable[..., Any], *panel: str) -> None:
         self.made = made
         self.flags: dict[str, inspect.Parameter] = {}
         self.parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
@@ -239,7 +233,7 @@ class Command:
             if override := next((note for note in notes if isinstance(note, Override)), None):
                 own, self.parts[name], default = override.flags(), override.gathered, None
             elif is_dataclass(kind) and isinstance(kind, type):
-                part = Command(kind, *(note for note in notes if isinstance(note, Panel)))
+                part = Command(kind, *(note for note in notes if isinstance(note, str)))
                 own, self.parts[name] = {}, part
                 self.flags |= part.flags
             else:

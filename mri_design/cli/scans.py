@@ -38,7 +38,7 @@ def design(
     companions: list[str] | None = None,
     recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
     acceleration: float | None = None,
-    shots: Annotated[int | None, flags.Within(1), flags.Panel("Spokes and spirals")] = None,
+    shots: Annotated[int | None, flags.Within(1), "Spokes and spirals"] = None,
     angles: flags.Angles = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
@@ -199,11 +199,11 @@ class _Listening(Destination):
 def adapt(
     to: _Listening,
     source: str | None = None,
-    listen: Annotated[int | None, flags.Within(0, 65535), flags.Panel(_SCANNER)] = None,
-    host: Annotated[str, flags.Panel(_SCANNER)] = "127.0.0.1",
-    timeout: Annotated[float, flags.Panel(_SCANNER)] = 10.0,
-    requests: Annotated[int, flags.Within(1), flags.Panel(_SCANNER)] = 3,
-    repeated: Annotated[str, flags.Panel(_SCANNER)] = "first",
+    listen: Annotated[int | None, flags.Within(0, 65535), _SCANNER] = None,
+    host: Annotated[str, _SCANNER] = "127.0.0.1",
+    timeout: Annotated[float, _SCANNER] = 10.0,
+    requests: Annotated[int, flags.Within(1), _SCANNER] = 3,
+    repeated: Annotated[str, _SCANNER] = "first",
     lines: Annotated[int | None, flags.Within(1)] = None,
     strategy: str | None = None,
     index: int = 0,

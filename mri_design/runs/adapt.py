@@ -27,6 +27,7 @@ from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.stored_designs import load_state
 from mri_design.experiment.strategies import ORACLES, strategy_files
 from mri_design.kinds import KINDS
+from mri_design.model.companion import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
@@ -276,35 +277,30 @@ class _Live:
         lost = [message["lines"] for message in sent if message.get("kind") == "lost"]
         self._give_up([line for lines in lost for line in lines])
         self._first = self._start()
-        data = _as_given(self._arrivals.data(NAME, self._first), request.design)
-        tell_part(data, self._recipe, work.progress)
-        self._companions = companions_over(companions, data)
+        self._scan, self._companions = self._calibrated(companions)
         self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
+        model = self._scan.slice_model(0, self._recipe)
+        self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
+        self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
+        self._fill()
+        offered = list(zip(companions, self._companions, strict=True))
+        steered = steering_image(offered, [self._slice], [0], 1, self._first, self._recipe, work.seed)
+        self._strategy, self._steered_by = steered or (request.design.strategy, "")
+
+    def _calibrated(self, companions: Sequence[CompanionImages]) -> tuple[PreparedScan, tuple[Companion, ...]]:
+        """The scan as its start lines show it, and the other images of the object over it."""
+        data = _as_given(self._arrivals.data(NAME, self._first), self._request.design)
+        tell_part(data, self._recipe, self._work.progress)
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
         calibrated = prepare(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
             noise = told("noise", calibrated.provenance.noise)
-            work.progress.warn(
+            self._work.progress.warn(
                 f"{NAME}: its noise is {noise}, of {len(self._first)} start lines alone, whose image is coarse and "
                 "rings: it is often too large; better images need noise readouts, or --noise-sd"
             )
-        self._scan: PreparedScan = calibrated
-        model = calibrated.slice_model(0, self._recipe)
-        self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
-        self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
-        self._fill()
-        self._strategy, self._steered_by = request.design.strategy, ""
-        if steered := steering_image(
-            list(zip(companions, self._companions, strict=True)),
-            [self._slice],
-            [0],
-            1,
-            self._first,
-            self._recipe,
-            work.seed,
-        ):
-            self._strategy, self._steered_by = steered
+        return calibrated, companions_over(companions, data)
 
     def _state(self) -> DesignState | None:
         return load_state(self._checkpoint) if self._checkpoint.path.exists() else None

@@ -63,7 +63,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
         Where one of the folders holds something else.
     """
     run.finished("demo")  # the demo itself leaves no manifest: one that is there is another run's
-    run.begin()
+    run.folder.begin()
     overwrite, head = run.folder.overwrite, scan_sources([HEAD], "middle")
     quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
     common: dict[str, Any] = {

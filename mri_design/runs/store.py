@@ -80,10 +80,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Work):
-    """One call of a verb that leaves a folder.
-
-    Every verb asks `finished` once its arguments and inputs are known to be good, then calls `begin`, computes, and
-    leaves it to its report to call `finish`.
+    """One call of a verb that leaves a folder; see `carry_out`.
 
     Parameters
     ----------
@@ -145,10 +142,6 @@ class Run(Work):
         if unfinished is not None and not complete and not self.folder.overwrite:
             require_resume(self.folder.path.name, f"an unfinished {resumed}", self.resume)
         return None
-
-    def begin(self) -> None:
-        """Say that the run begins now: where it may overwrite, what earlier runs left in the folder is removed."""
-        self.folder.begin()
 
     def save(self, record: Record, report: Report) -> Ending:
         """Write manifest.json and report.html, remove what an unfinished run goes on from, and say how it ended."""
