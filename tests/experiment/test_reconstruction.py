@@ -7,19 +7,7 @@ import pytest
 import pywt
 from scipy.ndimage import gaussian_filter
 
-from mri_design import (
-    DoubleLoop,
-    Exact,
-    InferenceOptions,
-    Recipe,
-    SliceModel,
-    UsageError,
-    load_phantom,
-    load_recipe,
-    pixel_std,
-    prepare,
-    reconstruct,
-)
+import mri_design as md
 from mri_design.evidence import posterior_deviations, scaled_deviations
 from mri_design.experiment import TEXTBOOK, check_draws, check_size_of_draws, load_input
 from mri_design.experiment.reconstruction import ITERATIONS, METHODS, textbook
@@ -30,60 +18,60 @@ LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_an_image_and_only_the_mean_error_bars(
-    one: SliceModel, small: Recipe, rng: np.random.Generator, method: str
+    one: md.SliceModel, small: md.Recipe, rng: np.random.Generator, method: str
 ) -> None:
-    result = reconstruct(one, LINES, method, small, rng)  # type: ignore[arg-type]
+    result = md.reconstruct(one, LINES, method, small, rng)  # type: ignore[arg-type]
     assert result.image.shape == (16, 16) and np.iscomplexobj(result.image)
     assert result.convergence.converged
     assert (result.std is not None) == (method == "mean")
 
 
 def test_zero_filling_is_the_inverse_transform_of_the_lines(
-    one: SliceModel, small: Recipe, rng: np.random.Generator
+    one: md.SliceModel, small: md.Recipe, rng: np.random.Generator
 ) -> None:
     kspace = np.zeros((16, 16), dtype=complex)
     kspace[list(LINES)] = one.kspace[0, list(LINES)]
     image = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace), norm="ortho"))
-    result = reconstruct(one, LINES, "zero-filled", small, rng)
+    result = md.reconstruct(one, LINES, "zero-filled", small, rng)
     np.testing.assert_allclose(result.image, image, atol=1e-5 * np.abs(image).max())
 
 
-def test_the_error_bars_can_be_left_out(one: SliceModel, small: Recipe) -> None:
+def test_the_error_bars_can_be_left_out(one: md.SliceModel, small: md.Recipe) -> None:
     with_std, without = (
-        reconstruct(one, LINES, "mean", small, np.random.default_rng(0), with_std=wanted) for wanted in (True, False)
+        md.reconstruct(one, LINES, "mean", small, np.random.default_rng(0), with_std=wanted) for wanted in (True, False)
     )
     assert without.std is None
     np.testing.assert_array_equal(with_std.image, without.image)
 
 
 @pytest.mark.slow
-def test_a_given_signal_level_replaces_the_measured_one(one: SliceModel, small: Recipe) -> None:
+def test_a_given_signal_level_replaces_the_measured_one(one: md.SliceModel, small: md.Recipe) -> None:
     level = one.signal_level(LINES)
     same, other = (
-        reconstruct(one, LINES, "map", small, np.random.default_rng(0), options=InferenceOptions(signal=s)).image
+        md.reconstruct(one, LINES, "map", small, np.random.default_rng(0), options=md.InferenceOptions(signal=s)).image
         for s in (level, 50 * level)  # a lower one changes little: noise limits the rates
     )
-    np.testing.assert_array_equal(same, reconstruct(one, LINES, "map", small, np.random.default_rng(0)).image)
+    np.testing.assert_array_equal(same, md.reconstruct(one, LINES, "map", small, np.random.default_rng(0)).image)
     assert np.abs(same - other).max() > 0.05 * np.abs(same).max()
 
 
 def test_one_loop_from_cold_is_reported_as_not_converged(
-    one: SliceModel, small: Recipe, rng: np.random.Generator
+    one: md.SliceModel, small: md.Recipe, rng: np.random.Generator
 ) -> None:
     hasty = replace(small, inference=replace(small.inference, loops=1))
-    assert not reconstruct(one, LINES, "mean", hasty, rng).convergence.converged
+    assert not md.reconstruct(one, LINES, "mean", hasty, rng).convergence.converged
 
 
-def test_pixel_std_from_draws_agrees_with_the_exact_one(one: SliceModel) -> None:
-    posterior = DoubleLoop(Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
+def test_pixel_std_from_draws_agrees_with_the_exact_one(one: md.SliceModel) -> None:
+    posterior = md.DoubleLoop(md.Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
     covariance = one.noise_variance * np.linalg.inv(posterior.precision.dense_real())
     variances = np.diag(covariance)
     expected = np.sqrt(variances[:256] + variances[256:]).reshape(16, 16)
-    exact = pixel_std(posterior, 8, np.random.default_rng(1))
+    exact = md.pixel_std(posterior, 8, np.random.default_rng(1))
     np.testing.assert_allclose(exact, expected, rtol=1e-3)
     assert exact.dtype == np.float32
     sampled = replace(posterior, marginals=replace(posterior.marginals, kind="unbiased"))
-    drawn = pixel_std(sampled, 400, np.random.default_rng(1))
+    drawn = md.pixel_std(sampled, 400, np.random.default_rng(1))
     assert np.abs(drawn / expected - 1).mean() < 0.05
 
 
@@ -92,12 +80,12 @@ WITH_GAPS = [0, 3, 6, 9, 12, 13, 14, 15, 16, 17, 18, 19, 21, 24, 27, 30]
 
 
 @pytest.fixture(scope="module", params=[1, 4])
-def rival(request: pytest.FixtureRequest) -> SliceModel:
-    scan = load_phantom("brain", shape=GRID, n_coils=request.param, rng=np.random.default_rng(1))
-    return prepare(scan, Recipe()).slice_model(0, Recipe())
+def rival(request: pytest.FixtureRequest) -> md.SliceModel:
+    scan = md.load_phantom("brain", shape=GRID, n_coils=request.param, rng=np.random.default_rng(1))
+    return md.prepare(scan, md.Recipe()).slice_model(0, md.Recipe())
 
 
-def objective(rival: SliceModel, image: np.ndarray, method: str, weight: float) -> float:
+def objective(rival: md.SliceModel, image: np.ndarray, method: str, weight: float) -> float:
     """By this program's own operators and PyWavelets."""
     x = rival.measurement(WITH_GAPS)
     scale = weight * np.abs(x.adjoint(rival.acquire(WITH_GAPS))).max()
@@ -109,13 +97,13 @@ def objective(rival: SliceModel, image: np.ndarray, method: str, weight: float) 
 
 
 @pytest.mark.parametrize("method", TEXTBOOK)
-def test_the_image_has_a_lower_objective_than_others(rival: SliceModel, method: str) -> None:
+def test_the_image_has_a_lower_objective_than_others(rival: md.SliceModel, method: str) -> None:
     image, convergence = textbook(rival, WITH_GAPS, method, 0.01)
     found = objective(rival, image, method, 0.01)
     noise = np.random.default_rng(2).normal(size=(2, *GRID)).astype(np.float32) * np.abs(image).max() / 100
     others = [
         rival.plain_image(WITH_GAPS),
-        reconstruct(rival, WITH_GAPS, "least-squares").image,
+        md.reconstruct(rival, WITH_GAPS, "least-squares").image,
         image + noise[0] + 1j * noise[1],
     ]
     others += [0.97 * image, 1.03 * image, *(textbook(rival, WITH_GAPS, method, weight)[0] for weight in (0.02, 0.005))]
@@ -123,7 +111,7 @@ def test_the_image_has_a_lower_objective_than_others(rival: SliceModel, method: 
     assert convergence.converged and image.dtype == np.complex64
 
 
-def test_total_variation_is_at_its_minimum(rival: SliceModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_variation_is_at_its_minimum(rival: md.SliceModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rival that stops on the way is none."""
     image, _ = textbook(rival, WITH_GAPS, "total-variation", 0.002)
     monkeypatch.setattr("mri_design.experiment.reconstruction.ITERATIONS", 3 * ITERATIONS)
@@ -132,10 +120,10 @@ def test_total_variation_is_at_its_minimum(rival: SliceModel, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("method", TEXTBOOK)
-def test_scans_in_other_units_have_the_same_image_and_runs_the_same_bits(rival: SliceModel, method: str) -> None:
+def test_scans_in_other_units_have_the_same_image_and_runs_the_same_bits(rival: md.SliceModel, method: str) -> None:
     image, _ = textbook(rival, WITH_GAPS, method, 0.01)
-    weighted = Recipe().replacing("reconstruction", weight=0.01)
-    np.testing.assert_array_equal(reconstruct(rival, WITH_GAPS, method, weighted).image, image)
+    weighted = md.Recipe().replacing("reconstruction", weight=0.01)
+    np.testing.assert_array_equal(md.reconstruct(rival, WITH_GAPS, method, weighted).image, image)
     brighter = replace(rival, kspace=rival.kspace * np.float32(1024))
     np.testing.assert_allclose(textbook(brighter, WITH_GAPS, method, 0.01)[0], 1024 * image, rtol=1e-4, atol=1e-3)
 
@@ -150,7 +138,7 @@ WEIGHTS = REGIONS / REGIONS.sum(axis=(1, 2), keepdims=True)
 
 
 def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says(
-    one: SliceModel, small: Recipe
+    one: md.SliceModel, small: md.Recipe
 ) -> None:
     posterior = small.inference.engine().infer(one.model(EVEN), np.random.default_rng(0))
     drawn = posterior_deviations(posterior, COUNT, np.random.default_rng(1))
@@ -174,10 +162,10 @@ def _of_complex(dense: np.ndarray, pixels: int) -> np.ndarray:
 
 
 def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
-    recipe = load_recipe("local").replacing("simulation", matrix=32)
-    one = prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    recipe = md.load_recipe("local").replacing("simulation", matrix=32)
+    one = md.prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
     lines, asked = sorted({*range(12, 20), *range(1, 32, 3)}), recipe.replacing("reconstruction", draws=24)
-    plain, made = (reconstruct(one, lines, recipe=each) for each in (recipe, asked))
+    plain, made = (md.reconstruct(one, lines, recipe=each) for each in (recipe, asked))
     assert plain.draws is None and made.draws is not None and made.std is not None and made.std_factor is not None
     np.testing.assert_array_equal(made.image, plain.image)
     np.testing.assert_array_equal(made.std, plain.std)
@@ -187,7 +175,7 @@ def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
     twice = made.times(2.0)
     assert twice.draws is not None
     np.testing.assert_allclose(twice.draws, 2 * made.draws)
-    other = reconstruct(one, lines, recipe=asked, options=InferenceOptions(number=1))
+    other = md.reconstruct(one, lines, recipe=asked, options=md.InferenceOptions(number=1))
     assert other.draws is not None
     shared = np.vdot(other.draws - other.image, made.draws - made.image) / (24 * np.sum(made.std**2))
     assert abs(shared) < 0.02  # of another slice they are others
@@ -206,9 +194,9 @@ def test_variances_of_draws_become_those_of_a_map() -> None:
 
 
 def test_what_has_no_draws_and_more_than_a_file_holds_is_refused() -> None:
-    recipe = Recipe.of({"reconstruction": {"method": "map", "draws": 8}}).reconstruction
-    with pytest.raises(UsageError):
+    recipe = md.Recipe.of({"reconstruction": {"method": "map", "draws": 8}}).reconstruction
+    with pytest.raises(md.UsageError):
         check_draws(recipe)
-    check_draws(Recipe().reconstruction)
+    check_draws(md.Recipe().reconstruction)
     with refused("draws"):
         check_size_of_draws(recipe, 512, (1024, 1024))

@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import (
-    Convergence,
-    Image,
-    KSpaceData,
-    Recipe,
-    Status,
-    equispaced_angles,
-    prepare,
-    radial_spokes,
-    turned,
-)
+import mri_design as md
 from mri_design.design import DesignTrace
 from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
 from mri_design.experiment import in_acquisition_order
@@ -126,8 +116,10 @@ def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None
 
 
 def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
-    angles = equispaced_angles(8)
-    shots = ShotReadouts((8, 8), turned(radial_spokes(8, equispaced_angles(1))[0], angles), "radial", tuple(angles))
+    angles = md.equispaced_angles(8)
+    shots = ShotReadouts(
+        (8, 8), md.turned(md.radial_spokes(8, md.equispaced_angles(1))[0], angles), "radial", tuple(angles)
+    )
     design_facts(folder, DesignAccount(TRACE), shots, 1.0)
     rows = table(folder, "shots.csv")
     assert [row["shot"] for row in rows] == ["4", "3", "6", "0"]
@@ -159,12 +151,12 @@ def content(account: DesignAccount, known: KnownSlice, last: NamedImage) -> dict
 
 def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     account = DesignAccount(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
-    noiseless = KSpaceData(
+    noiseless = md.KSpaceData(
         to_kspace(2 * IMAGE)[None, None], np.ones(8, bool), reference=2 * IMAGE[None], noise_variance=1e-6
     )
-    scan = prepare(noiseless, Recipe())
-    known = KnownSlice.of(noiseless, scan, scan.slice_model(0, Recipe()), 1.0)
-    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), Convergence(Status.CONVERGED, 1, 0.0)))
+    scan = md.prepare(noiseless, md.Recipe())
+    known = KnownSlice.of(noiseless, scan, scan.slice_model(0, md.Recipe()), 1.0)
+    last = NamedImage("mean", md.Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
     told = content(account, known, last)
     assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start
@@ -186,16 +178,16 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
 
 
 def test_trains_are_written_with_their_echoes(folder: RunFolder) -> None:
-    recipe = Recipe().replacing("design", order="interleaved", block=3)
+    recipe = md.Recipe().replacing("design", order="interleaved", block=3)
     acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, recipe))
     rows = [[int(cell) for cell in row.values()] for row in table(folder, "acquisition.csv")]
     assert rows == [[0, 0, 1, 0, -4], [1, 0, 2, 3, -1], [2, 0, 3, 6, 2], [3, 1, 1, 1, -3], [4, 1, 2, 4, 0]]
-    recipe = Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
+    recipe = md.Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
     made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneReadouts((8, 8)), recipe)
     acquisition_facts(folder, made)
     placed = table(folder, "acquisition.csv")
     assert {(row["sample"], row["ky"], row["kz"]) for row in placed} >= {("36", "0", "0"), ("8", "-3", "-4")}
     assert [row["echo"] for row in placed] == ["1", "2", "3"] * 2
     # nothing stays where lines are measured as chosen
-    acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, Recipe()))
+    acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, md.Recipe()))
     assert not (folder.path / "acquisition.csv").exists()

@@ -7,22 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import (
-    Image,
-    NonUniformFourier,
-    PreparedScan,
-    Recipe,
-    TrajectoryData,
-    load_phantom,
-    prepare,
-    reconstruct,
-)
+import mri_design as md
 from mri_design.calibration import rim_noise
 from mri_design.runs.info import describe_scan
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
-RECIPE = Recipe.of({"inference": {"loops": 4, "samples": 8, "tolerance": 0.1}})
+RECIPE = md.Recipe.of({"inference": {"loops": 4, "samples": 8, "tolerance": 0.1}})
 
 
 def spokes(count: int) -> np.ndarray:
@@ -31,15 +22,17 @@ def spokes(count: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module", params=[1, 4], ids=["one coil", "four coils"])
-def scan(request: pytest.FixtureRequest) -> TrajectoryData:
+def scan(request: pytest.FixtureRequest) -> md.TrajectoryData:
     """A head along spokes, its maps and noise known, and its truth."""
-    phantom = load_phantom("brain", shape=(N, N), noise=NOISE_SD, n_coils=request.param, rng=np.random.default_rng(0))
+    phantom = md.load_phantom(
+        "brain", shape=(N, N), noise=NOISE_SD, n_coils=request.param, rng=np.random.default_rng(0)
+    )
     assert phantom.reference is not None
     maps = phantom.coil_maps
-    X = NonUniformFourier(spokes(SPOKES), (N, N), None if request.param == 1 or maps is None else maps[0])
+    X = md.NonUniformFourier(spokes(SPOKES), (N, N), None if request.param == 1 or maps is None else maps[0])
     samples, rng = X(phantom.reference[0]), np.random.default_rng(1)
     samples = samples + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
-    return TrajectoryData(
+    return md.TrajectoryData(
         samples[None].astype(np.complex64),
         spokes(SPOKES),
         (N, N),
@@ -50,9 +43,9 @@ def scan(request: pytest.FixtureRequest) -> TrajectoryData:
     )
 
 
-def image_of(scan: PreparedScan, method: str, recipe: Recipe = RECIPE) -> Image:
+def image_of(scan: md.PreparedScan, method: str, recipe: md.Recipe = RECIPE) -> md.Image:
     model = scan.slice_model(0, recipe)
-    return reconstruct(model, None, method, recipe, np.random.default_rng(2))
+    return md.reconstruct(model, None, method, recipe, np.random.default_rng(2))
 
 
 def error(image: np.ndarray, truth: np.ndarray) -> float:
@@ -60,9 +53,9 @@ def error(image: np.ndarray, truth: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: TrajectoryData) -> None:
+def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: md.TrajectoryData) -> None:
     assert scan.reference is not None
-    prepared = prepare(scan, RECIPE)
+    prepared = md.prepare(scan, RECIPE)
     images = {method: image_of(prepared, method) for method in ("zero-filled", "least-squares", "map", "mean")}
     errors = {method: error(result.image, scan.reference[0]) for method, result in images.items()}
     assert errors["mean"] < 0.12 and errors["map"] < 0.12
@@ -77,33 +70,33 @@ def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: Trajector
 
 
 @pytest.mark.slow
-def test_what_is_unknown_is_estimated(scan: TrajectoryData) -> None:
+def test_what_is_unknown_is_estimated(scan: md.TrajectoryData) -> None:
     assert scan.reference is not None
     unknown = replace(scan, noise_variance=None, coil_maps=None)
-    prepared = prepare(unknown, RECIPE)
+    prepared = md.prepare(unknown, RECIPE)
     assert prepared.data.noise_variance == rim_noise(scan.kspace, scan.trajectory, scan.grid_shape)[0]
     if scan.n_coils == 1:
         return
-    known, guessed = (image_of(p, "least-squares").image for p in (prepare(scan, RECIPE), prepared))
+    known, guessed = (image_of(p, "least-squares").image for p in (md.prepare(scan, RECIPE), prepared))
     assert error(guessed, scan.reference[0]) < error(known, scan.reference[0]) + 0.05
 
 
-def test_given_noise_and_amplitudes_far_from_one(scan: TrajectoryData) -> None:
+def test_given_noise_and_amplitudes_far_from_one(scan: md.TrajectoryData) -> None:
     recipe = RECIPE.replacing("noise", variance=2.0)
-    assert prepare(scan, recipe).data.noise_variance == 2.0
-    tiny = prepare(scan.scaled(1e-14), RECIPE)
-    ordinary = prepare(scan, RECIPE)
+    assert md.prepare(scan, recipe).data.noise_variance == 2.0
+    tiny = md.prepare(scan.scaled(1e-14), RECIPE)
+    ordinary = md.prepare(scan, RECIPE)
     assert 1e-3 < np.abs(tiny.data.kspace).max() < 1e3 and ordinary.unit == 1
     images = [image_of(p, "least-squares").image for p in (tiny, ordinary)]
     np.testing.assert_allclose(images[0], 1e-14 * images[1], rtol=1e-3, atol=1e-16)
 
 
-def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData) -> None:
+def test_noise_that_the_scanner_measured_whitens_the_coils(scan: md.TrajectoryData) -> None:
     gains = np.linspace(1, 4, scan.n_coils)
     louder = (scan.kspace * gains[:, None]).astype(np.complex64)
     covariance = np.diag((NOISE_SD * gains) ** 2).astype(np.complex128)
     unknown = replace(scan, kspace=louder, noise_variance=None, noise_covariance=covariance, reference=None)
-    prepared = prepare(unknown, RECIPE)
+    prepared = md.prepare(unknown, RECIPE)
     if scan.n_coils == 1:
         assert prepared.data.noise_variance == pytest.approx(NOISE_SD**2)
         np.testing.assert_array_equal(prepared.data.kspace, scan.kspace)
@@ -111,6 +104,6 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: TrajectoryData)
     assert prepared.data.noise_variance == prepared.unit == 1
     np.testing.assert_allclose(prepared.data.kspace, scan.kspace / NOISE_SD, rtol=1e-4)
     assert "after whitening" in describe_scan(unknown, RECIPE)["noise"]
-    tiny = prepare(unknown.scaled(1e-14), RECIPE)
+    tiny = md.prepare(unknown.scaled(1e-14), RECIPE)
     np.testing.assert_allclose(tiny.data.kspace, prepared.data.kspace, rtol=1e-4)
-    assert prepare(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
+    assert md.prepare(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
