@@ -9,13 +9,12 @@ from collections.abc import Callable
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from mri_design import interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
 from mri_design.evaluation import inline, placed, plots, png_bytes, pointed_curves, svg_text
 from mri_design.evaluation.pictures import MOST_POINTS
-from mri_design.evaluation.plots.panels import ScaleBar, object_top
+from mri_design.evaluation.plots.panels import ScaleBar
 from mri_design.scan import spiral_curve
 
 RNG = np.random.default_rng(1)
@@ -95,9 +94,8 @@ def test_every_figure_becomes_a_part_of_a_page_that_repeats_and_obeys_no_name(na
 def test_a_placed_figure_is_laid_out_once_and_its_files_are_what_each_would_be_alone() -> None:
     figure = FIGURES["mask_barcodes"]("a")
     with placed(figure):
-        text, png = svg_text(figure), png_bytes(figure)
-    assert png == png_bytes(FIGURES["mask_barcodes"]("a"))
-    assert text.count("<path") == svg_text(figure).count("<path")
+        svg_text(figure)
+        assert png_bytes(figure) == png_bytes(FIGURES["mask_barcodes"]("a"))
     assert figure.get_layout_engine() is not None  # it may be written again, with other contents
 
 
@@ -128,15 +126,6 @@ def test_curves_that_can_be_pointed_at_have_the_figures_values() -> None:
 # ---- images ----
 
 
-def test_images_share_a_scale_that_the_object_sets() -> None:
-    bright = np.abs(IMAGE).copy()
-    bright[0, 0] = 1e6
-    figure = plots.image_grid([PANEL, plots.ImagePanel(3 * bright, "y")])
-    np.testing.assert_allclose(shown(figure)[0], np.abs(IMAGE))
-    (limits,) = {axes.images[0].get_clim() for axes in figure.axes}
-    assert limits == pytest.approx((0.0, object_top([3 * bright])))
-
-
 @pytest.mark.parametrize("layout", ["ky-rows", "ky-columns", "plane-rows", "plane-columns"])
 def test_images_lie_as_in_the_source_with_pixels_of_their_shape_and_a_bar(layout: plots.Layout) -> None:
     rows, columns = IMAGE.shape
@@ -160,30 +149,13 @@ def test_images_lie_as_in_the_source_with_pixels_of_their_shape_and_a_bar(layout
 
 
 def test_errors_are_those_of_moduli_or_of_complex_pixels_on_one_scale() -> None:
-    panels = [plots.ImagePanel(scale * 1j * IMAGE, str(scale)) for scale in (1.1, 1.5, 2.0)]
+    panels = [plots.ImagePanel(scale * 1j * IMAGE, str(scale)) for scale in (1.1, 1.5)]
     figure = plots.error_maps(panels, IMAGE)
-    for scale, error in zip((1.1, 1.5, 2.0), shown(figure), strict=False):
+    for scale, error in zip((1.1, 1.5), shown(figure), strict=False):
         np.testing.assert_allclose(error, (scale - 1) * np.abs(IMAGE))
-    (limits,) = {axes.images[0].get_clim() for axes in figure.axes[:3]}
-    assert limits[1] == pytest.approx(np.percentile(np.abs(IMAGE), 99.8))
-    (both,) = shown(plots.error_maps([plots.ImagePanel(1j * IMAGE, "x")], IMAGE, modulus=False))[:1]
-    np.testing.assert_allclose(both, np.sqrt(2) * np.abs(IMAGE))
-    figure = plots.std_maps(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE)
-    np.testing.assert_allclose(shown(figure)[0], 0.5)
-    np.testing.assert_allclose(shown(figure)[1], np.sqrt(2) * np.abs(IMAGE))
-    assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim()
-
-
-# ---- k-space ----
-
-
-def test_masks_orders_and_scores_have_every_line_at_its_ky() -> None:
-    (axes,) = plots.mask_barcodes({"design": LINES}).axes
-    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(-4.5, 1), (-1.5, 3), (3.5, 1)]
-    _, start, chosen = plots.acquisition_order([4, 5, 0, 8], 9, 2).axes[0].lines
-    np.testing.assert_array_equal(start.get_xydata(), [[1, 0], [2, 1]])
-    np.testing.assert_array_equal(chosen.get_xydata(), [[3, -4], [4, 4]])
-    drawn = plots.score_map(SCORES, [3, 5, 6], "nats", first_order=2).axes[0].images[0]
-    np.testing.assert_array_equal(np.ma.getmaskarray(drawn.get_array()), np.isnan(SCORES.T))
-    for scores, log in ((SCORES, False), (SCORES**3, True), (SCORES**3 - 5, False)):
-        assert isinstance(plots.score_map(scores, [3, 5, 6], "").axes[0].images[0].norm, LogNorm) == log
+    complex_error = shown(plots.error_maps([plots.ImagePanel(1j * IMAGE, "x")], IMAGE, modulus=False))[0]
+    std, error = shown(plots.std_maps(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE))[:2]
+    np.testing.assert_allclose([complex_error, error], np.sqrt(2) * np.abs([IMAGE, IMAGE]))
+    np.testing.assert_allclose(std, 0.5)
+    for each in (figure, plots.std_maps(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE)):
+        assert each.axes[0].images[0].get_clim() == each.axes[1].images[0].get_clim()

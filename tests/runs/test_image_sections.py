@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.evaluation import RelativeError, RunFolder
+from mri_design.evaluation import RelativeError
 from mri_design.evaluation.plots import object_top
 from mri_design.evaluation.plots.panels import layout_of
-from mri_design.operators import density_weights
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.given_reference import GivenReference
-from mri_design.runs.image_sections import image_rows, save_images
+from mri_design.runs.image_sections import image_rows
 from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.scan import compensated_spread, spiral_curve
 
 DONE, STOPPED = (
     md.Convergence(md.Status.CONVERGED, 3, 0.0, matvecs=40),
     md.Convergence(md.Status.MAX_ITERATIONS, 9, 1.0, matvecs=70),
 )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder(tmp_path / "run")
-
-
-@pytest.fixture
-def image(rng: np.random.Generator) -> np.ndarray:
-    return (rng.standard_normal((8, 8)) + 1j * rng.standard_normal((8, 8))).astype(np.complex64)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
 
 
 def test_images_lie_as_what_was_measured_encodes_them() -> None:
@@ -50,7 +32,9 @@ def test_images_lie_as_what_was_measured_encodes_them() -> None:
     assert layout_of(shots, "ky-columns") == "no-lines"
 
 
-def test_rows_of_images_have_their_errors_and_whether_these_rank_them(image: np.ndarray) -> None:
+def test_rows_of_images_have_their_errors_and_whether_these_rank_them() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((8, 8)) + 1j * rng.standard_normal((8, 8))
     known, lines, reference = known_scan(0.05, 64, truth=False), [31, 32], np.ones((8, 8))
     errors, found = md.measure(image, reference), RelativeError(0.2, 0.1)
     named = NamedImage("mean", md.Image(image, None, DONE), errors, found)
@@ -124,34 +108,6 @@ def test_beside_an_image_of_a_file_both_errors_are_those_of_the_modulus() -> Non
     true = known.judged("mean", made, lines)[0].error
     assert true.found is not None and true.predicted is not None
     assert error.predicted / error.found == pytest.approx(true.predicted / true.found, rel=0.1)
-
-
-def test_images_are_saved_in_their_formats_and_none_of_an_earlier_run_stays(
-    folder: RunFolder, image: np.ndarray
-) -> None:
-    rows = [{"method": "mean", "relative_l2": 0.125}]
-    save_images(folder, {"recon": image.astype(complex), "std": np.abs(image)}, rows)
-    recon, std = np.load(folder.path / "recon.npy"), np.load(folder.path / "std.npy")
-    assert (recon.dtype, std.dtype) == (np.complex64, np.float32)
-    np.testing.assert_array_equal(recon, image)
-    assert (folder.path / "metrics.csv").read_text() == "method,relative_l2\nmean,0.125\n"
-    save_images(folder, {"recon": image.astype(complex)}, rows)
-    assert not (folder.path / "std.npy").exists()
-
-
-@pytest.mark.parametrize("kind", ["spiral", "radial"])
-def test_the_spread_is_the_compensated_sum_and_its_peak_is_in_the_middle(kind: str) -> None:
-    pytest.importorskip("finufft")
-    shots = md.radial_spokes(32, md.equispaced_angles(24))
-    if kind == "spiral":
-        shots = md.turned(spiral_curve(32, md.nyquist_turns(32, 8), points=90), md.interleaf_angles(5, "full-turn"))
-    grid, points = (32, 30), shots.reshape(-1, 2) * (1, 30 / 32)
-    spread = compensated_spread(points, grid)
-    expected = md.point_spread(points, grid, weights=density_weights(points, grid))
-    np.testing.assert_allclose(spread, expected, atol=1e-11)
-    assert np.unravel_index(np.abs(spread).argmax(), grid) == (16, 15) and spread[16, 15] == pytest.approx(1)
-    plain = np.abs(md.point_spread(points, grid))
-    assert np.abs(spread)[16, 18] < plain[16, 18]  # what lies close at the centre no longer blurs the point
 
 
 def test_no_bright_speck_and_no_air_set_the_grey_of_the_object() -> None:
