@@ -127,19 +127,16 @@ class UntilError(StopRule):
     def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
         error, met = self._error(forecast), self._reached(forecast)
-        compared = _compared("predicted error", 100 * error, 100 * self.error, "%", met, "<=")
+        compared = _compared("predicted error", 100 * error, "%", f"{100 * self.error:g} % or less")
         return (self.missed(forecast, unit) or compared) + (_untested(forecast, self.fewest, unit) if met else "")
 
     def missed(self, forecast: Forecast, unit: str = "line") -> str:
         """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
         if not _is_tested(forecast, self.fewest) or not self._hopeless(forecast):
             return ""
-        least, now = _rounded(100 * self._least(forecast), 100 * self.error, False), self._error(forecast)
-        return (
-            f"an error of {100 * self.error:g} % is out of reach: every {unit} that may be measured would leave "
-            f"some {least} %, from noise and from {unit}s that may not be; "
-            + ("the error so far has not been predicted" if isnan(now) else f"predicted now: {100 * now:.3g} %")
-        )
+        now = _compared("predicted now", 100 * self._error(forecast), "%", f"{100 * self.error:g} %")
+        least = f"some {100 * self._least(forecast):.3g} %, from noise and from {unit}s that may not be"
+        return f"out of reach: every {unit} that may be measured would leave {least} ({now})"
 
     def _error(self, forecast: Forecast) -> float:
         return forecast.image_error if self.by_image else forecast.predicted_error
@@ -194,7 +191,7 @@ class UntilGain(StopRule):
     def reason(self, forecast: Forecast, unit: str = "line") -> str:
         """The information of the best candidate against the smallest that is worth measuring one."""
         reached = self._reached(forecast)
-        told = _compared(f"gain of the best {unit}", forecast.information, self.gain, "nats", reached, "<")
+        told = _compared(f"gain of the best {unit}", forecast.information, "nats", f"less than {self.gain:g} nats")
         return told + (_untested(forecast, self.fewest, unit) if reached else "")
 
     def _reached(self, forecast: Forecast) -> bool:
@@ -255,17 +252,5 @@ def _require_positive(name: str, value: float) -> None:
         raise InputError(field=name, got=repr(value), wanted="more than zero")
 
 
-def _compared(what: str, value: float, limit: float, unit: str, met: bool, sign: str) -> str:
-    if isnan(value):
-        return f"{what} not known, wanted {sign} {limit:g} {unit}"
-    against = sign if met else ">" if sign == "<=" else ">="
-    return f"{what} {_rounded(value, limit, met)} {unit} {against} {limit:g} {unit}"
-
-
-def _rounded(value: float, limit: float, met: bool) -> str:
-    """The value with three digits, or as many as show on which side of the limit it lies."""
-    for digits in range(3, 17):
-        text = f"{value:.{digits}g}"
-        if text != f"{limit:.{digits}g}" or value == limit:
-            break
-    return text
+def _compared(what: str, value: float, measure: str, limit: str) -> str:
+    return f"{what} {'not known' if isnan(value) else f'{value:.3g} {measure}'}, wanted {limit}"
