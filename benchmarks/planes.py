@@ -140,7 +140,7 @@ def mask_by(scan: Scan, mr_slice: SliceModel, cell: Row, recipe: Recipe) -> Sequ
     encoding, name = encoding_of(str(cell["strategy"]))
     rule = make_strategy(name, encoding)
     if name.startswith("oracle"):
-        rule = knowing_oracle(name, [mr_slice], [scan.reference], recipe, 0)
+        rule = knowing_oracle(rule, [mr_slice], [scan.reference], recipe, 0)
     target = max(1, round(mr_slice.candidates.size / float(str(cell["acceleration"]))))
     plane = mr_slice.candidates if isinstance(mr_slice.candidates, PlaneReadouts) else None
     start = start_lines(mr_slice.measured, rule, target, recipe, 0, mr_slice.n_coils, plane)

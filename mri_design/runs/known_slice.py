@@ -395,9 +395,9 @@ def _imaging(slices: Sequence[SliceModel], recipe: Recipe, seed: int) -> Callabl
 
 
 def knowing_oracle(
-    name: str, slices: Sequence[SliceModel], truths: Sequence[Array | None], recipe: Recipe, seed: int
+    oracle: Any, slices: Sequence[SliceModel], truths: Sequence[Array | None], recipe: Recipe, seed: int
 ) -> Strategy:
-    """The oracle called ``name`` for slices whose truth is known; it reconstructs as the recipe does.
+    """An oracle for slices whose truth is known; it reconstructs as the recipe does.
 
     Raises
     ------
@@ -407,14 +407,13 @@ def knowing_oracle(
     known = [truth for truth in truths if truth is not None]
     if len(known) < len(slices):
         raise InputError(
-            field=f"strategy {name}",
+            field=f"strategy {oracle.name}",
             got="a scan without a reference image",
             wanted="the truth to look at: simulated or fully sampled k-space",
             cure="Oracles are marks to compare with; name another strategy.",
         )
-
-    oracle: Any = make_strategy(name, recipe.design.encoding)
-    return oracle.knowing(known, _imaging(slices, recipe, seed))
+    found: Strategy = oracle.knowing(known, _imaging(slices, recipe, seed))
+    return found
 
 
 def facts_of_all(

@@ -181,14 +181,14 @@ class DesignedMask:
 def design_mask(material: Material, job: MaskJob) -> DesignedMask:
     """The mask of a job, with how far its design converged."""
     image, recipe, seed = material.tests[job.image], material.recipe, material.seed
+    strategy = make_strategy(job.strategy, recipe.design.encoding)
     test = slice_for(image, job.strategy, job.target, recipe, seed)
     if job.strategy in ORACLES:  # which see the truth, and with it the coil maps of all lines
         slices = [slice_for(image, job.strategy, job.target, recipe, seed, whole=True)]
-        return _design(material, slices, knowing_oracle(job.strategy, slices, [image.reference], recipe, seed), job)
+        return _design(material, slices, knowing_oracle(strategy, slices, [image.reference], recipe, seed), job)
     training = [material.training[i] for i in job.training]
     models = [slice_for(scan, job.strategy, job.target, recipe, seed, whole=True) for scan in training]
     slices = [replace(model, measured=model.measured & test.measured) for model in models] or [test]
-    strategy = make_strategy(job.strategy, recipe.design.encoding)
     if job.strategy in TRAINING_RULES:
         strategy = knowing_rule(job.strategy, training, recipe, seed)
     return _design(material, slices, strategy, job)

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, reconstruct, run_design
+from mri_design import Recipe, make_strategy, reconstruct, run_design
 from mri_design.design import ReferenceSlice, TrainedDesign
 from mri_design.evaluation import RunFolder
 from mri_design.experiment import save_trained
@@ -40,7 +40,7 @@ def study(make_image: ImageMaker, tiny: Recipe, order: Path) -> Study:
 
 def test_the_greedy_oracle_sees_the_recipe_s_reconstruction(make_image: ImageMaker, tiny: Recipe) -> None:
     image = make_image()
-    rule = knowing_oracle("oracle-greedy", [image.slice_model], [image.reference], tiny, 0)
+    rule = knowing_oracle(make_strategy("oracle-greedy"), [image.slice_model], [image.reference], tiny, 0)
     lines = run_design([image.slice_model], rule, 5, tiny, seed=0, start=4).trace.lines
 
     def error(line: int) -> float:

@@ -167,7 +167,7 @@ def informed(shared: SharedSlices, strategy: Strategy, seed: int) -> tuple[Share
     seen = [one.calibrated(one.measured) for one in slices]
     known = zip(shared.scans, slices, strict=True)
     truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
-    return replace(shared, seen=seen), knowing_oracle(recipe.design.strategy, seen, truths, recipe, seed)
+    return replace(shared, seen=seen), knowing_oracle(strategy, seen, truths, recipe, seed)
 
 
 def depends_on(shared: SharedSlices, strategy: Strategy, request: DesignRequest) -> dict[str, object]:
