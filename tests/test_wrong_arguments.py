@@ -189,7 +189,7 @@ def test_everything_random_wants_a_generator(
         ("slices", lambda one, r: design(one, r, slices=one)),
         ("strategy", lambda one, r: design(one, r, strategy=3)),
         ("strategy", lambda one, r: design(one, r, strategy=md.Calibrated)),
-        ("recipe", lambda one, r: design(one, "local")),
+        ("recipe", lambda one, r: design(one, 3)),
         ("seed", lambda one, r: design(one, r, seed=None)),
         ("start", lambda one, r: design(one, r, start="x")),
         ("number of lines", lambda one, r: design(one, r, target=99)),

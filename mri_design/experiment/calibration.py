@@ -23,7 +23,7 @@ from mri_design.calibration.whitening import (
     mix_coils,
 )
 from mri_design.errors import InputError, option, require_instance
-from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import to_image
 from mri_design.scan.calibration import (
@@ -99,7 +99,7 @@ class PreparedScan:
 
     def slice_model(self, index: int = 0, recipe: Recipe | None = None) -> SliceModel:
         """One slice as the model takes it, by the default recipe where none is given."""
-        recipe = recipe_or_default(recipe)
+        recipe = recipe_from(recipe)
         made = (
             self.data.select_slice(index)
             .encoded(recipe.design.encoding)
@@ -232,7 +232,7 @@ def prepare(
         Where there is not enough data to calibrate.
     """
     require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", data=data)
-    recipe = recipe_or_default(recipe)
+    recipe = recipe_from(recipe)
     if not isinstance(data, KSpaceData):
         assert isinstance(data, TrajectoryData)
         return _prepared_samples(data, recipe, data if measured is None else data.select_readouts(measured))

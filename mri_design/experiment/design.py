@@ -17,7 +17,7 @@ from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
 from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.extent import design_seed, start_lines
-from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_or_default
+from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_from
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.stored_designs import Checkpoint, kept_in, load_state
 from mri_design.experiment.strategies import make_strategy
@@ -214,7 +214,7 @@ def run_design(
     """
     wanted = "a list of SliceModels, as PreparedScan.slice_model makes them"
     slices = sequence_of(SliceModel, "slices", slices, wanted=wanted, least=1)
-    recipe = recipe_or_default(recipe)
+    recipe = recipe_from(recipe)
     strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy
     require_counts(target=target, seed=seed, least=0)
     if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, did_you_mean, number_array, option, require_counts, require_instance
 from mri_design.experiment.calibration import prepare
-from mri_design.experiment.recipe import Recipe, recipe_or_default
+from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.scan.calibration import AnyScan, measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
@@ -107,7 +107,7 @@ def load_scan(
         Where the input or the maps cannot be used, or no receiver can have measured the samples; the message says why.
     """
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
-    recipe = recipe_or_default(recipe)
+    recipe = recipe_from(recipe)
     require_counts(seed=seed, least=0)
     data = with_recipe_noise(_loaded(str(source), recipe, seed, limits), recipe)
     require_dynamic_range(data.kspace, f"{source}: kspace")
@@ -163,7 +163,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     """
     from mri_design.scan.calibration import explained_by_maps
 
-    recipe, name = recipe_or_default(recipe), getattr(maps, "name", "coil_maps")
+    recipe, name = recipe_from(recipe), getattr(maps, "name", "coil_maps")
     if isinstance(maps, MapsOfScan):
         maps = require_grid_data(_loaded(str(maps), recipe.of_another_file(), 0), name)
     known = _with_maps_of(data, maps, name, recipe) if isinstance(maps, KSpaceData) else with_maps(data, maps)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mri_design.brief import brief, briefly
+from mri_design.brief import briefly
 from mri_design.errors import (
     InputError,
     UnknownNameError,
@@ -16,7 +16,6 @@ from mri_design.errors import (
     described,
     did_you_mean,
     option,
-    require_instance,
 )
 from mri_design.experiment.settings import Settings, setting
 from mri_design.experiment.strategies import (
@@ -123,43 +122,14 @@ class BlockRecipe(Settings):
         return SparsityBlock(**self.plain())
 
     @classmethod
-    def of(cls, values: object, place: str = "") -> BlockRecipe:
-        """A block of plain values, as a ``[[prior]]`` table has them, or an object of a script (`OwnBlock`)."""
-        if isinstance(values, BlockRecipe):
-            return values
-        if not isinstance(values, Mapping):  # of a script, which has loaded what blocks are made of
-            from mri_design.model.generalized_linear import SiteBlock
-            from mri_design.model.sparsity import SparsityBlock
+    def of(cls, values: object, place: str = "") -> Any:
+        """A block of plain values, as a ``[[prior]]`` table has them; an object of a script stays what it is."""
+        if isinstance(values, Mapping):
+            return super().of(values, place)
+        from mri_design.model.generalized_linear import SiteBlock
+        from mri_design.model.sparsity import SparsityBlock
 
-            if isinstance(values, SparsityBlock | SiteBlock):
-                return OwnBlock(kind=values.name, scale=getattr(values, "scale", 1.0), block=values)
-        return super().of(values, place)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnBlock(BlockRecipe):
-    """A block that a script made, and that no recipe file can hold.
-
-    Parameters
-    ----------
-    kind, scale
-        What tables say of it.
-    block : SparsityBlock or SiteBlock
-        The block itself.
-    """
-
-    block: Any
-
-    def __post_init__(self) -> None:
-        """Whoever made the block has checked it."""
-
-    def made(self) -> Any:
-        """The block itself."""
-        return self.block
-
-    def plain(self) -> dict[str, Any]:
-        """What a manifest says of it, which cannot make it again."""
-        return {"kind": self.kind, "own": brief(self.block)}
+        return values if isinstance(values, BlockRecipe | SparsityBlock | SiteBlock) else super().of(values, place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -668,7 +638,7 @@ class Recipe(Settings):
         pyfftw is faster for some sizes, but its last bits vary between processes.
     """
 
-    prior: tuple[BlockRecipe, ...] = (
+    prior: tuple[BlockRecipe, ...] = (  # or blocks that a script made, and no recipe file can hold
         BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4, tau_limit_bright=0.02),
         BlockRecipe(kind="differences", scale=10.0, tau_limit_with_non_local=0.1),
         BlockRecipe(kind="non-local", scale=0.8, isotropic=True, tau_limit=1.0),
@@ -696,7 +666,7 @@ class Recipe(Settings):
         """
         if not self.prior:
             raise InputError("recipe: prior", "no block", "at least one [[prior]] table")
-        return tuple(block.made() for block in self.prior)
+        return tuple(block.made() if isinstance(block, BlockRecipe) else block for block in self.prior)
 
     @property
     def calibration_lines(self) -> int | None:
@@ -808,21 +778,6 @@ def recipe_from(recipe: Recipe | str | Path | Mapping[str, object] | None) -> Re
     if isinstance(recipe, Mapping):
         return _read(Recipe, recipe, "recipe")
     return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-
-
-def recipe_or_default(recipe: Recipe | None) -> Recipe:
-    """The recipe, or the default one where there is none.
-
-    Raises
-    ------
-    InputError
-        For anything else, as a name or a dictionary: how a recipe is read.
-    """
-    if recipe is None:
-        return Recipe()
-    cure = "load_recipe(None) is the default one, load_recipe(NAME) reads a file or a shipped one."
-    require_instance(Recipe, wanted="a Recipe", cure=cure, recipe=recipe)
-    return recipe
 
 
 def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:

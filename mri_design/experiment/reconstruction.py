@@ -28,7 +28,7 @@ from mri_design.evidence.draws import PosteriorDraws
 from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, predicted_error, shaped_std, std_factor
 from mri_design.evidence.held_back import HeldBack, PhaseChoice
 from mri_design.experiment.extent import expected_total
-from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_or_default
+from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_from
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.slice import SliceModel
@@ -285,7 +285,7 @@ def reconstruct_prepared(
     options: InferenceOptions = InferenceOptions(),
 ) -> Image:
     """As `reconstruct`, in the units of the calibrated data, in which inference and designs calculate."""
-    recipe, lines = recipe_or_default(recipe), _chosen(slice_model, lines)
+    recipe, lines = recipe_from(recipe), _chosen(slice_model, lines)
     method, rng = method or recipe.reconstruction.method, image_rng(0) if rng is None else rng
     slice_model = slice_model.calibrated(lines)
     options.watch("choosing the model" if method == "mean" else "reconstructing")

@@ -20,6 +20,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+from mri_design.brief import brief
 from mri_design.errors import InputError, described, did_you_mean
 from mri_design.registry import full_name
 
@@ -260,4 +261,6 @@ class Settings:
 def _plain(value: Any) -> Any:
     if isinstance(value, Settings):
         return value.plain()
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, str | float | int) else {"own": brief(value)}

@@ -36,7 +36,6 @@ from .provenance import MapsOrigin as MapsOrigin
 from .provenance import NoiseOrigin as NoiseOrigin
 from .provenance import NoiseSamples as NoiseSamples
 from .provenance import Provenance as Provenance
-from .provenance import Taken as Taken
 from .sampling import Sampling as Sampling
 from .sampling import gapless_run as gapless_run
 from .sampling import index_runs as index_runs

@@ -208,14 +208,6 @@ def tolerance(size: int) -> float:
     return max(SAMPLES, PART * size)
 
 
-@dataclass(frozen=True)
-class Taken:
-    """Which contrast, repetition or volume was read, and the numbers of all that the file holds."""
-
-    number: int
-    numbers: tuple[int, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
     """Where what is known of a scan is from: its noise, coil maps and centre, and which part of a file it is.
@@ -232,8 +224,9 @@ class Provenance:
         Lines that hold no more than noise between lines of signal, as if they had not been measured.
     slice : (int, int), optional
         Which slice of how many.
-    series : mapping of str to Taken
-        Which contrast, repetition, volume and the like, where the file holds several.
+    series : mapping of str to (int, tuple of int)
+        Which contrast, repetition, volume and the like was read, and the numbers of all that the file holds, where
+        those are several.
     dwell : float
         Dwell time of the samples in microseconds; 0 where it is not known.
     averages : int
@@ -251,7 +244,7 @@ class Provenance:
     centre: Centre | None = None
     doubted_lines: tuple[int, ...] = ()
     slice: tuple[int, int] | None = None
-    series: Mapping[str, Taken] = field(default_factory=dict)
+    series: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     dwell: float = 0.0
     averages: int = 1
     simulated: Literal["", "images", "ellipses", "ellipsoids"] = ""

@@ -9,7 +9,7 @@ import pytest
 
 from mri_design.calibration.noise import NoiseEstimate, Source
 from mri_design.runs.provenance import centre_words, left_out, left_out_text, part_of_scan, told
-from mri_design.scan import Centre, KSpaceData, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance, Taken
+from mri_design.scan import Centre, KSpaceData, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance
 
 ESTIMATE = NoiseEstimate(np.eye(2), Source("air", np.array([1.0, 4.0])), (Source("ends", np.ones(2)),), "signal", 0.5)
 CODES = {name: get_args(hint) for name, hint in get_type_hints(NoiseOrigin, localns={"NoiseEstimate": object}).items()}
@@ -57,7 +57,7 @@ def test_of_a_centre_there_are_words_where_a_user_has_to_know_of_it(centre: Cent
 
 
 def test_what_was_left_out_is_known_and_a_series_that_was_asked_for_is_no_news() -> None:
-    series = {"repetition": Taken(0, (0, 1))}
+    series = {"repetition": (0, (0, 1))}
     scan = SCAN.known(series=series, slice=(2, 5), doubted_lines=(3, 5), dead_coils=(1,), combined=(8, 4, 0.01))
     assert list(left_out(scan)) == ["axes", "repetition", "lines_of_noise"]
     assert "repetition" not in left_out(scan, asked={"repetition"})

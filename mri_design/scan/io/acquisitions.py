@@ -18,7 +18,7 @@ from mri_design.errors import InputError
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, Source, counter_option
-from mri_design.scan.provenance import NoiseOrigin, NoiseSamples, Provenance, Taken
+from mri_design.scan.provenance import NoiseOrigin, NoiseSamples, Provenance
 from mri_design.scan.sampling import require_finite
 
 
@@ -146,7 +146,7 @@ class Purposes:
         What was left out, for the header.
     series : mapping of str to tuple of int
         Numbers that there are, of each counter of which one is read.
-    taken : mapping of str to Taken
+    taken : mapping of str to (int, tuple of int)
         The number that is read of each counter that has several.
     """
 
@@ -156,7 +156,7 @@ class Purposes:
     encoding: MrdEncoding
     notes: Mapping[str, str]
     series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    taken: Mapping[str, Taken] = field(default_factory=dict)
+    taken: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
 
 def sort_by_purpose(
@@ -181,7 +181,7 @@ def sort_by_purpose(
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
     # First, what each readout is for.
-    notes, wanted, taken = dict[str, str](), dict(counters or {}), dict[str, Taken]()
+    notes, wanted, taken = dict[str, str](), dict(counters or {}), dict[str, tuple[int, tuple[int, ...]]]()
     noise, calibration, imaging = by_flags(heads)
     skipped = int((~(noise | calibration | imaging)).sum())
     if skipped:
@@ -200,7 +200,7 @@ def sort_by_purpose(
             cure = f"Change {counter_option(name)}; without it the first is read."
             raise InputError(f"{field}: {name}", got, there_are, cure)
         if numbers.size > 1:
-            taken[name] = Taken(number, tuple(map(int, numbers)))
+            taken[name] = (number, tuple(map(int, numbers)))
     # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
     channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
     usual = int(channels[counts == counts.max()].max())

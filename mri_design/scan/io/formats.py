@@ -519,7 +519,7 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
             cure = "Reconstruct it first, and give the recon.npy of that run."
             raise InputError(path.name, "samples of k-space", "an image", cure)
         if series := held.provenance.series:
-            got = "; ".join(f"{len(taken.numbers)} {name}" for name, taken in series.items())
+            got = "; ".join(f"{len(numbers)} {name}" for name, (_, numbers) in series.items())
             raise InputError(path.name, got, "one volume", "Write the one to compare with into a file of its own.")
         return held
     images = images.reshape(1, *images.shape) if images.ndim == 2 else images

@@ -30,7 +30,7 @@ from mri_design.scan.io.acquisitions import NoiseReadouts
 from mri_design.scan.io.numpy_files import npy_array
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source
-from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance, Taken
+from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance
 from mri_design.scan.sampling import Sampling
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
@@ -42,7 +42,7 @@ _KINDS = {
     kind.__name__: kind
     for kind in (
         *(KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage, NoiseReadouts),
-        *(Provenance, NoiseOrigin, NoiseSamples, MapsOrigin, Centre, Taken),
+        *(Provenance, NoiseOrigin, NoiseSamples, MapsOrigin, Centre),
     )
 }
 """What the child may send; each checks itself when it is made anew."""

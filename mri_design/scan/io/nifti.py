@@ -25,7 +25,7 @@ from mri_design.scan.io.safe import (
     read_json_table,
 )
 from mri_design.scan.io.source import ReadOptions
-from mri_design.scan.provenance import Provenance, Taken
+from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import to_complex64, to_float32
 
 _GZIP = b"\x1f\x8b"
@@ -97,7 +97,7 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
             known = sides if geometry.thickness is not None else sides[:2]
             provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         several = len(shape) == 4 and shape[3] > 1
-        read = Provenance(series={"volumes": Taken(0, tuple(range(shape[3])))} if several else {})
+        read = Provenance(series={"volumes": (0, tuple(range(shape[3])))} if several else {})
         source, said = _sidecar(path, limits)
         images = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
         return ImageStack(images, _stem(path), provenance | said, geometry, source, read)

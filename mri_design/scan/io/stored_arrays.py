@@ -25,7 +25,7 @@ from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.source import COUNTERS, Content, ReadOptions, SlicedSource, Source, require_counters
-from mri_design.scan.provenance import NoiseOrigin, Provenance, Taken
+from mri_design.scan.provenance import NoiseOrigin, Provenance
 from mri_design.scan.sampling import (
     Sampling,
     measured_lines,
@@ -459,14 +459,14 @@ def _kspace(
     require_counters(path, header.counters, replace(header, dims=axes.names).series(stored.shape))
     chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
     kspace = to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
-    notes, taken = _provenance(path, header), dict[str, Taken]()
+    notes, taken = _provenance(path, header), dict[str, tuple[int, tuple[int, ...]]]()
     if axes.volume:
         kspace = readout_positions(kspace)
     again: NDArray[np.complex64] | None = None
     for role, number in chosen.items():
         count = stored.shape[axis := axes.roles.index(role)]
         if count > 1:
-            taken[role] = Taken(number, tuple(range(count)))
+            taken[role] = (number, tuple(range(count)))
         if count > 1 and axes.names[axis] in REPEATS:
             other = {**chosen, role: 0 if number else 1}
             again = to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()

@@ -14,7 +14,7 @@ import pytest
 
 from mri_design import ReadLimits
 from mri_design.calibration.noise import REPEATS
-from mri_design.scan import SliceGeometry, Taken, measure_noise, readout_positions
+from mri_design.scan import SliceGeometry, measure_noise, readout_positions
 from mri_design.scan.io import DEFAULT_LIMITS, ReadOptions, opened, read, summary
 from mri_design.scan.io import ismrmrd as acquisitions
 from mri_design.scan.writing import mrd_skeleton_bytes
@@ -160,7 +160,7 @@ def test_of_several_encoding_spaces_the_one_that_is_named_is_read(scan, mrd, num
     path = raw.write()
     got = read_here(path, counters={} if number is None else {"encoding": number})
     np.testing.assert_array_equal(got.kspace, other if number else scan[:1])
-    assert got.provenance.series["encoding"].number == (number or 0)
+    assert got.provenance.series["encoding"][0] == (number or 0)
     refuses("encoding", read_here, path, counters={"encoding": 2})
 
 
@@ -322,7 +322,7 @@ def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: 
     path = raw.write()
     first = read_here(path)
     np.testing.assert_array_equal(first.kspace, scan)
-    assert first.provenance.series[counter] == Taken(1, (1, 2, 3))
+    assert first.provenance.series[counter] == (1, (1, 2, 3))
     got = read_here(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     with refused(f"dataset/data: {counter}") as caught:
