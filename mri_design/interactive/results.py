@@ -312,7 +312,10 @@ class ScanImage(Saved, StoredRun):
     def plot(self) -> Drawing:
         """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
         caption = str(self.error)
-        return plots.image_with_error_bars(self.array, self.std, self.reference, self.frame, self.method, caption)
+        doubt = [] if self.std is None else plots.doubt_panels(self.std, self.array, self.reference)
+        return plots.image_grid(
+            [ImagePanel(self.array, self.method, caption), *doubt], self.frame, 3, "per pixel" if doubt else ""
+        )
 
     def to_nifti(
         self, path: str | Path, *, field_of_view: tuple[float, float] | None = None, overwrite: bool = False

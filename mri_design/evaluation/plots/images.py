@@ -28,23 +28,19 @@ _SCALE: dict[str, Any] = {"extend": "max", "format": "{x:g}"}
 """Of colour bars: numbers as they are, since a power of ten taken out of them would stand in the bar's name."""
 
 
-def image_grid(
-    panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int = 3, bar: str = "", colours: str = "gray"
-) -> Figure:
-    """Magnitudes on one scale that begins at 0, in grey ended by `object_top`, under the titles and over the captions.
+def image_grid(panels: Sequence[ImagePanel], frame: Frame = _PLAIN, columns: int = 3, errors: str = "") -> Figure:
+    """Magnitudes from 0 up, under the titles and over the captions of panels: images on one scale, errors on another.
 
     Parameters
     ----------
     panels : sequence of ImagePanel
-        All of one shape (ky, kx), in the same units.
+        All of one shape (ky, kx), in the same units; `object_top` ends the grey scale of images.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
     columns : int
         At most this many images in a row.
-    bar : str
-        Name of the scale, below it; without one there is no scale.
-    colours : str
-        Grey, or those of errors.
+    errors : str
+        Name of the errors' scale, below it.
     """
     shown = [np.abs(panel.image) for panel in panels]
     captions = [panel.caption for panel in panels]
@@ -56,23 +52,29 @@ def image_grid(
     name = _NAME * bool(down_name)
     each = min((style.WIDTH - name) / across, 2.6)
     below = _LINE * max(len(text.splitlines()) for text in captions)
-    bar = textwrap.fill(bar, int(_LETTERS * (across * each + name)))
+    bar = textwrap.fill(errors, int(_LETTERS * (across * each + name)))
     height = down * (min(each * rows * frame.proportion / row_length, 5.0) + _TITLE + below)
     height += (_BAR + _LINE * bar.count("\n")) * bool(bar)
     figure, cells = style.panels(height, len(shown), across, across * each + name)
-    top = object_top(shown) if colours == "gray" else scale_top(shown)
+    wrong = [panel.error for panel in panels]
+    looks: dict[bool, dict[str, Any]] = {
+        error: {"cmap": colours, "vmin": 0.0, "vmax": top([s for s, w in zip(shown, wrong, strict=True) if w == error])}
+        for error, colours, top in ((False, "gray", object_top), (True, style.ERROR_COLOURS, scale_top))
+        if error in wrong
+    }
     for axes, pixels, panel, caption in zip(cells, shown, panels, captions, strict=True):
         axes.set_title(style.plain_text(panel.title, width=22), fontsize=style.LABEL)
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-        drawn = axes.imshow(displayed(pixels, frame.layout), cmap=colours, vmin=0.0, vmax=top, interpolation="none")
+        axes.imshow(displayed(pixels, frame.layout), interpolation="none", **looks[panel.error])
         axes.set_aspect(frame.proportion)
         axes.set_xlabel(style.plain_text(caption), color=style.GREY, fontsize=style.SMALL)
     cells[0].set_ylabel(down_name, color=style.GREY, fontsize=style.SMALL)
     _draw_bar(cells[0], frame, (rows, row_length))
     if bar:
         place = _SCALE | {"location": "bottom", "shrink": 0.7, "aspect": 40, "pad": 0.02}
-        style.colour_bar(figure, drawn, cells, bar, **place)
+        coloured = [axes for axes, error in zip(cells, wrong, strict=True) if error]
+        style.colour_bar(figure, coloured[-1].images[0], coloured, bar, **place)
     return figure
 
 
@@ -91,11 +93,9 @@ def error_maps(
     modulus : bool
         Whether the difference is that of moduli, or of complex images.
     """
-    errors = [
-        replace(panel, image=np.abs(panel.image) - np.abs(reference) if modulus else panel.image - reference)
-        for panel in panels
-    ]
-    return image_grid(errors, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})", style.ERROR_COLOURS)
+    errors = [np.abs(p.image) - np.abs(reference) if modulus else p.image - reference for p in panels]
+    shown = [replace(panel, image=error, error=True) for panel, error in zip(panels, errors, strict=True)]
+    return image_grid(shown, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
 
 
 def std_maps(
@@ -118,52 +118,21 @@ def std_maps(
     captions : sequence of str
         Below the two.
     """
+    panels = doubt_panels(std, image, reference, captions)
+    return image_grid(panels, frame, 2, f"per pixel ({_unit(image if reference is None else reference)})")
+
+
+def doubt_panels(
+    std: NDArray[np.floating], image: Image, reference: Image | None, captions: Sequence[str] = ("", "")
+) -> list[ImagePanel]:
+    """Error bars and the actual error of an image, as `std_maps` shows them."""
     pair = {"posterior std": std} | ({} if reference is None else {"actual error": np.abs(image - reference)})
-    panels = [ImagePanel(shown, name, text) for (name, shown), text in zip(pair.items(), captions, strict=False)]
-    unit = _unit(image if reference is None else reference)
-    return image_grid(panels, frame, 2, f"per pixel ({unit})", style.ERROR_COLOURS)
+    return [ImagePanel(shown, name, text, True) for (name, shown), text in zip(pair.items(), captions, strict=False)]
 
 
 def _unit(image: Image) -> str:
     """What numbers beside an image are in, and what of it is white."""
     return f"image units; white in the image is {object_top([np.abs(image)]):.3g}"
-
-
-def image_with_error_bars(
-    image: Image,
-    std: NDArray[np.floating] | None,
-    reference: Image | None,
-    frame: Frame = _PLAIN,
-    title: str = "image",
-    caption: str = "",
-) -> Figure:
-    """An image beside its error bars and, on their scale, the error that was made, as far as these are known.
-
-    Parameters
-    ----------
-    image : complex or real array, shape (ky, kx)
-        Its magnitude is shown.
-    std : float array, shape (ky, kx), or None
-        As in `std_maps`.
-    reference : complex or real array, shape (ky, kx), or None
-        As in `std_maps`.
-    frame : Frame
-        How the image lies on the page, and how large its pixels are.
-    title, caption : str
-        Of the image.
-    """
-    beside = {} if std is None else {"error bars (std)": std}
-    if std is not None and reference is not None:
-        beside["actual error"] = np.abs(image - reference)
-    panels = [ImagePanel(image, title, caption), *(ImagePanel(pixels, name) for name, pixels in beside.items())]
-    figure = image_grid(panels, frame)
-    top = scale_top(list(beside.values())) if beside else 0.0
-    for axes in figure.axes[1:]:
-        axes.images[0].set(cmap=style.ERROR_COLOURS, clim=(0.0, top))
-    if beside:
-        place = _SCALE | {"location": "right", "shrink": 0.7, "aspect": 20, "pad": 0.02}
-        style.colour_bar(figure, figure.axes[-1].images[0], figure.axes[-1:], "per pixel (image units)", **place)
-    return figure
 
 
 def image_with_regions(

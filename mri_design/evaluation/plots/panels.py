@@ -140,11 +140,14 @@ class ImagePanel:
         Short; above the image.
     caption : str
         Below the image, for example `metric_caption`.
+    error : bool
+        Whether it shows errors or error bars, which have colours and a scale of their own.
     """
 
     image: Image
     title: str
     caption: str = ""
+    error: bool = False
 
 
 def metric_caption(error: float | None, metrics: ImageMetrics | None) -> str:
