@@ -112,16 +112,6 @@ def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run,
     run("adapt", tmp_path / "readouts.mrd", *asked, "--with", tmp_path / "missing.npy", "--out", tmp_path / "x", code=3)
 
 
-@pytest.mark.slow
-def test_python_takes_them_too(exam: Path) -> None:
-    scan = md.load(exam / "t2.npy", recipe=str(exam / "local.toml"))
-    compared = scan.compare(["regular"], lines=32, draws=1, companions=[exam / "t1.npy"])
-    assert [row["used"] for row in compared.result.errors.tables["companions"]] == [1]
-    designed = scan.design(lines=19, start=18, companions=[exam / "t1.npy"])
-    for image in (designed.reconstruct(), designed.reconstruct("map")):
-        assert image.reconstruction.companions.offered[0].companion.name == "t1.npy"
-
-
 GRID = 40
 QUICK = quickened(
     "local", '[inference]\nsamples = 2\nloops = 2\n[noise]\nvariance = 5e-5\n[phase]\nmodel = "modulus"\n'

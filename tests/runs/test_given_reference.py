@@ -8,7 +8,6 @@ import pytest
 from mri_design import InputError, measure
 from mri_design.runs.given_reference import GivenReference
 from mri_design.scan.io import read_images
-from mri_design.scan.writing import nifti_bytes
 from tests.refusals import refused
 
 
@@ -83,20 +82,14 @@ def test_a_reference_that_lies_otherwise_is_doubted(turn: object, said: str, rng
     assert fitted.turned == said
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "nii", "cfl"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "cfl"])
 def test_images_lie_as_the_package_writes_them(kind: str, image: np.ndarray, tmp_path: Path) -> None:
     path, seen = tmp_path / f"image.{kind}", image.astype(np.complex64)
-    if kind == "npy":
-        np.save(path, seen)
-    elif kind == "npz":
-        np.savez(path, recon=seen, std=np.ones(3))
-    elif kind == "nii":
-        pytest.importorskip("nibabel")
-        seen = np.abs(seen)
-        path.write_bytes(nifti_bytes(seen, None, "image", compressed=False))
-    else:
+    if kind == "cfl":
         seen.tofile(path)
         path.with_suffix(".hdr").write_text("# Dimensions\n6 8 1 1 1\n")
+    else:
+        np.save(path, seen) if kind == "npy" else np.savez(path, recon=seen, std=np.ones(3))
     np.testing.assert_array_equal(read_images(path).images, seen[np.newaxis])
 
 
