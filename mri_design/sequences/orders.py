@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts
+from mri_design.errors import InputError, number_array, require_counts
 
 _MOST_LINES, _MOST_READOUTS = 65535, 65536
 _LARGEST_SIDE = 1024
@@ -104,6 +104,15 @@ class GridOrder(Order):
         return wanted
 
 
+def _require_places(field: str, places: Sequence[tuple[int, ...]], sides: tuple[int, ...]) -> None:
+    """Refuse places outside of a grid, and those that come twice."""
+    for number, place in enumerate(places):
+        for one, side in zip(place, sides, strict=True):
+            require_counts(least=0, most=side - 1, **{f"{field}[{number}]": one})
+    if len(set(places)) < len(places):
+        raise InputError(field, "one of them twice", "each once")
+
+
 @dataclass(frozen=True)
 class LineOrder(GridOrder):
     """Which lines are measured, in which order and echo trains.
@@ -128,10 +137,7 @@ class LineOrder(GridOrder):
         require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.n_lines})
         if not self.trains or not all(self.trains):
             raise InputError("lines", "no line, or an empty echo train", "at least one line a train")
-        require_counts(least=0, most=self.n_lines - 1, **{f"lines[{i}]": line for i, line in enumerate(self.lines)})
-        if len(set(self.lines)) < len(self.lines):
-            twice = next(line for i, line in enumerate(self.lines) if line in self.lines[:i])
-            raise InputError("lines", f"line {twice} twice", "each line once")
+        _require_places("lines", [(line,) for line in self.lines], (self.n_lines,))
 
     @classmethod
     def of_lines(cls, lines: Sequence[int], n_lines: int) -> LineOrder:
@@ -188,7 +194,7 @@ class PlaneOrder(GridOrder):
     Raises
     ------
     InputError
-        For no sample, and planes that are too small or too large.
+        For no sample, one twice, one outside of the plane, and planes that are too small or too large.
     """
 
     samples: tuple[tuple[int, int], ...]
@@ -198,6 +204,7 @@ class PlaneOrder(GridOrder):
         for name, side in zip(("ky", "kz"), self.shape, strict=True):
             require_counts(least=4, most=_LARGEST_SIDE, **{f"{name} of the plane": side})
         require_counts(least=1, most=_MOST_READOUTS, **{"number of samples": len(self.samples)})
+        _require_places("samples", self.samples, self.shape)
 
     @property
     def matrix(self) -> tuple[int, int]:
@@ -224,7 +231,7 @@ class SpokeOrder(Order):
     Raises
     ------
     InputError
-        For no spoke, or too many.
+        For no spoke, or too many, angles that are not finite, or no oversampling of 1 to 16.
     """
 
     angles: tuple[float, ...]
@@ -232,6 +239,8 @@ class SpokeOrder(Order):
 
     def __post_init__(self) -> None:
         require_counts(least=1, most=_MOST_READOUTS, **{"number of spokes": len(self.angles)})
+        require_counts(least=1, most=16, oversampling=self.oversampling)
+        number_array("angles", self.angles, wanted="finite numbers, radians", kind="finite")
 
     @classmethod
     def of_trajectory(cls, trajectory: NDArray[np.float64]) -> SpokeOrder:
@@ -293,13 +302,16 @@ class SpiralOrder(Order):
     Raises
     ------
     InputError
-        For no arm, arms of two samples or less, and images that are too small or too large.
+        For no arm, arms of two samples or less, other numbers than (arm, sample, 2) finite ones, and images that are
+        too small or too large.
     """
 
     arms: NDArray[np.float64]
     grid: tuple[int, int]
 
     def __post_init__(self) -> None:
+        wanted = "finite numbers (arm, sample, 2)"
+        number_array("arms", self.arms, wanted=wanted, shape=(None, None, 2), kind="finite")
         require_counts(least=1, most=_MOST_READOUTS, **{"number of arms": self.count})
         require_counts(least=3, **{"samples of an arm": self.samples})
         for name, side in zip(("ky", "kx"), self.grid, strict=True):

@@ -110,9 +110,17 @@ def test_other_readouts_are_no_spokes(trajectory: np.ndarray) -> None:
         (lambda: LineOrder(((1,),), 2), "lines of the grid"),
         (lambda: PlaneOrder((), (8, 8)), "number of samples"),
         (lambda: PlaneOrder(((0, 0),), (8, 2)), "kz of the plane"),
+        (lambda: PlaneOrder(((0, 0), (0, 0)), (8, 8)), "samples"),
+        (lambda: PlaneOrder(((1, 0), (0, 8)), (8, 8)), "samples[1]"),
+        (lambda: PlaneOrder(((-1, 0),), (8, 8)), "samples[0]"),
         (lambda: SpokeOrder(()), "number of spokes"),
+        (lambda: SpokeOrder((np.nan,)), "angles"),
+        *((lambda often=often: SpokeOrder((0.0,), often), "oversampling") for often in (0, 17)),  # type: ignore[misc]
         (lambda: SpiralOrder(np.ones((0, 8, 2)), (8, 8)), "number of arms"),
         (lambda: SpiralOrder(np.ones((2, 2, 2)), (8, 8)), "samples of an arm"),
+        (lambda: SpiralOrder(np.ones((8, 2)), (8, 8)), "arms"),
+        (lambda: SpiralOrder(np.ones((2, 8, 3)), (8, 8)), "arms"),
+        (lambda: SpiralOrder(np.full((2, 8, 2), np.nan), (8, 8)), "arms"),
         (lambda: SpiralOrder(np.ones((2, 8, 2)), (2, 8)), "ky of the grid"),
     ],
 )

@@ -24,7 +24,7 @@ from mri_design.scan.io.acquisitions import Purposes, by_flags, kept_samples, nu
 from mri_design.scan.io.mrd_cartesian import geometry_of, images_kspace, kind_of, plan_readouts, upright
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import COUNTERS, ENCODING
+from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions
 
 STREAM_LIMITS = ReadLimits(max_bytes=2**30, max_coils=256, max_side=8192, max_readouts=1_000_000, max_text_bytes=2**20)
 """The bounds that a stream is held to: of the whole grid, and of its texts."""
@@ -122,6 +122,11 @@ class MrdStream:
     limits : ReadLimits
         Sizes that are declared are held to these before anything is allocated.
 
+    Raises
+    ------
+    InputError
+        For another counter, and numbers that are not whole or negative.
+
     Notes
     -----
     Configurations, texts and waveforms are ignored. Strings end with NUL, which their length counts; those without
@@ -135,7 +140,7 @@ class MrdStream:
     def __init__(
         self, index: int = 0, counters: Mapping[str, int] | None = None, limits: ReadLimits = STREAM_LIMITS
     ) -> None:
-        self._wanted = {**(counters or {}), "slice": index}
+        self._wanted = {**ReadOptions(counters=counters or {}).counters, "slice": index}
         self._limits = limits
         self._header: MrdHeader | None = None
         self._text, self._end = b"", _NUL

@@ -132,6 +132,8 @@ def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(sai
     second.idx.contrast = 1
     taken = read(said("header", first, second), MrdStream(counters={"contrast": 1}))[1:]
     assert taken[0] == "" and isinstance(taken[1], LineReadout) and taken[1].line == 6
+    refuses("contrast", MrdStream, counters={"contrast": -1})
+    refuses("counters", MrdStream, counters={"average": 1})
 
 
 @pytest.mark.parametrize("index", [3, -2])
