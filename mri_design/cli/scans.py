@@ -255,22 +255,18 @@ def adapt(
     """
     from mri_design.experiment.sources import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
-    from mri_design.runs.design.request import DesignRequest
     from mri_design.scan.streaming.scanner import Patience
 
     if (source is None) == (listen is None):
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
     recipe, given = maps.applied(recipe.replacing("design", strategy=strategy))
     request = AdaptRequest(
-        design=DesignRequest(
-            "readouts",
-            recipe,
-            lines,
-            slices=SliceChoice(str(index)),
-            maps=given,
-            acceleration=acceleration,
-            companions=flags.check_with(companions, recipe),
-        ),
+        recipe=recipe,
+        lines=lines,
+        slices=SliceChoice(str(index)),
+        maps=given,
+        acceleration=acceleration,
+        companions=flags.check_with(companions, recipe),
         repeated=repeated,  # type: ignore[arg-type]
         patience=Patience(timeout, requests),
     )

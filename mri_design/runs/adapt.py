@@ -25,7 +25,7 @@ from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
 from mri_design.experiment.extent import calibration_for, centre_for_maps, lines_expected, require_lines, start_lines
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.stored_designs import load_state
-from mri_design.experiment.strategies import ORACLES, strategy_files
+from mri_design.experiment.strategies import ORACLES
 from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.readouts import LineReadouts
@@ -69,13 +69,11 @@ class LinesLostError(MriDesignError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptRequest:
-    """Request for a design at the scanner.
+class AdaptRequest(DesignRequest):
+    """Request for a design at the scanner, as of a file whose name is not read.
 
     Parameters
     ----------
-    design : DesignRequest
-        The design, as of a file; its source is not read.
     repeated : {"first", "last"}
         Which readout of a line that comes again counts.
     patience : Patience
@@ -87,21 +85,22 @@ class AdaptRequest:
         For an oracle, samples of a plane, or an order other than the one in which lines are chosen.
     """
 
-    design: DesignRequest
+    source: str = "readouts"
     repeated: RepeatPolicy = "first"
     patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
-        chosen = self.design.recipe.design
+        super().__post_init__()
+        chosen = self.recipe.design
         if chosen.strategy in ORACLES:
             raise UsageError(f"{chosen.strategy} knows the image, which is not there before it is measured")
         if KINDS[chosen.encoding].axes != 1:
             raise UsageError("adapt chooses lines only: leave out --encoding")
-        if self.design.around.slices:
+        if self.around.slices:
             raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
-        if self.design.around.frames:
-            frame_of_design(self.design.recipe)
-        if self.design.recipe.coils.compress_coils is not None:
+        if self.around.frames:
+            frame_of_design(self.recipe)
+        if self.recipe.coils.compress_coils is not None:
             raise UsageError("adapt writes what every coil measured: leave compress_coils out of the recipe")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
@@ -111,7 +110,7 @@ class AdaptRequest:
     @property
     def index(self) -> int:
         """The slice by number; negative ones count from the end."""
-        return int(self.design.slices.text)
+        return int(self.slices.text)
 
     def record(self, work: Work) -> Record:
         """Inputs and settings for the manifest, before anything has arrived.
@@ -121,20 +120,17 @@ class AdaptRequest:
         InputError
             Where a file cannot be read.
         """
-        design = self.design
-        maps = [] if design.maps is None else [str(design.maps)]
-        beside = [*maps, *strategy_files([design.recipe.design.strategy]), *design.companion_files]
-        files, asked = InputFile.of_all(beside), {"repeated": self.repeated, **design.named_companions}
+        files, asked = InputFile.of_all(self.files), {"repeated": self.repeated, **self.named_companions}
         choices = {
-            "recipe": design.settings,
+            "recipe": self.settings,
             "files": [file.sha256 for file in files],
             "slice": self.index,
-            "lines": design.lines,
-            "acceleration_wanted": design.acceleration,
+            "lines": self.lines,
+            "acceleration_wanted": self.acceleration,
             **asked,
         }
         patience = {"timeout": self.patience.seconds, "requests": self.patience.requests}
-        settings = {"slice": self.index, **patience, **asked, **design.settings}
+        settings = {"slice": self.index, **patience, **asked, **self.settings}
         return Record(work.identity("adapt", choices), files, settings)
 
 
@@ -170,10 +166,10 @@ def adapt_scan(
         Where too little arrives to begin, or constraints contradict the grid.
     """
     keep.require_resume(JOURNAL, "readouts of an unfinished design")
-    companions = request.design.read_companions(work.seed)  # refused before anybody measures for them
+    companions = request.read_companions(work.seed)  # refused before anybody measures for them
     keep.begin()
     path, conversation = (keep.folder.output_path(name) for name in (JOURNAL, CONVERSATION))
-    protocol = MrdStream(request.index, request.design.recipe.input.counters)
+    protocol = MrdStream(request.index, request.recipe.input.counters)
     arrivals, kept = Arrivals(request.repeated), 0
     for end, message in recorded(path, protocol):
         arrivals.take(message)
@@ -255,7 +251,7 @@ class _Live:
     ) -> None:
         self._request, self._work, self._scanner, self._arrivals = request, work, scanner, scanner.arrivals
         self._keep, self._note = keep, note
-        self._recipe = request.design.recipe
+        self._recipe = request.recipe
         header = scanner.header()
         self._encoding = LineReadouts(header.shape)
         self._sought: tuple[int, ...] = ()
@@ -268,7 +264,7 @@ class _Live:
             self._moved_to = given_centre(header.shape, self._recipe.input.centre)
         if self._moved_to is not None:
             self._arrivals.move(self._moved_to)
-        self._lines = request.design.count(self._encoding.size)
+        self._lines = request.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
         require_lines(self._measurable, self._lines, self._recipe)
         self._checkpoint = keep.checkpoint({}, self._encoding.size, self._encoding.unit)
@@ -285,11 +281,11 @@ class _Live:
         self._fill()
         offered = list(zip(companions, self._companions, strict=True))
         steered = steering_image(offered, [self._slice], [0], 1, self._first, self._recipe, work.seed)
-        self._strategy, self._steered_by = steered or (request.design.strategy, "")
+        self._strategy, self._steered_by = steered or (request.strategy, "")
 
     def _calibrated(self, companions: Sequence[CompanionImages]) -> tuple[PreparedScan, tuple[Companion, ...]]:
         """The scan as its start lines show it, and the other images of the object over it."""
-        data = _as_given(self._arrivals.data(NAME, self._first), self._request.design)
+        data = _as_given(self._arrivals.data(NAME, self._first), self._request)
         tell_part(data, self._recipe, self._work.progress)
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
@@ -367,7 +363,7 @@ class _Live:
         return True
 
     def _first_lines(self) -> tuple[int, ...]:
-        recipe, design, coils = self._recipe, self._request.design, self._arrivals.coils or 1
+        recipe, design, coils = self._recipe, self._request, self._arrivals.coils or 1
         allowed = self._measurable & recipe.constraints.rules().allowed(len(self._measurable))
         target = int(allowed.sum()) if self._lines is None else min(self._lines, int(allowed.sum()))
         count = self._centre() if coils > 1 and design.maps is None else 0
@@ -379,7 +375,7 @@ class _Live:
         As many as calibration is usually done with where they have to tell the noise, too: few of them hold nothing but
         signal. That is known from the first line on, because noise readouts come before it.
         """
-        wanted = centre_for_maps(self._request.design.strategy, self._recipe, self._lines)
+        wanted = centre_for_maps(self._request.strategy, self._recipe, self._lines)
         if self._arrivals.arrived.any() and not self._noise_is_known:
             wanted = max(wanted, calibration_for(self._recipe, self._lines) or self._recipe.coils.most_lines)
         return min(wanted, len(self._measurable))
@@ -398,12 +394,12 @@ class _Live:
         """Choose and measure until there are enough lines, or the scanner gives no more."""
         show = self._work.progress.show
         options = DesignOptions(
-            stop=self._request.design.stop,
+            stop=self._request.stop,
             checkpoint=self._checkpoint,
             callback=lambda s: show(
                 "designing",
                 len(s.trace.lines) - len(self._first),
-                lines_expected(s.trace, self._request.design.stop, self._most) - len(self._first),
+                lines_expected(s.trace, self._request.stop, self._most) - len(self._first),
             ),
             closing=True,
             measure=self._measure,
@@ -432,7 +428,7 @@ class _Live:
             "nats": _number(first.forecast.information),
         }
         about = {name: value for name, value in known.items() if value is not None}
-        missing = self._asked(lines, {"rule": self._request.design.strategy.name, **about})
+        missing = self._asked(lines, {"rule": self._request.strategy.name, **about})
         self._fill()
         if missing:
             self._give_up(missing)
@@ -474,13 +470,13 @@ class _Live:
         frames = self._frames_that_came(journal)
         within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, work)
         shared = SharedSlices(recipe=recipe, data=data, scans=[scan], slices=[slice_model], most=self._most)
-        companions, request = (*self._companions, *within), self._request.design
+        companions, request = (*self._companions, *within), self._request
         result = concluded(request, shared, state, companions, None if within else image, work)
         return replace(result, steered_by=self._steered_by)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""
-        design, found = self._request.design, list[OtherFrame]()
+        design, found = self._request, list[OtherFrame]()
         if not design.around.frames:
             return found
         axis, frame = frame_of_design(design.recipe)

@@ -125,10 +125,7 @@ class DesignRequest:
         InputError
             Where a file cannot be read.
         """
-        maps = [] if self.maps is None else [str(self.maps)]
-        scan = InputFile.of_all([self.source])
-        strategies = strategy_files([self.recipe.design.strategy])
-        beside = InputFile.of_all([*maps, *strategies, *self.companion_files])
+        scan, beside = InputFile.of_all([self.source]), InputFile.of_all(self.files)
         choices = {
             "recipe": self.settings,
             "input": [file.sha256 for file in scan] or self.source,
@@ -149,9 +146,11 @@ class DesignRequest:
         return Record(identity, [*scan, *beside], settings, beginning)
 
     @property
-    def companion_files(self) -> list[str]:
-        """The files that other images of the object are read from."""
-        return [companion_file(source) for source in self.companions if not is_around(source)]
+    def files(self) -> list[str]:
+        """The files beside the scan: coil maps, a strategy's, and other images of the object."""
+        maps = [] if self.maps is None else [str(self.maps)]
+        others = [companion_file(source) for source in self.companions if not is_around(source)]
+        return [*maps, *strategy_files([self.recipe.design.strategy]), *others]
 
     @property
     def around(self) -> Around:
