@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -101,12 +102,8 @@ class KnownSlice:
         As models take it.
     signal : float
         Signal level that the prior's scales follow.
-    reference : complex array, shape (ky, kx), or None
-        Image behind all errors, in the units of the calibrated data; `shown_reference` is in the input's.
-    reference_noise : float or None
-        Error that the reference's own noise makes, see `reference_noise`; None for a true image, and for a given one.
     given : GivenReference, optional
-        What somebody gave to measure errors against, in the place of ``reference``.
+        What somebody gave to measure errors against, in the place of the scan's own image.
     folded : bool
         Whether the field of view looks too small for the image.
     """
@@ -115,37 +112,20 @@ class KnownSlice:
     scan: PreparedScan
     slice_model: SliceModel
     signal: float
-    reference: Array | None
-    reference_noise: float | None = None
     given: GivenReference | None = None
     folded: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        data: Scan,
-        scan: PreparedScan,
-        slice_model: SliceModel,
-        signal: float,
-        given: GivenReference | None = None,
-        *,
-        folded: bool = False,
-    ) -> KnownSlice:
-        """The slice with the reference that was given, or that the scan brings, if it brings one."""
-        reference, unit = scan.reference(0) if given is None else None, scan.image_unit(0)
-        noise = None
-        if reference is not None and isinstance(scan.data, KSpaceData):
-            noise = reference_noise(scan.data, reference * unit, unit)
-        return cls(
-            data=data if data.on_grid else scan.data,
-            scan=scan,
-            slice_model=slice_model,
-            signal=signal,
-            reference=reference,
-            reference_noise=noise,
-            given=given,
-            folded=folded,
-        )
+    @cached_property
+    def reference(self) -> Array | None:
+        """Truth or the scan's own image, in the units of the calibrated data; `shown_reference` is in the input's."""
+        return self.scan.reference(0) if self.given is None else None
+
+    @cached_property
+    def reference_noise(self) -> float | None:
+        """Error that the reference's own noise makes; None for a true image, and for a given one."""
+        if self.reference is None or not isinstance(self.scan.data, KSpaceData):
+            return None
+        return reference_noise(self.scan.data, self.reference * self.image_unit, self.image_unit)
 
     @property
     def image_unit(self) -> float | Array:

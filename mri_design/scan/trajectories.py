@@ -89,7 +89,7 @@ class GradientLimits:
 
 
 @dataclass(frozen=True)
-class Readout:
+class PlayedReadout:
     """A shot as it is played.
 
     Parameters
@@ -144,7 +144,7 @@ def require_playable(gradients: NDArray[np.float64], limits: GradientLimits) -> 
 
 def fastest_readout(
     curve: ArrayLike, limits: GradientLimits, *, field_of_view: float, dwell: float | None = None
-) -> Readout:
+) -> PlayedReadout:
     """The quickest way along a curve, from rest, within the limits of amplitude and slew rate.
 
     Parameters
@@ -164,7 +164,7 @@ def fastest_readout(
 
     Returns
     -------
-    Readout
+    PlayedReadout
         Its gradients are the mean ones between the curve's positions at the raster times. Samples lie where this
         waveform leads, which is off the curve by slew rate times raster squared over 8 at most (.02 cycles per field of
         view of .24 m, for 150 T/m/s and 10 microseconds), because the waveform cannot turn within a raster time.
@@ -205,7 +205,7 @@ def fastest_readout(
     require_playable(gradients, limits)
     per_step = _samples_per_step(positions, limits.raster, dwell)
     samples = _played(np.diff(positions, axis=0), per_step)
-    return Readout(samples, gradients, limits.raster / per_step, limits.raster)
+    return PlayedReadout(samples, gradients, limits.raster / per_step, limits.raster)
 
 
 def _played(steps: NDArray[np.float64], per_step: int) -> NDArray[np.float64]:
@@ -380,7 +380,7 @@ def spiral_readout(
     field_of_view: float,
     density: float = 1.0,
     dwell: float | None = None,
-) -> Readout:
+) -> PlayedReadout:
     """`spiral_curve` as fast as a gradient system can play it.
 
     Parameters
@@ -396,7 +396,7 @@ def spiral_readout(
 
     Returns
     -------
-    Readout
+    PlayedReadout
         Within the limits. It is made from 1024 points of the curve for each turn, or from twice as many until it keeps
         the slew rate: weak systems have raster times whose steps are shorter than the points are apart.
 

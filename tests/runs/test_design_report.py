@@ -150,7 +150,7 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
         to_kspace(2 * IMAGE)[None, None], np.ones(8, bool), reference=2 * IMAGE[None], noise_variance=1e-6
     )
     scan = md.prepare(noiseless, md.Recipe())
-    known = KnownSlice.of(noiseless, scan, scan.slice_model(0, md.Recipe()), 1.0)
+    known = KnownSlice(data=noiseless, scan=scan, slice_model=scan.slice_model(0, md.Recipe()), signal=1.0)
     last = NamedImage("mean", md.Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
     told = content(account, known, last)
@@ -165,7 +165,8 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     several = replace(account, checks=tuple(replace(check, of_one_image=False) for check in account.checks))
     first, *_ = content(several, known, last)["images"]
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error))
-    unknown = content(account, replace(known, reference=None), last)["images"]
+    some = replace(scan, data=replace(scan.data, reference=None, measured=np.arange(8) > 2))
+    unknown = content(account, replace(known, scan=some), last)["images"]
     assert len(unknown) == 3 and all(i["mean"] and not i["difference"] for i in unknown)
     monkeypatch.setattr("mri_design.runs.design.report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
     few = content(DesignAccount(TRACE, checks()), known, last)

@@ -68,7 +68,7 @@ def known_scan(noise: float, side: int = 32, *, truth: bool = True) -> KnownSlic
     data = replace(made, noise_variance=max(made.noise_variance or 0.0, 1e-8))
     data = data if truth else replace(data, reference=None)
     scan = md.prepare(data, md.Recipe())
-    return KnownSlice.of(data, scan, scan.slice_model(0, md.Recipe()), 1.0)
+    return KnownSlice(data=data, scan=scan, slice_model=scan.slice_model(0, md.Recipe()), signal=1.0)
 
 
 def some_lines(count: int) -> list[int]:

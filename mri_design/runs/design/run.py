@@ -210,7 +210,7 @@ def concluded(
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     if result.companions is not None:
         work.progress.say(f"other images: {result.companions}")
-    known = KnownSlice.of(shared.data, shared.scans[0], measured, signal)
+    known = KnownSlice(data=shared.data, scan=shared.scans[0], slice_model=measured, signal=signal)
     aware = recipe.phase.model == "aware" and warm is not None
     return DesignResult(
         request=request,

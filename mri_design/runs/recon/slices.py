@@ -173,7 +173,7 @@ def calibrated(work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
     scan = prepare(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
     model = replace(scan.slice_model(0, work.recipe), companions=tuple(measured.companions))
     signal = (model.signal_level if work.numbering is None else model.level)(_lines(model, measured))
-    return KnownSlice(data=data, scan=scan, slice_model=model, signal=signal, reference=None)
+    return KnownSlice(data=data if data.on_grid else scan.data, scan=scan, slice_model=model, signal=signal)
 
 
 def _lines(model: SliceModel, measured: MeasuredSlice) -> list[int]:
@@ -208,7 +208,7 @@ def judged(
     method = work.recipe.reconstruction.method
     given = None if measured.reference is None else measured.reference.fitted(image.image)
     folded = not known.data.on_grid and method in _WITHOUT_STREAKS and looks_folded(image.image)
-    known = KnownSlice.of(known.data, known.scan, known.slice_model, known.signal, given, folded=folded)
+    known = replace(known, given=given, folded=folded)
     return known, known.judged(method, image, _lines(known.slice_model, measured))
 
 
