@@ -36,8 +36,8 @@ class Kind:
     on : callable, optional
         (rows, columns) of a grid -> `Readouts`. None where a grid does not say where they run.
     axes : int
-        Phase-encoding axes of the grid that number the candidates: 1 of lines, 2 of the samples of a plane, 0 of what
-        runs along a trajectory.
+        Phase-encoding axes of the grid that number the candidates: 1 of lines, 2 of the samples of a plane, 0 of
+        everything else.
     sort : str
         Under which name strategies and learnt error models know them: lines, plane or shots.
     limits : tuple of str
@@ -70,8 +70,8 @@ class Kind:
 
     @property
     def on_grid(self) -> bool:
-        """Whether candidates are lines or samples of a Cartesian grid."""
-        return self.axes > 0
+        """Whether candidates are those of a Cartesian grid: lines, samples, or what is made of them."""
+        return self.on is not None
 
     @property
     def with_holes(self) -> bool:
@@ -124,7 +124,7 @@ def designed_kinds() -> tuple[str, ...]:
 
 
 def gridded_kinds() -> tuple[str, ...]:
-    """Names of what a Cartesian grid can be measured by: lines, and samples of a plane."""
+    """Names of what a Cartesian grid can be measured by: lines, samples of a plane, and others that are registered."""
     return tuple(name for name, kind in KINDS.items() if kind.on_grid)
 
 

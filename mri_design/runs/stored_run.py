@@ -344,7 +344,7 @@ def run_of(
     numbers, axis, frames = _extent(settings, field)
     counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
     if (image := arrays.get("recon")) is not None:
-        sides, pixels = mask.shape if kind.on_grid else (), image.shape[len(counts) :]
+        sides, pixels = mask.shape if kind.axes else (), image.shape[len(counts) :]
         _require_shape(f"{name}/recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
         for file, values in arrays.items():
             between = values.shape[len(counts) : -2]  # coils, draws

@@ -312,7 +312,8 @@ class KSpaceData(Scan):
     @property
     def measured_readouts(self) -> NDArray[np.bool_]:
         """The measured lines, or of a plane the samples of its first slice, row by row."""
-        return self.measured if KINDS[self.encoding].axes == 1 else self.samplings[0].samples.ravel()
+        whole = KINDS[self.encoding].axes == 1
+        return self.measured if whole else self.readouts.measured_flags(self.samplings[0].samples)
 
     @property
     def samples_in_lines(self) -> NDArray[np.bool_] | None:

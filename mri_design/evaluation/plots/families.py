@@ -1,6 +1,6 @@
 """How families of readouts are drawn: what is measured, how a design grew, its scores, and an order of measurement.
 
-A family is a class and a line of `FAMILIES`; one without a line is drawn along its trajectory.
+A family is a class and a line of `FAMILIES`; one without a line is drawn by the cells of k-space that it measures.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MEASURED_ORDER = "line number in the order of measurement"
 
 
 class Drawn:
-    """How readouts are drawn along their trajectory."""
+    """How readouts are drawn, by the cells of k-space that they measure."""
 
     def masks(self, masks: Masks) -> Figure:
         """What is measured, of several masks side by side or one above the other."""
-        readouts = next(iter(masks.values()))[0]
-        shots = {title: _shots(each, mask) for title, (each, mask) in masks.items()}
-        first = f"the measured {readouts.unit} with the lowest number among the candidates"
-        return kspace.trajectory_curves(shots, readouts.grid, first)
+        sizes = {title: style.size_of(mask, readouts.kind.counted) for title, (readouts, mask) in masks.items()}
+        return kspace.plane_flags(
+            {f"{title}\n{sizes[title]}": each.cells(mask) for title, (each, mask) in masks.items()}
+        )
 
     def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
         """Of lines, the ``pattern`` in which they lie if any, those around the ``centre``, and the largest ``gap``."""
@@ -44,21 +44,15 @@ class Drawn:
 
     def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
         """What was measured from the start of a design to its end."""
-        counts, lines = _counts_shown(trace, 4), list(trace.lines)
-        shots = {count_text(count, readouts.unit): _shots(readouts, lines[:count]) for count in counts}
-        return kspace.trajectory_curves(shots, readouts.grid, f"the first {readouts.unit} of the start")
+        panels = {}
+        for before, count in pairwise((0, *_counts_shown(trace, 6))):
+            mask, new = trace.mask(count), trace.mask(count) & ~trace.mask(before) & (before > 0)
+            panels[style.size_of(mask, readouts.kind.counted)] = readouts.cells(mask).astype(int) + readouts.cells(new)
+        return kspace.plane_flags(panels, ("measured before", "added since the panel before"))
 
     def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
         """Figures of a design by the names of their files."""
-        figures, scored = {"trajectory": self.growth(readouts, trace)}, _scored(trace)
-        if scored and readouts.angles is not None:
-            panels = {
-                f"{count_text(count, readouts.unit)} measured": (np.asarray(step.choice.scores), trace.mask(count))
-                for count, step in _first_middle_last(scored)
-            }
-            degrees = np.degrees(readouts.angles)
-            figures["scores"] = kspace.score_profiles(degrees, panels, "angle (degrees)", score_unit(trace))
-        return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
+        return {"mask-growth": self.growth(readouts, trace)}
 
     def acquisition(self, made: Acquisition) -> Figure:
         """The order of measurement, train after train."""
@@ -106,18 +100,6 @@ class DrawnLines(Drawn):
 class DrawnPlane(Drawn):
     """How samples of a plane are drawn, over ky and kz."""
 
-    def masks(self, masks: Masks) -> Figure:
-        sizes = {title: style.size_of(mask, "samples") for title, (_, mask) in masks.items()}
-        return kspace.plane_flags({f"{title}\n{sizes[title]}": m.reshape(r.grid) for title, (r, m) in masks.items()})
-
-    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
-        panels = {}
-        for before, count in pairwise((0, *_counts_shown(trace, 6))):
-            new = trace.mask(count) & ~trace.mask(before) & (before > 0)
-            flags = trace.mask(count).astype(int) + new
-            panels[style.size_of(flags > 0, "samples")] = flags.reshape(readouts.grid)
-        return kspace.plane_flags(panels, ("measured before", "added since the panel before"))
-
     def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
         figures = {"mask-growth": self.growth(readouts, trace)}
         blocks = [step.choice.scores for step in trace.steps if step.choice.pending == 0]
@@ -136,13 +118,40 @@ class DrawnPlane(Drawn):
         return kspace.plane_maps({name: panel.reshape(made.readouts.grid) for name, panel in panels.items()})
 
 
+class DrawnShots(Drawn):
+    """How shots are drawn, along their trajectory."""
+
+    def masks(self, masks: Masks) -> Figure:
+        readouts = next(iter(masks.values()))[0]
+        shots = {title: _shots(each, mask) for title, (each, mask) in masks.items()}
+        first = f"the measured {readouts.unit} with the lowest number among the candidates"
+        return kspace.trajectory_curves(shots, readouts.grid, first)
+
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
+        counts, lines = _counts_shown(trace, 4), list(trace.lines)
+        shots = {count_text(count, readouts.unit): _shots(readouts, lines[:count]) for count in counts}
+        return kspace.trajectory_curves(shots, readouts.grid, f"the first {readouts.unit} of the start")
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        figures, scored = {"trajectory": self.growth(readouts, trace)}, _scored(trace)
+        if scored and readouts.angles is not None:
+            panels = {
+                f"{count_text(count, readouts.unit)} measured": (np.asarray(step.choice.scores), trace.mask(count))
+                for count, step in _first_middle_last(scored)
+            }
+            degrees = np.degrees(readouts.angles)
+            figures["scores"] = kspace.score_profiles(degrees, panels, "angle (degrees)", score_unit(trace))
+        return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
+
+
 FAMILIES: dict[str, Drawn] = {"lines": DrawnLines(), "plane": DrawnPlane()}
-"""By `Kind.sort`."""
+"""By `Kind.sort`, of those on a grid."""
 
 
 def drawn(readouts: Readouts) -> Drawn:
     """How these readouts are drawn."""
-    return FAMILIES.get(readouts.kind.sort, Drawn())
+    kind = readouts.kind
+    return FAMILIES.get(kind.sort, Drawn()) if kind.on_grid else DrawnShots()
 
 
 def shots_with_spread(
