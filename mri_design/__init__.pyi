@@ -136,7 +136,6 @@ from .scan.simulation.scanner import simulate_scan as simulate_scan
 from .scan.trajectories import GradientLimits as GradientLimits
 from .scan.trajectories import from_bart as from_bart
 from .scan.trajectories import from_mri_nufft as from_mri_nufft
-from .scan.trajectories import from_sigpy as from_sigpy
 from .scan.trajectories import maps_from_bart as maps_from_bart
 from .scan.trajectories import maps_to_bart as maps_to_bart
 from .scan.trajectories import nyquist_turns as nyquist_turns
@@ -148,7 +147,6 @@ from .scan.trajectories import samples_to_bart as samples_to_bart
 from .scan.trajectories import spiral_readout as spiral_readout
 from .scan.trajectories import to_bart as to_bart
 from .scan.trajectories import to_mri_nufft as to_mri_nufft
-from .scan.trajectories import to_sigpy as to_sigpy
 from .status import Convergence as Convergence
 from .status import Status as Status
 from .variances.base import Exact as Exact

@@ -630,42 +630,6 @@ def from_bart(trajectory: ArrayLike) -> NDArray[np.float64]:
     return checked_trajectory(np.stack([planar[1].T, planar[0].T], axis=-1))
 
 
-def to_sigpy(trajectory: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """A trajectory as `sigpy.nufft` has it (``coord``): the same numbers, held against the grid.
-
-    Parameters
-    ----------
-    trajectory : float array, shape (..., 2)
-        Columns (ky, kx) in cycles per field of view.
-    shape : (int, int)
-        Grid (ky, kx); SigPy itself wraps positions beyond it silently.
-
-    Raises
-    ------
-    InputError
-        For what is no trajectory on that grid.
-    """
-    return checked_trajectory(trajectory, shape)
-
-
-def from_sigpy(coord: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """SigPy's coordinates as ours: the same numbers, held against the grid.
-
-    Parameters
-    ----------
-    coord : float array, shape (..., 2)
-        In the order of the image's axes, in cycles per field of view.
-    shape : (int, int)
-        Grid (ky, kx).
-
-    Raises
-    ------
-    InputError
-        For coordinates that are not on that grid.
-    """
-    return checked_trajectory(coord, shape)
-
-
 def to_mri_nufft(trajectory: ArrayLike, shape: tuple[int, int], *, radians: bool = False) -> NDArray[np.float64]:
     """A trajectory in the normalised units of mri-nufft.
 

@@ -54,14 +54,6 @@ def test_the_noise_of_a_scan_is_estimated_once(
     assert len(looked) == 2
 
 
-@pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])
-def test_a_simulated_phantom_has_the_recipe_s_size_coils_noise_and_truth(small: Recipe, name: str) -> None:
-    data = load_input(f"phantom:{name}", simulating(small, coils=2, noise=0.02))
-    assert data.kspace.shape == (1, 2, 16, 16)
-    peak = np.percentile(np.abs(data.reference), 99.5)
-    assert np.sqrt(data.noise_variance) == pytest.approx(0.02 * peak, rel=0.3)
-
-
 @pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
 def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source: str) -> None:
     with refused("input"):

@@ -361,11 +361,9 @@ def test_planes_of_bart_there_and_back():
 def test_sigpy_takes_the_same_samples(image, expected):
     import sigpy
 
-    found = sigpy.nufft(image, md.to_sigpy(SHOTS, SHAPE), oversamp=2, width=6)
-    assert error(found, expected) < 1e-4
+    assert error(sigpy.nufft(image, SHOTS, oversamp=2, width=6), expected) < 1e-4
     for wrong in (SHOTS[..., ::-1] * np.array([1.0, 0.7]), -SHOTS, SHOTS + 0.5, SHOTS / 2):
         assert error(sigpy.nufft(image, wrong, oversamp=2, width=6), expected) > 0.5
-    np.testing.assert_array_equal(md.from_sigpy(md.to_sigpy(SHOTS, SHAPE), SHAPE), SHOTS)
 
 
 @pytest.mark.slow

@@ -229,16 +229,6 @@ def test_ellipses_refuse_a_rough_phase_and_dark_images_are_refused():
     refuses("images", md.simulate_scan, md.ImageStack(dark), rng=rng())
 
 
-@pytest.mark.parametrize(("shape", "matrix"), [((49, 42), 49), ((40, 61), (80, 61)), ((31, 31), (31, 44))])
-def test_padding_keeps_every_pixel_and_the_centre(shape, matrix):
-    images = np.zeros((1, *shape))
-    images[0, shape[0] // 2, shape[1] // 2] = 5
-    images[0, 0, 0] = 3
-    fitted = fit_to_matrix(images, matrix)
-    assert fitted[0, fitted.shape[1] // 2, fitted.shape[2] // 2] == 5
-    assert fitted.sum() == 8
-
-
 def test_detail_beyond_the_matrix_does_not_alias():
     stripes = np.tile([[1.0], [0.0], [0.0]], (64, 192))[None]  # three rows a cycle: beyond 64 rows' reach
     fitted = fit_to_matrix(stripes, 64)[0]
