@@ -216,6 +216,7 @@ def run_design(
     slices = sequence_of(SliceModel, "slices", slices, wanted=wanted, least=1)
     recipe = recipe_from(recipe)
     strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy
+    require_instance(Strategy, wanted="a strategy, for example make_strategy('calibrated')", strategy=strategy)
     require_counts(target=target, seed=seed, least=0)
     if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):
         require_counts(start=start, least=0)
