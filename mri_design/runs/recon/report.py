@@ -13,6 +13,7 @@ from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import ImagePanel, object_top, scale_top
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
+from mri_design.experiment.sources import slices_text
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
 from mri_design.runs.provenance import simulated_from, simulation_summary
@@ -87,9 +88,10 @@ def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
     if not folder.reported:
         return facts
     own = [row for row in rows if row["method"] == result.images[0].name]
-    errors = {numbering.name(number): facts.rows[0]["found_error"] for number, facts in result.kept.facts.items()}
+    errors = {numbering.name(number): one.rows[0]["found_error"] for number, one in result.kept.facts.items()}
     in_frames = [number for number in result.numbers if number % result.count == result.shown]
     return facts | {
+        "slice_numbers": slices_text(result.first_frame).partition(" ")[2],
         "every": [*own, *totals(own)],
         "errors": {name: float(str(error)) for name, error in errors.items() if error is not None},
         "slices": _montage(result, result.first_frame, "slice"),
