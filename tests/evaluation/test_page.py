@@ -114,8 +114,6 @@ def test_a_page_shows_the_numbers_of_its_tables_and_folds_all_but_the_first_scre
     assert all(any(tag == "details" for tag, _ in inside) for inside in page.around("table"))
     rows = {tuple(inside[-3:-1]) for inside in page.around("img") if ("div", "pixels") in inside}
     assert len(rows) == 1 and ("div", "row") in next(iter(rows))  # pictures in one row
-    shown = [str(part["style"]) for part in page.named("div") if part.get("class") == "pixels"]
-    assert [re.search(r"aspect-ratio: ([\d.]+)", style)[1] for style in shown] == ["1.0000", "1.0000", "0.0100"]
     assert all(picture.get("alt") is not None for picture in page.named("img"))
     assert all(picture["role"] == "img" and picture["aria-label"] for picture in page.named("svg"))
 

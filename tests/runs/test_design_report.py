@@ -155,7 +155,6 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     last = replace(last, error=RelativeError(0.3, 0.25))
     told = content(account, known, last)
     assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start
-    assert [step["line"] for step in told["steps"]] == [step.line for step in TRACE.steps]
     for step, made in zip(told["steps"], TRACE.steps, strict=True):
         np.testing.assert_allclose(np.array(step["scores"], dtype=float), made.choice.scores, rtol=5e-3)
     assert [image["count"] for image in told["images"]] == [2, 3, 4]
@@ -163,11 +162,9 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     assert first["difference"] and end["difference"] and end["error"] == str(last.error)  # the pair of the headline
     assert first["error"] == str(RelativeError(account.checks[0].predicted_error, 0.5))
     several = replace(account, checks=tuple(replace(check, of_one_image=False) for check in account.checks))
-    first, *_ = content(several, known, last)["images"]
-    assert first["error"] == str(RelativeError(account.checks[0].predicted_error))
+    assert content(several, known, last)["images"][0]["error"] == str(RelativeError(account.checks[0].predicted_error))
     some = replace(scan, data=replace(scan.data, reference=None, measured=np.arange(8) > 2))
-    unknown = content(account, replace(known, scan=some), last)["images"]
-    assert len(unknown) == 3 and all(i["mean"] and not i["difference"] for i in unknown)
+    assert not any(image["difference"] for image in content(account, replace(known, scan=some), last)["images"])
     monkeypatch.setattr("mri_design.runs.design.report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
     few = content(DesignAccount(TRACE, checks()), known, last)
     assert len(few["images"]) == 1 and [step["scores"] is None for step in few["steps"]] == [False, True]
