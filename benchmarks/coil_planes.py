@@ -27,7 +27,7 @@ from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import readouts_wanted, start_lines
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.masks import draw_mask
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
@@ -105,7 +105,7 @@ class Plane:
             kspace = kspace[..., *middle][..., : case.side or None, : case.side or None]
             data = KSpaceData(np.ascontiguousarray(kspace, np.complex64), np.ones(kspace.shape[-2], bool), name="raw")
         else:
-            data = load_input(folder / case.file, simulating(case.side, coils=8), 8).select_slice(case.image)
+            data = load_scan(folder / case.file, simulating(case.side, coils=8), 8).select_slice(case.image)
         if case.own_maps:
             recipe = recipe.replacing("constraints", calibration=SQUARE)
         prepared = prepare(data, recipe, calibration_lines=SQUARE if case.own_maps else None)

@@ -36,7 +36,7 @@ from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import centre_for_maps, readouts_wanted, start_lines
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
 from mri_design.experiment.sources import ScanSource, SliceChoice
@@ -93,7 +93,7 @@ def middle_of(
     Simulations have eight coils and a smooth phase, where ``simulation`` says nothing else.
     """
     simulated = recipe.replacing("simulation", **{"matrix": side, "coils": 8, "phase": "smooth"} | simulation)
-    data = load_input(folder / (file or SCANS[name][0]), simulated).select_slice(0)
+    data = load_scan(folder / (file or SCANS[name][0]), simulated).select_slice(0)
     middle = tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)
     covariance = data.noise_covariance
     if covariance is None and data.noise_variance is not None:

@@ -35,7 +35,7 @@ from mri_design.evidence.error_bars import share_measured
 from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.design import DesignOptions, ImageErrors, final_model, final_signal, run_design
 from mri_design.experiment.extent import start_lines, stop_rule, with_calibration
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.shots import shot_candidates, slice_of
@@ -144,7 +144,7 @@ def cases(data: Path, seed: int) -> Iterator[Case]:
 
 def phantom(text: str, name: str, recipe: Recipe, seed: int, share: float = 0.5) -> Case:
     """A phantom of that name, by the simulation of the recipe."""
-    data = load_input(f"phantom:{name}", recipe, seed).select_slice(0)
+    data = load_scan(f"phantom:{name}", recipe, seed).select_slice(0)
     return _case(text, data, recipe, f"phantom:{name}", share)
 
 

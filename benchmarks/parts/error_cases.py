@@ -15,7 +15,7 @@ from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
 from trajectories.sets import spiral_sets
 
 from mri_design.experiment.calibration import prepare
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
@@ -143,7 +143,7 @@ def scan_of(truth: Truth, image: Array, rng: Rng, matrix: int, noise: float, coi
 
 def raw_scan(path: Path, matrix: int) -> Scan:
     """The middle of a raw scan's k-space, judged by its own complete image."""
-    data = load_input(str(path), Recipe(), 0).select_slice(0)
+    data = load_scan(str(path), Recipe(), 0).select_slice(0)
     kspace = data.kspace
     for axis in (2, 3):
         first = max(0, kspace.shape[axis] - matrix) // 2

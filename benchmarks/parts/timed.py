@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 
 PHANTOM = "phantom:t2w"
 MIB_PER_UNIT = 1 / (1 << 20 if sys.platform == "darwin" else 1 << 10)
@@ -72,7 +72,7 @@ def design(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
     def made(grid: int, start: int, lines: int) -> tuple[object, float, float]:
         recipe = md.load_recipe(None)
         recipe = recipe.replacing("simulation", matrix=grid, coils=coils)
-        scan = md.prepare(load_input(PHANTOM, recipe, seed), recipe).slice_model(0, recipe)
+        scan = md.prepare(load_scan(PHANTOM, recipe, seed), recipe).slice_model(0, recipe)
         used, began = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
         state = md.run_design([scan], md.make_strategy("calibrated"), lines, recipe, seed=seed, start=start)
         now = resource.getrusage(resource.RUSAGE_SELF)

@@ -11,7 +11,7 @@ from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from mri_design.design.trials import ReferenceSlice
 from mri_design.experiment.calibration import PreparedScan, prepare
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
 from mri_design.scan.calibration import coil_combined
@@ -86,14 +86,14 @@ def simulated(
     source: str | Path, indices: Sequence[int], recipe: Recipe, seed: int = 0, label: str | None = None
 ) -> list[Scan]:
     """Slices of images (a file, or ``phantom:NAME``) as simulated scans whose truth is known."""
-    data = load_input(str(source), recipe, seed)
+    data = load_scan(str(source), recipe, seed)
     name = label or data.name
     return [Scan.of(f"{name} {index}", data.select_slice(index)) for index in indices]
 
 
 def combined(path: Path, matrix: int, seed: int = 0) -> Scan:
     """A raw multi-coil scan of high signal-to-noise ratio, coil-combined, as the truth of a single-coil scan."""
-    data = load_input(str(path), Recipe(), seed)
+    data = load_scan(str(path), Recipe(), seed)
     image = coil_combined(prepare(data, Recipe()).data)
     return anew(f"{path.stem} combined", image, matrix, NOISE, seed)
 
@@ -112,7 +112,7 @@ def denoised(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
     More lines than ``matrix`` are cut off in k-space (lower resolution), fewer are a smaller field of view, padded. The
     filter knows no sparsity prior, so that none of the reconstructions is favoured by its traces.
     """
-    data = load_input(str(path), Recipe(), seed).select_slice(index)
+    data = load_scan(str(path), Recipe(), seed).select_slice(index)
     kspace = data.kspace[0, 0]
     for axis in (0, 1):
         excess = kspace.shape[axis] - matrix
@@ -138,7 +138,7 @@ def repeated(path: Path, index: int, judge: Path | None = None) -> Scan:
 
 def raw(path: Path, index: int = 0, seed: int = 0) -> Scan:
     """A raw scan, judged by its own complete image."""
-    return Scan.of(path.stem, load_input(str(path), Recipe(), seed).select_slice(index))
+    return Scan.of(path.stem, load_scan(str(path), Recipe(), seed).select_slice(index))
 
 
 def _repeat(path: Path, repeat: int, index: int) -> KSpaceData:

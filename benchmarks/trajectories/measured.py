@@ -17,7 +17,7 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct, reconstruct_prepared
 from mri_design.experiment.shots import shot_candidates, shot_slice
 from mri_design.experiment.strategies import make_strategy, strategy_names
@@ -93,7 +93,7 @@ def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
 def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -> list[Row]:
     """Errors of every set of arms, as ``design --encoding spiral`` makes them of a scan, against the scan's image."""
     plain = RECIPE.replacing("simulation", matrix=16)  # of phantoms; files keep their size
-    scan = prepare(load_input(source, plain).select_slice(0), plain, ordinary=True)
+    scan = prepare(load_scan(source, plain).select_slice(0), plain, ordinary=True)
     on_grid, reference = scan.slice_model(0, plain), scan.reference(0)
     assert reference is not None
     rows: list[Row] = []

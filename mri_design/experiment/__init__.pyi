@@ -54,7 +54,6 @@ from .extent import with_calibration as with_calibration
 from .inputs import MEMORY_PREFIX as MEMORY_PREFIX
 from .inputs import PHANTOM_PREFIX as PHANTOM_PREFIX
 from .inputs import data_of_array as data_of_array
-from .inputs import load_input as load_input
 from .inputs import load_scan as load_scan
 from .inputs import load_summary as load_summary
 from .inputs import names_file as names_file

@@ -46,31 +46,6 @@ def names_file(source: str) -> bool:
     return not source.startswith((PHANTOM_PREFIX, MEMORY_PREFIX))
 
 
-def load_input(
-    source: str | Path, recipe: Recipe | None = None, seed: int = 0, maps: GivenMaps | None = None
-) -> KSpaceData:
-    """k-space on a grid from a file or an embedded phantom; images become simulated k-space by the recipe.
-
-    Parameters
-    ----------
-    source : str or Path
-        A path, or ``phantom:NAME``.
-    recipe : Recipe, optional
-        Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files; the default recipe without
-        one.
-    seed : int
-        Of the simulation.
-    maps : Path or MapsOfScan, optional
-        File of coil maps (`with_maps`), or a scan to estimate them from, in the place of the input's own.
-
-    Raises
-    ------
-    InputError
-        Where the input or the maps cannot be used, or the input holds samples along a trajectory; the message says why.
-    """
-    return require_grid_data(load_scan(source, recipe, seed, maps), str(source))
-
-
 def require_grid_data(data: KSpaceData | TrajectoryData, source: str) -> KSpaceData:
     """The scan, refused where its samples lie along a trajectory.
 
@@ -92,12 +67,21 @@ def load_scan(
     maps: GivenMaps | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> KSpaceData | TrajectoryData:
-    """k-space on a grid as `load_input` reads it, or samples along a trajectory where the file holds one.
+    """A scan from a file or an embedded phantom: k-space on a grid, or samples along a trajectory where it holds such.
+
+    Images become simulated k-space by the recipe.
 
     Parameters
     ----------
-    source, recipe, seed, maps
-        As for `load_input`.
+    source : str or Path
+        A path, or ``phantom:NAME``.
+    recipe : Recipe, optional
+        Its ``simulation`` applies to images and simulated phantoms, its ``input`` to files; the default recipe without
+        one.
+    seed : int
+        Of the simulation.
+    maps : Path or MapsOfScan, optional
+        File of coil maps (`with_maps`), or a scan to estimate them from, in the place of the input's own.
     limits : ReadLimits
         Bounds that a file is held to before anything is allocated.
 

@@ -175,7 +175,7 @@ def slice_of(
 def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: Recipe, seed: int) -> Array | None:
     """Samples (coil, shot, sample) of a scene of ellipses, noise included; None where the input is none.
 
-    They are of the very object that `load_input` simulates with the same seed.
+    They are of the very object that `load_scan` simulates with the same seed.
     """
     from mri_design.experiment.inputs import PHANTOM_PREFIX
     from mri_design.scan.simulation.scanner import load_phantom_shots, phantom_kind, phantom_names

@@ -19,7 +19,7 @@ from mri_design.evaluation.metrics import ImageMetrics, RelativeError, found_err
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan, require_grid_data
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
 from mri_design.experiment.sources import ScanSource
@@ -278,7 +278,7 @@ def load_images(
     """
     images, orientations = list[ReferenceSlice](), list[Orientation]()
     for source in sources:
-        data = source.loaded or load_input(source.path, recipe, work.seed, source.maps)
+        data = require_grid_data(source.loaded or load_scan(source.path, recipe, work.seed, source.maps), source.path)
         warn_of_left_out(data, recipe, work.progress)
         orientations.append(data.orientation)
         companions = [CompanionImages.read(file, _on_grid(recipe), work.seed) for file in source.companions]

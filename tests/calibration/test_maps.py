@@ -13,7 +13,7 @@ from mri_design import KSpaceData, NonUniformFourier, TrajectoryData, coil_combi
 from mri_design.calibration import central, dense_centre, joint_estimate, maps_from_lines, maps_on_grid, rim_noise
 from mri_design.calibration import espirit as module
 from mri_design.calibration.espirit import espirit
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import calibration_lines, explained_by_maps, gridded_centre
 from mri_design.scan.simulation import simulate_coil_maps
@@ -170,7 +170,7 @@ def test_noise_that_is_known_is_not_held_against_the_maps() -> None:
 @pytest.fixture(scope="module")
 def head():
     """Six coils of a raw head at a low resolution, (coil, ky, kx)."""
-    return load_input("phantom:head-16ch").kspace[0, :6, 32:96, 32:96]
+    return load_scan("phantom:head-16ch").kspace[0, :6, 32:96, 32:96]
 
 
 def lines(*some):

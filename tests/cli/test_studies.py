@@ -11,7 +11,7 @@ from mri_design import load_recipe, make_strategy, prepare, run_design, zero_fil
 from mri_design.design import ReferenceSlice, TrainingResidual
 from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
-from mri_design.experiment import load_input, load_trained
+from mri_design.experiment import load_scan, load_trained
 from mri_design.runs import demo as demo_run
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study
@@ -104,7 +104,7 @@ def test_scores_are_added_over_the_slices(choice: str, run: Run, work: Path, tmp
     words = ("--strategy", choice) if choice == "calibrated" else ("--method", choice)
     run(*PROTOCOL, *words, "--jobs", 1, "--out", tmp_path / "run", code=0)
     recipe = load_recipe(work / "fast.toml")
-    loaded = [prepare(load_input(str(work / name), recipe), recipe) for name in ("scan.npz", "head.npz")]
+    loaded = [prepare(load_scan(str(work / name), recipe), recipe) for name in ("scan.npz", "head.npz")]
     slices = [scan.slice_model(0, recipe) for scan in loaded]
     training = [
         ReferenceSlice(str(i), one, np.asarray(scan.reference(0)))

@@ -26,7 +26,7 @@ from mri_design.evidence.draws import BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUA
 from mri_design.evidence.draws import KNOWN as MEASURED
 from mri_design.evidence.error_bars import BOUNDS
 from mri_design.evidence.held_back import held_back
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.operators import Array, to_image, to_kspace
 from mri_design.readouts import Readouts, radii
 from mri_design.variances import MonteCarlo
@@ -39,7 +39,7 @@ def recipe_of(name: str = "default", **inference: object) -> Recipe:
 
 
 def scan_of(recipe: Recipe, name: str = "brain") -> PreparedScan:
-    return prepare(load_input(f"phantom:{name}", recipe), recipe)
+    return prepare(load_scan(f"phantom:{name}", recipe), recipe)
 
 
 def rng() -> np.random.Generator:
@@ -263,7 +263,7 @@ def test_more_found_on_readouts_held_back_makes_errors_larger_where_it_was_found
 @pytest.mark.parametrize("times", [1.0, 3.0])
 def test_an_image_so_far_from_its_mean_is_found_so_far(times: float) -> None:
     recipe = load_recipe("local").replacing("simulation", matrix=SIDE)
-    one = prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    one = prepare(load_scan("phantom:brain", recipe), recipe).slice_model(0, recipe)
     held = hold_back(one, sorted({*range(12, 20), *range(1, SIDE, 3)}), recipe.inference.engine(), 0)
     rng, rows = np.random.default_rng(5), list(held.held)
     sd = np.sqrt(one.noise_variance)

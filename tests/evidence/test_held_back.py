@@ -10,7 +10,7 @@ from mri_design import DoubleLoop, Recipe, SliceModel, load_recipe, prepare, rad
 from mri_design.design import found_energies, innovation
 from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back
 from mri_design.evidence.held_back import held_back
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.operators import Array
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from tests.refusals import refused
@@ -169,7 +169,7 @@ OF_BRAIN = sorted({*range(19, 29), *range(1, 48, 4)})
 
 
 def brain() -> SliceModel:
-    return prepare(load_input("phantom:brain", LOCAL), LOCAL).slice_model(0, LOCAL)
+    return prepare(load_scan("phantom:brain", LOCAL), LOCAL).slice_model(0, LOCAL)
 
 
 def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mri_design import Recipe, SliceModel, prepare
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from tests.read_here import read_here
 
 __all__ = ["read_here"]
@@ -27,7 +27,7 @@ def small() -> Recipe:
 @pytest.fixture
 def one(small: Recipe) -> SliceModel:
     """A fully sampled slice of one coil."""
-    return prepare(load_input("phantom:brain", small), small).slice_model(0, small)
+    return prepare(load_scan("phantom:brain", small), small).slice_model(0, small)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.experiment import design_inference, load_input, load_state
+from mri_design.experiment import design_inference, load_scan, load_state
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.experiment.design import NO_OPTIONS
 from mri_design.kinds import KINDS
@@ -71,7 +71,7 @@ def test_impossible_counts_are_refused_before_any_work(
 
 @pytest.mark.parametrize(("factor", "estimated"), [(1e-6, False), (3e4, True)])
 def test_the_units_of_the_scan_do_not_matter(small: md.Recipe, factor: float, estimated: bool) -> None:
-    data = load_input("phantom:brain", small)
+    data = load_scan("phantom:brain", small)
     data = replace(data, noise_variance=None) if estimated else data
     states = [design(md.prepare(d, small).slice_model(0, small), small) for d in (data, data.scaled(factor))]
     assert states[0].trace.lines == states[1].trace.lines

@@ -8,7 +8,7 @@ import pytest
 
 import mri_design as md
 from mri_design.design import DesignState, StopRule
-from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_input, with_noise_samples
+from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_scan, with_noise_samples
 from mri_design.model import SliceModel
 
 
@@ -19,7 +19,7 @@ def recipe() -> md.Recipe:
 
 @pytest.fixture(scope="module")
 def one(recipe: md.Recipe) -> SliceModel:
-    return md.prepare(load_input("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
+    return md.prepare(load_scan("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
 
 
 def designed(slices: list[SliceModel], recipe: md.Recipe, count: int = 14) -> DesignState:
@@ -117,7 +117,7 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
     recipe: md.Recipe, own_maps: bool, looked: list[int]
 ) -> None:
     coils = recipe.replacing("simulation", coils=4)
-    data = load_input("phantom:t2w", coils, 0).select_slice(0)
+    data = load_scan("phantom:t2w", coils, 0).select_slice(0)
     one = md.prepare(replace(data, coil_maps=None) if own_maps else data, coils, growing=own_maps).slice_model(0, coils)
     assert (one.own_maps is not None) == own_maps
     counts: list[int] = []

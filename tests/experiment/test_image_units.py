@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, reconstruct
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.operators import to_image
 from tests.shared_scans import shared_scan
 
@@ -102,7 +102,7 @@ def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MULTI_COIL)
 def test_shared_scans_are_as_bright_as_the_root_sum_of_squares(name: str) -> None:
-    every = load_input(shared_scan(f"mri/{name}"), RECIPE)
+    every = load_scan(shared_scan(f"mri/{name}"), RECIPE)
     data = every.select_slice(every.n_slices // 2)
     off, middle, _ = off_and_ratio(least_squares(data), data)
     assert off < 1.2 and 1 / 1.2 < middle < 1.2

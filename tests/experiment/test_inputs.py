@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
-from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_input, with_given_maps
+from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_scan, with_given_maps
 from mri_design.operators import to_image
 from mri_design.scan import calibration, explained_by_maps, measure_noise
 from mri_design.scan.provenance import LEAST_EXPLAINED
@@ -22,7 +22,7 @@ def unknown_noise(data: KSpaceData) -> KSpaceData:
 
 def bare(recipe: Recipe, coils: int, matrix: int = 48) -> KSpaceData:
     """A head in full, whose coil maps and truth are not known."""
-    data = load_input("phantom:brain", simulating(recipe, matrix=matrix, coils=coils))
+    data = load_scan("phantom:brain", simulating(recipe, matrix=matrix, coils=coils))
     return replace(data, coil_maps=None, reference=None)
 
 
@@ -37,7 +37,7 @@ def test_the_noise_of_a_scan_is_estimated_once(
     small: Recipe, told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The check of given maps, a given noise that is held against the scan, and whitening ask for the same estimate."""
-    data = load_input("phantom:brain", simulating(small, matrix=32, coils=4, noise=0.0123))
+    data = load_scan("phantom:brain", simulating(small, matrix=32, coils=4, noise=0.0123))
     np.savez(tmp_path / "scan.npz", kspace=data.kspace[0])
     np.save(tmp_path / "maps.npy", data.coil_maps[0])
     recipe = small.replacing("noise", variance=data.noise_variance) if told else small
@@ -46,7 +46,7 @@ def test_the_noise_of_a_scan_is_estimated_once(
     real = calibration._noise_of
     monkeypatch.setattr(calibration, "_noise_of", lambda scan: looked.append(scan) or real(scan))
     for _ in range(2):  # the second time as of a slice that is read once more
-        scan = load_input(tmp_path / "scan.npz", recipe, maps=tmp_path / "maps.npy")
+        scan = load_scan(tmp_path / "scan.npz", recipe, maps=tmp_path / "maps.npy")
         prepare(scan.select_slice(0), recipe)
     assert len(looked) == 1
     other = replace(scan, kspace=scan.kspace * np.float32(1.5))
@@ -57,17 +57,17 @@ def test_the_noise_of_a_scan_is_estimated_once(
 @pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
 def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source: str) -> None:
     with refused("input"):
-        load_input(source, small)
+        load_scan(source, small)
 
 
 def test_a_matrix_of_measured_samples_is_refused_of_what_is_simulated(small: Recipe) -> None:
     asked = replace(small, input=replace(small.input, matrix=(32, 24)))
     with refused("matrix"):
-        load_input("phantom:brain", asked)
+        load_scan("phantom:brain", asked)
 
 
 def test_several_coils_are_whitened_and_mapped(small: Recipe) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=48, coils=4))
+    data = load_scan("phantom:brain", simulating(small, matrix=48, coils=4))
     unknown = replace(unknown_noise(data), reference=None)
     scan = prepare(unknown, small)
     assert (scan.data.noise_variance, scan.calibration_lines) == (1, 24)
@@ -100,13 +100,13 @@ def test_the_noise_is_the_scanner_s_whatever_the_mask(small: Recipe, coils: int)
 
 def test_a_slice_model_follows_the_recipe_s_prior_and_library(small: Recipe) -> None:
     recipe = Recipe.of({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
-    one = prepare(load_input("phantom:brain", small), recipe).slice_model(0, recipe)
+    one = prepare(load_scan("phantom:brain", small), recipe).slice_model(0, recipe)
     assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
     assert one.library == "pyfftw"
 
 
 def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recipe(small: Recipe) -> None:
-    data = unknown_noise(load_input("phantom:brain", simulating(small, matrix=48, coils=1)))
+    data = unknown_noise(load_scan("phantom:brain", simulating(small, matrix=48, coils=1)))
     scanned = replace(data, noise_covariance=np.array([[0.04 + 0j]]))
     known = prepare(replace(scanned, noise_variance=9.0), small)
     assert known.data.noise_variance == 0.04
@@ -120,7 +120,7 @@ def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recip
 @pytest.mark.parametrize("coils", [1, 2])
 def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(small: Recipe, coils: int) -> None:
     """Samples of an image of twice the resolution: the outermost ones hold signal."""
-    fine = load_input("phantom:t2w", simulating(small, matrix=128, coils=coils, noise=0.001))
+    fine = load_scan("phantom:t2w", simulating(small, matrix=128, coils=coils, noise=0.001))
     middle = fine.kspace[:, :, 44:84, 44:84]
     data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
     found = prepare(data, small)
@@ -145,7 +145,7 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
 
 
 def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recipe) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=48, coils=4))
+    data = load_scan("phantom:brain", simulating(small, matrix=48, coils=4))
     few = np.zeros(48, dtype=bool)
     few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
     sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
@@ -182,10 +182,10 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
 
 def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: Path) -> None:
     recipe = simulating(small, matrix=32, coils=6)
-    data = load_input("phantom:brain", recipe)
+    data = load_scan("phantom:brain", recipe)
     np.savez(tmp_path / "scan.npz", kspace=data.kspace, noise_variance=np.float64(data.noise_variance or 0))
     np.save(tmp_path / "maps.npy", 2 * data.coil_maps[0])
-    found = load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
+    found = load_scan(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
     assert found.provenance.maps.explained > 0.95
     scan = prepare(found, recipe)
@@ -193,11 +193,11 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
     for name, wrong in (("order", data.coil_maps[:, [2, 0, 1, 5, 4, 3]]), ("turned", data.coil_maps.swapaxes(-1, -2))):
         np.save(tmp_path / f"{name}.npy", wrong)
         with pytest.raises(InputError):
-            load_input(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / f"{name}.npy")
+            load_scan(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / f"{name}.npy")
 
 
 def test_maps_are_held_against_a_noisy_scan_without_its_noise(small: Recipe, tmp_path: Path) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=32, coils=6, noise=0.2))
+    data = load_scan("phantom:brain", simulating(small, matrix=32, coils=6, noise=0.2))
     assert explained_by_maps(replace(data, noise_variance=None)) < LEAST_EXPLAINED
     np.save(tmp_path / "right.npy", data.coil_maps[0])
     np.save(tmp_path / "wrong.npy", data.coil_maps[0, [2, 0, 1, 5, 4, 3]])
@@ -210,7 +210,7 @@ def test_maps_are_held_against_a_noisy_scan_without_its_noise(small: Recipe, tmp
 def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
     small: Recipe, size: float, coils: int, known: bool
 ) -> None:
-    data = load_input("phantom:brain", simulating(small, matrix=32, coils=coils))
+    data = load_scan("phantom:brain", simulating(small, matrix=32, coils=coils))
     data = replace(data, coil_maps=None, reference=None, noise_variance=data.noise_variance if known else None)
     far = replace(
         data,
@@ -247,7 +247,7 @@ def test_a_plane_starts_with_the_calibration_square_that_was_measured(side: int,
 
 @pytest.mark.parametrize(("coils", "least"), [(1, 1e-8), (4, 1e-4)])
 def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Recipe, coils: int, least: float) -> None:
-    data = load_input("phantom:t2w", simulating(small, matrix=32, coils=coils, noise=1e-3))
+    data = load_scan("phantom:t2w", simulating(small, matrix=32, coils=coils, noise=1e-3))
     ordinary, tiny = (prepare(replace(data, noise_variance=sd**2), small) for sd in (0.01, 1e-12))
     assert ordinary.provenance.noise.raised == 1 and ordinary.data.noise_variance == 0.01**2
     assert tiny.provenance.noise.raised > 1 and tiny.provenance.noise.limit

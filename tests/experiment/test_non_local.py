@@ -9,7 +9,7 @@ import pytest
 import mri_design as md
 from mri_design.evaluation import relative_l2
 from mri_design.evidence import is_non_local, mean_stages
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.model import PhasePrior, non_locally_refined
 from mri_design.variances import VarianceEstimator
 
@@ -21,7 +21,7 @@ def recipe_of(matrix: int = 48, **simulation: object) -> md.Recipe:
 
 
 def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.PreparedScan:
-    return md.prepare(load_input(f"phantom:{name}", recipe), recipe)
+    return md.prepare(load_scan(f"phantom:{name}", recipe), recipe)
 
 
 def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Image:

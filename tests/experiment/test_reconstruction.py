@@ -9,7 +9,7 @@ from scipy.ndimage import gaussian_filter
 
 import mri_design as md
 from mri_design.evidence import posterior_deviations, scaled_deviations
-from mri_design.experiment import TEXTBOOK, check_draws, check_size_of_draws, load_input
+from mri_design.experiment import TEXTBOOK, check_draws, check_size_of_draws, load_scan
 from mri_design.experiment.reconstruction import ITERATIONS, METHODS, textbook
 from tests.refusals import refused
 
@@ -163,7 +163,7 @@ def _of_complex(dense: np.ndarray, pixels: int) -> np.ndarray:
 
 def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
     recipe = md.load_recipe("local").replacing("simulation", matrix=32)
-    one = md.prepare(load_input("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    one = md.prepare(load_scan("phantom:brain", recipe), recipe).slice_model(0, recipe)
     lines, asked = sorted({*range(12, 20), *range(1, 32, 3)}), recipe.replacing("reconstruction", draws=24)
     plain, made = (md.reconstruct(one, lines, recipe=each) for each in (recipe, asked))
     assert plain.draws is None and made.draws is not None and made.std is not None and made.std_factor is not None

@@ -6,7 +6,7 @@ import scipy.fft
 
 import mri_design as md
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.operators import (
     CartesianSamples,
     CentredFFT,
@@ -253,7 +253,7 @@ MASK = np.isin(np.arange(16), CHOSEN)
 
 @pytest.fixture(scope="module")
 def head() -> md.SliceModel:
-    return md.prepare(load_input("phantom:brain", md.Recipe.of({"simulation": {"matrix": 16}}))).slice_model()
+    return md.prepare(load_scan("phantom:brain", md.Recipe.of({"simulation": {"matrix": 16}}))).slice_model()
 
 
 def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.SliceModel) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError
 from mri_design.design import TrainedDesign
-from mri_design.experiment import calibration, load_input, save_trained
+from mri_design.experiment import calibration, load_scan, save_trained
 from mri_design.runs.info import (
     describe_folder,
     describe_images,
@@ -271,7 +271,7 @@ def rows_of(data: KSpaceData, recipe: Recipe = ESPIRIT) -> dict[str, str]:
         (scan(14, geometry=(STRAIGHT, STRAIGHT, OBLIQUE)), ESPIRIT, "orientation", "sagittal oblique"),
         (scan(14), ESPIRIT, "measured lines", "15 32 0-8 24-31 2.13"),
         (scan(14), ESPIRIT, "fully sampled", "9 23 0-8"),
-        (load_input("phantom:lf-gre"), ESPIRIT, "measured lines", "195 196 1.01"),
+        (load_scan("phantom:lf-gre"), ESPIRIT, "measured lines", "195 196 1.01"),
         (scan(source=SourceImage({"EchoTime": "12.5"}, image=False)), ESPIRIT, "sequence", "12.5"),
         (scan(source=SourceImage({"StudyDate": "20200304"}, image=False)), ESPIRIT, "date", "2020-03-04"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData, prepare
 from mri_design.calibration import measured_samples
-from mri_design.experiment import load_input
+from mri_design.experiment import load_scan
 from mri_design.runs.info import describe_scan
 from mri_design.scan import (
     Sampling,
@@ -193,7 +193,7 @@ def test_whatever_a_receiver_measures_passes() -> None:
     back = np.fft.fft2(np.fft.ifft2(kspace)).astype(np.complex64)  # zeros are round-off now
     require_dynamic_range(back)
     for name in ("phantom:shepp-logan", "phantom:lf-gre"):
-        require_dynamic_range(load_input(name, Recipe()).kspace)
+        require_dynamic_range(load_scan(name, Recipe()).kspace)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mri_design.errors import UsageError, option, require_numbers
 from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment import extent
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.inputs import load_input
+from mri_design.experiment.inputs import load_scan, require_grid_data
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.sources import FIRST_SLICE, GivenMaps, SliceChoice
 from mri_design.experiment.strategies import TRAINING_RULES, make_strategy, strategy_files, strategy_label
@@ -230,7 +230,7 @@ class DesignInput:
         if request.of_shots:
             require_finufft()
         recipe, maps, seed = request.recipe, request.maps, work.seed
-        scan = load_input(request.source, recipe, seed, maps) if scan is None else scan
+        scan = require_grid_data(scan or load_scan(request.source, recipe, seed, maps), request.source)
         number = request.numbers(scan.n_slices)[0]
         frames = other_frames(request.source, recipe, maps, number, request.around, seed)
         return cls(scan, frames, request.read_companions(seed))

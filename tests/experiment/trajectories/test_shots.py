@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import Recipe, SliceModel, prepare, radial_spokes
 from mri_design.design import FixedAngles, InformationGain
-from mri_design.experiment import closed_form_samples, load_input, shot_candidates, shot_slice
+from mri_design.experiment import closed_form_samples, load_scan, shot_candidates, shot_slice
 from mri_design.readouts import ShotReadouts
 from tests.refusals import refused
 
@@ -44,7 +44,7 @@ def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
 
 def on_grid(source: str = "phantom:t2w") -> SliceModel:
     settings = recipe()
-    data = load_input(source, settings, 3)
+    data = load_scan(source, settings, 3)
     return prepare(data, settings).slice_model(0, settings.replacing("design", encoding="lines"))
 
 
@@ -67,7 +67,7 @@ def test_a_measured_scan_is_interpolated_and_a_known_image_gets_new_noise() -> N
     made = shot_slice(scan, shots, rng, truth=None)
     rows, columns = points.reshape(-1, 2).astype(int).T + 8
     np.testing.assert_allclose(made.acquire([0, 1, 2])[0], scan.kspace[0, rows, columns], atol=2e-3)
-    image = load_input("phantom:t2w", recipe(), 3).reference
+    image = load_scan("phantom:t2w", recipe(), 3).reference
     assert image is not None
     truth = shot_slice(scan, shots, rng, truth=image[0]).acquire([0, 1, 2])[0] - shots.rows([0, 1, 2])(image[0])[0]
     assert 0.3 < np.mean(np.abs(truth) ** 2) / (2 * 0.007**2) < 3
