@@ -61,14 +61,13 @@ def outcome(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) 
     Exception
         What the function raised.
     """
-    while True:
-        try:
-            return future.result(timeout=LOOK)
-        except TimeoutError as error:
-            if not process.alive():
-                raise LostPieceError("the worker is gone") from error
-        except process.losses as error:
-            raise LostPieceError(str(error)) from error
+    while not wait([future], LOOK).done:
+        if not process.alive():
+            raise LostPieceError("the worker is gone")
+    try:
+        return future.result()
+    except process.losses as error:
+        raise LostPieceError(str(error)) from error
 
 
 def require_executor(text: str) -> None:
@@ -297,8 +296,7 @@ class DaskWorker:
     """One worker of a cluster: what is sent to it waits for ever where it is gone, see `alive`."""
 
     def __init__(self, cluster: DaskCluster, address: str) -> None:
-        self._cluster, self._address = cluster, address
-        self.losses: tuple[type[Exception], ...] = (*cluster.losses, *GONE)
+        self._cluster, self._address, self.losses = cluster, address, cluster.losses
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
         """See `Processes`."""

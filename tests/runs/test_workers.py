@@ -52,6 +52,10 @@ def poisonous(material: int, item: int) -> int:
     return material * item
 
 
+def late(material: int, item: int) -> int:
+    raise TimeoutError(item)
+
+
 def refused(material: int, item: int) -> int:
     raise InputError(field="lines", got=str(item), wanted="more")
 
@@ -78,8 +82,9 @@ def test_what_kills_its_process_is_found_and_the_others_finish() -> None:
             for found in workers.finished(killed, [1, 2, 3]):
                 got.append(found)
         assert got == [(0, 3), (2, 9)]
-        with pytest.raises(InputError):
-            list(workers.finished(refused, [1, 2]))
+        for function, error in ((refused, InputError), (late, TimeoutError)):
+            with pytest.raises(error):
+                list(workers.map(function, [1, 2]))
 
 
 @pytest.mark.slow
