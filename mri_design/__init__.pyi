@@ -116,9 +116,9 @@ from .potentials.priors import Sech2 as Sech2
 from .potentials.priors import ShiftedMixture as ShiftedMixture
 from .potentials.priors import StudentT as StudentT
 from .potentials.priors import Tilted as Tilted
-from .priors import register_block as register_block
-from .priors import register_site as register_site
 from .readouts.lines import centre_lines as centre_lines
+from .registry import register_block as register_block
+from .registry import register_site as register_site
 from .scan.calibration import coil_combined as coil_combined
 from .scan.calibration import estimate_coil_maps as estimate_coil_maps
 from .scan.calibration import estimate_noise_variance as estimate_noise_variance

@@ -7,7 +7,7 @@ is, not the part itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -89,3 +89,63 @@ def require_part(kind: str, name: str, make: object, makes: str = "a function or
         raise InputError(f"{kind} {name}", described(make), makes)
     if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
         raise InputError(kind, repr(name), "lower-case letters, digits and hyphens")
+
+
+BlockMaker = Callable[..., Any]
+"""(`SparsityBlock`, `ImageFacts`) -> `Coefficients`, or their operator alone."""
+SiteMaker = Callable[..., Any]
+"""Rates tau, per standard deviation of the noise, one for all coefficients or one for each -> `Site`."""
+
+BLOCKS: dict[str, BlockMaker] = {}
+"""Kinds of coefficients, by the name that `SparsityBlock.kind` and recipes give."""
+SITES: dict[str, SiteMaker] = {}
+"""Kinds of sites, by the name that `SparsityBlock.site` and recipes give."""
+
+
+def register_block(kind: str, make: BlockMaker) -> None:
+    """Make a kind of coefficients known by a name, for `SparsityBlock` and ``[[prior]]`` of recipes.
+
+    Parameters
+    ----------
+    kind : str
+        Letters, digits and hyphens.
+    make : callable
+        (`SparsityBlock`, `ImageFacts`) -> `Coefficients`, or the operator alone where that is all.
+
+    Raises
+    ------
+    InputError
+        For another name, or something that cannot be called.
+    """
+    require_part("block kind", kind, make)
+    BLOCKS[kind] = make
+
+
+def register_site(name: str, make: SiteMaker) -> None:
+    """Make a kind of sites known by a name, for `SparsityBlock` and ``[[prior]]`` of recipes.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits and hyphens.
+    make : callable
+        Rates tau, per standard deviation of the noise, one for all coefficients or one for each -> `Site`.
+
+    Raises
+    ------
+    InputError
+        For another name, or something that cannot be called.
+    """
+    require_part("site", name, make)
+    SITES[name] = make
+
+
+register_block("pixels", Shipped("model.sparsity", "pixels"))
+register_block("differences", Shipped("model.sparsity", "differences"))
+register_block("wavelet", Shipped("model.sparsity", "wavelet"))
+register_block("non-local", Shipped("model.sparsity", "non_local"))
+register_block("companion", Shipped("model.sparsity", "companion"))
+register_block("repeat", Shipped("model.sparsity", "repeat"))
+register_site("laplace", Shipped("potentials.priors", "Laplace"))
+register_site("student-t", Shipped("model.sparsity", "student_t"))
+register_site("sech2", Shipped("potentials.priors", "Sech2"))

@@ -20,13 +20,13 @@ from mri_design import (
     Wavelet,
     cartesian,
 )
+from mri_design.errors import say_once
 from mri_design.experiment import ORACLES, TRAINING_RULES
 from mri_design.experiment.strategies import STRATEGIES
 from mri_design.kinds import KINDS
-from mri_design.notices import say_once
 from mri_design.operators import RealAndImaginary, RealImage
 from mri_design.potentials import ENGINES, SuperGaussian
-from mri_design.priors import BLOCKS, SITES
+from mri_design.registry import BLOCKS, SITES
 from mri_design.scan.io.source import REGISTERED
 from tests.slow_cases import slow_case
 

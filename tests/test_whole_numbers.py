@@ -1,6 +1,6 @@
 import pytest
 
-from mri_design.whole_numbers import line_numbers, number_ranges, whole_number
+from mri_design.errors import line_numbers, number_ranges, whole_number
 from tests.refusals import refused
 
 NO_NUMBERS = ["0-3", "1_0", " 3", "3 ", "+3", "3.0", "٣", "３", "1e3", "", "-", "--3", "0x3", "9" * 19]

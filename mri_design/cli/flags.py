@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo, ParameterInfo
 
-from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean
+from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean, whole_number
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.settings import docstring
 from mri_design.experiment.sources import GivenMaps, MapsOfScan
@@ -34,7 +34,6 @@ from mri_design.experiment.strategies import (
     kinds_of_masks,
     strategy_names,
 )
-from mri_design.whole_numbers import whole_number
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from mri_design.cli import flags
 from mri_design.cli.terminal import Destination, Resumed, load_ahead, say, verb
-from mri_design.errors import InputError, UsageError
+from mri_design.errors import InputError, UsageError, whole_number
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import TRAINING_RULES
-from mri_design.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from mri_design.scan.streaming.scanner import Connection

@@ -15,6 +15,7 @@ from mri_design.errors import (
     UsageError,
     described,
     did_you_mean,
+    line_numbers,
     option,
 )
 from mri_design.experiment.settings import Settings, setting
@@ -26,9 +27,7 @@ from mri_design.experiment.strategies import (
     strategy_names,
 )
 from mri_design.kinds import KINDS, designed_kinds
-from mri_design.priors import BLOCKS, SITES
-from mri_design.registry import Shipped, split_name
-from mri_design.whole_numbers import line_numbers
+from mri_design.registry import BLOCKS, SITES, Shipped, split_name
 
 if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
     from mri_design.estimation.penalised import InnerSolver

@@ -8,8 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mri_design.errors import InputError, UsageError
-from mri_design.whole_numbers import number_ranges, whole_number
+from mri_design.errors import InputError, UsageError, number_ranges, whole_number
 
 if TYPE_CHECKING:
     from mri_design.scan.data import KSpaceData

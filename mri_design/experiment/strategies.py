@@ -14,10 +14,17 @@ from importlib import resources
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_choice, require_instance
+from mri_design.errors import (
+    InputError,
+    UnknownNameError,
+    UsageError,
+    described,
+    require_choice,
+    require_instance,
+    whole_number,
+)
 from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.registry import Shipped, full_name, require_part, split_name
-from mri_design.whole_numbers import whole_number
 
 if TYPE_CHECKING:  # loaded when a strategy is made: help lists their names before that
     from mri_design.design.strategy import Strategy

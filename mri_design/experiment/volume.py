@@ -17,7 +17,7 @@ from mri_design.calibration.espirit import coil_directions
 from mri_design.calibration.maps import block_energies
 from mri_design.calibration.noise import NoiseEstimate, median_noise
 from mri_design.calibration.whitening import inverse_root
-from mri_design.errors import InputError, UsageError, option
+from mri_design.errors import InputError, UsageError, option, whole_number
 from mri_design.experiment import calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, scan_of, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
@@ -34,7 +34,6 @@ from mri_design.scan.io.safe import errors_named
 from mri_design.scan.io.source import ReadOptions, SliceReader
 from mri_design.scan.provenance import NoiseOrigin
 from mri_design.scan.sampling import require_dynamic_range
-from mri_design.whole_numbers import whole_number
 
 AnySlice = KSpaceData | TrajectoryData
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from mri_design import runs
-from mri_design.errors import InputError, UsageError, argument_behind
-from mri_design.notices import say_once
+from mri_design.errors import InputError, UsageError, argument_behind, say_once
 
 if TYPE_CHECKING:
     from mri_design.runs.store import Record

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.notices import say_once
+from mri_design.errors import say_once
 from mri_design.operators.base import Array, LinearOperator
 
 DEFAULT_MEMORY = 1024.0

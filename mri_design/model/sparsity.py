@@ -1,6 +1,6 @@
 """The prior of an image: blocks of sites on its coefficients, whose scales follow the data's own signal.
 
-Kinds of coefficients and of sites have names in `mri_design.priors`.
+Kinds of coefficients and of sites have names in `mri_design.registry`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.elementary import Identity
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences, Wavelet
 from mri_design.potentials.priors import StudentT
-from mri_design.priors import BLOCKS, SITES, BlockMaker, SiteMaker
-from mri_design.registry import full_name
+from mri_design.registry import BLOCKS, SITES, BlockMaker, SiteMaker, full_name
 
 DETERMINED = (7.0, 9.0)
 """Mean variances of pixels below which data determine an image, and above which they do not."""

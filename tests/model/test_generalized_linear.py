@@ -19,8 +19,8 @@ from mri_design.model import (
     require_determined,
 )
 from mri_design.operators import CentredFFT, Diagonal, PhasedParts, RealImage
-from mri_design.priors import BLOCKS
 from mri_design.readouts import LineReadouts
+from mri_design.registry import BLOCKS
 from tests.refusals import refused
 
 SHAPE = (6, 5)

@@ -24,7 +24,7 @@ from numba.core import caching
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, models, overload, register_model
 
-from mri_design.notices import say_once
+from mri_design.errors import say_once
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
