@@ -61,7 +61,6 @@ def test_a_truth_keeps_the_units_of_the_file() -> None:
     white = replace(data, noise_variance=None, noise_covariance=np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex))
     scan = prepare(white, RECIPE)
     reference = scan.reference(0)
-    assert reference is not None and data.reference is not None
     np.testing.assert_allclose(reference * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 
 
@@ -80,7 +79,6 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance(noise: fl
     )
     scan = prepare(along, RECIPE)
     assert (scan.provenance.noise.raised > 1) == (noise < 1)
-    assert scan.data.reference is not None and data.reference is not None
     np.testing.assert_allclose(scan.data.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 
 
@@ -92,7 +90,6 @@ def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | 
     for lines in (8, 24):
         scan = prepare(data, recipe, calibration_lines=lines)
         reference = scan.reference(0)
-        assert reference is not None and scan.data.coil_maps is not None
         own = np.sum(scan.data.coil_maps[0].conj() * to_image(scan.data.kspace[0]), axis=0)
         assert np.abs(np.vdot(own / np.abs(own), reference / np.abs(reference))) == pytest.approx(own.size, rel=1e-5)
         found.append(np.abs(reference * scan.image_unit(0)))

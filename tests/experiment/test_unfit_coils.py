@@ -28,7 +28,7 @@ def image(data: KSpaceData, method: Method = "least-squares", recipe: Recipe = S
     return np.asarray(made.image)
 
 
-@pytest.mark.parametrize("given", ["with the data", "by readouts", "in the recipe"])
+@pytest.mark.parametrize("given", ["", "with the data", "by readouts", "in the recipe"])
 @pytest.mark.parametrize("factor", [1, 2j])
 def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor: complex) -> None:
     data = head(4)
@@ -38,8 +38,9 @@ def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor:
     if given == "by readouts":
         data = replace(data, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
     recipe = SMALL.replacing("noise", variance=4.9e-5) if given == "in the recipe" else SMALL
-    with refused("kspace"):
+    with refused("kspace") as caught:
         prepare(data, recipe)
+    assert "coil 3" in caught.value.got and "coil 1" in caught.value.got
 
 
 def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
