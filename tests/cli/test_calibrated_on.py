@@ -76,7 +76,7 @@ def test_the_radius_is_that_of_errors_against_true_images_where_these_are_known(
     np.savez(tmp_path / "other.npz", **subject(1))
     scan = md.load(tmp_path / "other.npz", recipe=work / "quick-local.toml")
     found = scan.reconstruct(lines, calibrated_on=tmp_path / "known").coverage
-    assert found is not None and found.images == ("head.npz", "scan.npz")
+    assert found.images == ("head.npz", "scan.npz")
     for level in (50, 80, 95):
         assert found.radius(level) == pytest.approx(np.quantile(over, level / 100), rel=0.02)
     assert scan.reconstruct(lines).coverage is None

@@ -137,7 +137,6 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
     recipe = recipe_of(32, coils=8)
     prepared = scan_of(recipe)
     one, truth = prepared.slice_model(0, recipe), prepared.reference(0)
-    assert truth is not None
     inside = np.abs(truth) > 0.1 * np.abs(truth).max()
 
     def made(one: md.SliceModel, lines: list[int]) -> np.ndarray:
@@ -157,7 +156,6 @@ def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
     pixels, *others = recipe.prior
     one = scan_of(recipe).slice_model(0, replace(recipe, prior=(replace(pixels, reweighted=True), *others)))
     last = mean_stages(one, [*range(0, 32, 3), 14, 16, 17], recipe.inference.engine(), 0)
-    assert last.start is not None and last.start.mean is not None
     (block,) = (block for block in last.model.blocks if block.name == "pixels")
     wanted = one.prior[0].less_where_bright(last.start.mean).tau_limit  # type: ignore[union-attr]
     tau = np.asarray(block.potential.scale)  # type: ignore[attr-defined]

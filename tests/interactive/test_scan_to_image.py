@@ -306,7 +306,6 @@ def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(
 
 def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
     variance = scan.data.noise_variance
-    assert variance is not None
     given = md.load(scan.kspace, noise_sd=np.sqrt(variance), recipe=RECIPE)
     assert given.prepared.data.noise_variance == pytest.approx(variance)
     np.testing.assert_allclose(

@@ -236,11 +236,6 @@ class ReconResult:
         return dict(self.kept.facts[self.shown].account)
 
     @property
-    def matvecs(self) -> int:
-        """Multiplications with A, of all slices."""
-        return sum(int(one.image["matvecs"]) for one in self.facts)
-
-    @property
     def settings(self) -> dict[str, Any]:
         """What was found out, for a manifest: of one slice all that is known of it, of several what is true of all."""
         known, numbering, numbers, kept = self.known, self.numbering, self.numbers, self.kept.facts
