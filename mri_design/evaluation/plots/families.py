@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition
-from mri_design.design.trace import DesignStep, DesignTrace
+from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.plots import kspace, style
 from mri_design.evaluation.predictions import score_unit
 from mri_design.kinds import count_text
@@ -22,7 +22,6 @@ from mri_design.readouts import Readouts
 from mri_design.scan.sampling import gapless_run, line_pattern
 from mri_design.scan.trajectories import compensated_spread
 
-T = TypeVar("T")
 Masks = Mapping[str, tuple[Readouts, NDArray[np.bool_]]]
 """Title to readouts and flags of those measured, shape (size,)."""
 MEASURED_ORDER = "line number in the order of measurement"
@@ -79,21 +78,18 @@ class DrawnLines(Drawn):
         return kspace.mask_growth(trace.lines, trace.n_lines, len(trace.start))
 
     def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
-        size, first, scored = trace.n_lines, len(trace.start), _scored(trace)
+        size, first = trace.n_lines, len(trace.start)
         figures = {
             "mask": self.masks({trace.strategy: (readouts, trace.mask())}),
             "mask-growth": self.growth(readouts, trace),
             "order": kspace.acquisition_order(trace.lines, size, first),
         }
-        if scored:
-            scores, chosen = np.array([step.choice.scores for _, step in scored]), [step.line for _, step in scored]
-            figures["scores"] = kspace.score_map(scores, chosen, score_unit(trace), first + 1)
-            ky, last = style.ky_coordinates(np.arange(size), size), len(scored) - 1
-            panels = {
-                f"line {count + 1}: ky = {ky[step.line]:+d} chosen": (np.asarray(step.choice.scores), trace.mask(count))
-                for count, step in (scored[at] for at in sorted({0, last // 4, last // 2, last}))
-            }
-            figures["score-profiles"] = kspace.score_profiles(ky, panels, style.KY_LABEL, score_unit(trace))
+        if moments := _moments(readouts, trace):
+            steps, unit = [step for step in trace.steps if step.choice.scores is not None], score_unit(trace)
+            scores, chosen = np.array([step.choice.scores for step in steps]), [step.line for step in steps]
+            figures["scores"] = kspace.score_map(scores, chosen, unit, first + 1)
+            ky = style.ky_coordinates(np.arange(size), size)
+            figures["score-profiles"] = kspace.score_profiles(ky, moments, style.KY_LABEL, unit)
         return figures
 
 
@@ -105,7 +101,8 @@ class DrawnPlane(Drawn):
         blocks = [step.choice.scores for step in trace.steps if step.choice.pending == 0]
         scored = [(number, scores) for number, scores in enumerate(blocks, 1) if scores is not None]
         if scored:
-            maps = {f"block {number}": scores.reshape(readouts.grid) for number, scores in _first_middle_last(scored)}
+            chosen = [scored[at] for at in sorted({0, len(scored) // 2, len(scored) - 1})]
+            maps = {f"block {number}": scores.reshape(readouts.grid) for number, scores in chosen}
             figures["scores"] = kspace.plane_maps(maps, score_unit(trace))
         return figures
 
@@ -133,14 +130,10 @@ class DrawnShots(Drawn):
         return kspace.trajectory_curves(shots, readouts.grid, f"the first {readouts.unit} of the start")
 
     def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
-        figures, scored = {"trajectory": self.growth(readouts, trace)}, _scored(trace)
-        if scored and readouts.angles is not None:
-            panels = {
-                f"{count_text(count, readouts.unit)} measured": (np.asarray(step.choice.scores), trace.mask(count))
-                for count, step in _first_middle_last(scored)
-            }
+        figures = {"trajectory": self.growth(readouts, trace)}
+        if readouts.angles is not None and (moments := _moments(readouts, trace)):
             degrees = np.degrees(readouts.angles)
-            figures["scores"] = kspace.score_profiles(degrees, panels, "angle (degrees)", score_unit(trace))
+            figures["scores"] = kspace.score_profiles(degrees, moments, "angle (degrees)", score_unit(trace))
         return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
 
 
@@ -169,17 +162,15 @@ def _shots(readouts: Readouts, ids: Sequence[int] | NDArray[np.bool_]) -> NDArra
     return shots
 
 
-def _scored(trace: DesignTrace) -> list[tuple[int, DesignStep]]:
-    """Numbers measured, and the decision by scores that was made then."""
-    steps = enumerate(trace.steps, len(trace.start))
-    return [(count, step) for count, step in steps if step.choice.scores is not None]
+def _moments(readouts: Readouts, trace: DesignTrace) -> dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]]:
+    """Scores, and what had been measured, at the start, after a quarter, at half and at the end of what has scores."""
+    scored = [(count, s) for count, s in enumerate(trace.steps, len(trace.start)) if s.choice.scores is not None]
+    last, unit = len(scored) - 1, readouts.unit
+    chosen = [scored[at] for at in sorted({0, last // 4, last // 2, last})] if scored else []
+    return {f"{count_text(n, unit)} measured": (np.asarray(s.choice.scores), trace.mask(n)) for n, s in chosen}
 
 
 def _counts_shown(trace: DesignTrace, panels: int) -> list[int]:
     """Numbers of candidates, from the start to the end of the design, at which a picture is drawn."""
     counts = np.linspace(len(trace.start), len(trace.lines), panels)
     return sorted({round(count) for count in counts if count >= 1})
-
-
-def _first_middle_last(things: Sequence[T]) -> list[T]:
-    return [things[i] for i in sorted({0, len(things) // 2, len(things) - 1})]
