@@ -53,7 +53,8 @@ def changed(scan: KSpaceData, lines: Any) -> KSpaceData:
 
 def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceData) -> None:
     def designed(data: KSpaceData) -> Any:
-        return design_scan(DesignInput(data), DesignRequest("memory:scan", RECIPE, FEW), Work(), Keep())
+        request = DesignRequest("memory:scan", RECIPE, FEW)
+        return design_scan(DesignInput.read(request, Work(), data), request, Work(), Keep())
 
     one = designed(scan)
     other = designed(changed(scan, one.trace.lines))

@@ -41,11 +41,12 @@ ACQUISITION = "acquisition.csv"
 
 def run_design_of(request: DesignRequest, run: Run) -> Ending:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
+    record, data = request.record(run), DesignInput.read(request, run)  # refused before it is known whose folder it is
 
     def compute(keep: Keep) -> DesignResult:
-        return design_scan(DesignInput.read(request, run), request, run, keep)
+        return design_scan(data, request, run, keep)
 
-    return carry_out(run, request.record(run), compute, report_design, checkpoint=CHECKPOINT, resumed="design")
+    return carry_out(run, record, compute, report_design, checkpoint=CHECKPOINT, resumed="design")
 
 
 def report_design(

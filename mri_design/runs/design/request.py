@@ -7,27 +7,34 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from mri_design.design.stopping import StopRule
 from mri_design.design.strategy import Strategy
-from mri_design.errors import UsageError, option, require_numbers
+from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment import extent
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.design import require_room
 from mri_design.experiment.inputs import load_scan, require_grid_data
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.shots import candidates_of
 from mri_design.experiment.sources import FIRST_SLICE, GivenMaps, SliceChoice
 from mri_design.experiment.strategies import TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, Frames, is_around
 from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion
 from mri_design.operators.nonuniform import require_finufft
+from mri_design.readouts import Readouts
 from mri_design.runs.design.companions import (
     OtherFrame,
     other_frames,
 )
+from mri_design.runs.provenance import tell_part
 from mri_design.runs.store import Record
 from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData
+from mri_design.scan.sampling import require_whole_lines
 
 _OF_ONE_SLICE = "slices share lines, or samples of a plane; spokes and arms are those of one slice"
 
@@ -200,14 +207,22 @@ class DesignRequest:
         return [middle, *(number for number in chosen if number != middle)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DesignInput:
-    """What a design is made of, as read.
+    """What a design is made of, as read, and what it chooses from.
 
     Parameters
     ----------
     scan : KSpaceData
         All slices; it is replayed as the scanner.
+    numbers : sequence of int
+        Of the slices that share the mask, that of the image first.
+    slices : sequence of KSpaceData
+        These slices.
+    readouts : Readouts
+        The candidates.
+    lines : int or None
+        Lines, samples or shots in the end; None where only a rule ends the design.
     frames : sequence of OtherFrame
         The slice of the image in other frames of the same file.
     companions : sequence of CompanionImages
@@ -215,6 +230,10 @@ class DesignInput:
     """
 
     scan: KSpaceData
+    numbers: Sequence[int]
+    slices: Sequence[KSpaceData]
+    readouts: Readouts
+    lines: int | None
     frames: Sequence[OtherFrame] = ()
     companions: Sequence[CompanionImages] = ()
 
@@ -224,16 +243,40 @@ class DesignInput:
 
         Raises
         ------
-        InputError
-            Where a file cannot be used, or the scan has no such slice.
+        UsageError, InputError
+            Where a file cannot be used, or the scan cannot be designed by the request.
         """
         if request.of_shots:
             require_finufft()
         recipe, maps, seed = request.recipe, request.maps, work.seed
         scan = require_grid_data(scan or load_scan(request.source, recipe, seed, maps), request.source)
-        number = request.numbers(scan.n_slices)[0]
-        frames = other_frames(request.source, recipe, maps, number, request.around, seed)
-        return cls(scan, frames, request.read_companions(seed))
+        numbers = request.numbers(scan.n_slices)
+        slices = [scan.select_slice(number) for number in numbers]
+        data, kind = slices[0], KINDS[recipe.design.encoding]
+        if request.around.slices and len(slices) == 1:
+            raise UsageError(
+                f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
+                f"give several with {option('slices')}, or leave it out"
+            )
+        if data.reference is not None and not np.any(data.reference):
+            cure = f"Give a slice that shows the object with {option('slices', 'N')}."
+            raise InputError("reference", f"nothing but zeros in slice {numbers[0]}", "an image with signal", cure)
+        tell_part(data, recipe, work.progress)
+        for each in slices if not kind.square else ():
+            require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
+        lines = request.count(kind.whole(data.grid_shape))
+        readouts = candidates_of(recipe, request.strategy, data.grid_shape, lines, data.n_coils)
+        extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
+        require_room(readouts, data.n_coils, lines, recipe, slices=len(slices))
+        return cls(
+            scan=scan,
+            numbers=numbers,
+            slices=slices,
+            readouts=readouts,
+            lines=lines,
+            frames=other_frames(request.source, recipe, maps, numbers[0], request.around, seed),
+            companions=request.read_companions(seed),
+        )
 
     def companions_of(self, data: KSpaceData, number: int) -> tuple[Companion, ...]:
         """The other images, over the slice of that number."""

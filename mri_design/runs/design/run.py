@@ -100,7 +100,7 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     InputError
         Where the scan or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    shared, empty = without_air(calibrated(data.scan, request, work), work)
+    shared, empty = without_air(calibrated(data, request, work), work)
     scan, number, seed = data.scan, shared.numbers[0], work.seed
     companions = data.companions_of(shared.data, number)
     shared, strategy = informed(shared, request.strategy, seed)

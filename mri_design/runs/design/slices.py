@@ -10,23 +10,21 @@ import numpy as np
 
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import truth_or_none
-from mri_design.errors import InputError, UsageError, option
-from mri_design.experiment import design, extent
+from mri_design.errors import option
+from mri_design.experiment import extent
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.shots import candidates_of, slice_of
+from mri_design.experiment.shots import slice_of
 from mri_design.experiment.sources import slices_text
 from mri_design.experiment.strategies import ORACLES
-from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
-from mri_design.runs.design.request import DesignRequest
+from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.known_slice import knowing_oracle
-from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
+from mri_design.runs.provenance import tell_calibration, warn_of_maps, warn_of_noise
 from mri_design.runs.work import Progress, Work
 from mri_design.scan.data import KSpaceData
-from mri_design.scan.sampling import require_whole_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,38 +79,20 @@ class SharedSlices:
         return [truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known]
 
 
-def calibrated(scan: KSpaceData, request: DesignRequest, work: Work) -> SharedSlices:
+def calibrated(given: DesignInput, request: DesignRequest, work: Work) -> SharedSlices:
     """The slices that share the mask, with noise and coil maps, and with them the lines that the design begins with.
 
     Raises
     ------
-    UsageError, InputError
-        Where the scan cannot be designed by the request.
+    InputError
+        Where the scan cannot be calibrated, or contradicts the constraints.
     """
     recipe, strategy, progress = request.recipe, request.strategy, work.progress
-    numbers = request.numbers(scan.n_slices)
-    read = [scan.select_slice(number) for number in numbers]
-    data, kind = read[0], KINDS[recipe.design.encoding]
-    if request.around.slices and len(read) == 1:
-        raise UsageError(
-            f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
-            f"give several with {option('slices')}, or leave it out"
-        )
-    if data.reference is not None and not np.any(data.reference):
-        cure = f"Give a slice that shows the object with {option('slices', 'N')}."
-        raise InputError("reference", f"nothing but zeros in slice {numbers[0]}", "an image with signal", cure)
-    tell_part(data, recipe, progress)
-    for each in read if not kind.square else ():
-        require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
-    lines = request.count(kind.whole(data.grid_shape))
-    readouts = candidates_of(recipe, strategy, data.grid_shape, lines, data.n_coils)
-    extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
-    design.require_room(readouts, data.n_coils, lines, recipe, slices=len(read))
-
+    data, readouts, lines, kind = given.slices[0], given.readouts, given.lines, given.readouts.kind
     grows = kind.centre_first and estimates_own_maps(data)
     asked = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
     scans = list[PreparedScan]()
-    for each in read:
+    for each in given.slices:
         scans.append(prepare(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
         if each is data:
             warn_of_noise(scans[0], progress)
@@ -138,7 +118,7 @@ def calibrated(scan: KSpaceData, request: DesignRequest, work: Work) -> SharedSl
     tell_calibration(calibration, most, recipe, readouts, progress, growing)
     return SharedSlices(
         recipe=recipe,
-        numbers=numbers,
+        numbers=given.numbers,
         data=data,
         scans=scans,
         slices=slices,
