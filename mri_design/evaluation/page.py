@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.manifest import PERSONAL, Manifest, command_line, installed_versions, manifest_text
@@ -86,7 +87,7 @@ def write_page(
         if not isinstance(figure, str):
             svg = folder.write_figure(name, figure).read_text(encoding="utf-8") if folder else svg_text(figure)
         shown = inline(svg, f"f{next(numbers)}-", _plain(caption))
-        return {"svg": _marked(shown), "curves": _marked(pointed_curves(figure))}
+        return {"svg": Markup(shown), "curves": Markup(pointed_curves(figure))}
 
     frame: dict[str, object] = dict.fromkeys(("command", "made", "version", "files", "manifest"))
     script = "\n" + resources.files("mri_design.evaluation").joinpath("page.js").read_text("utf-8")
@@ -149,7 +150,7 @@ def _templates() -> Environment:
         "plain": _plain,
         "address": _address,
         "anchor": lambda title: "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:60] or "part",
-        "json": lambda content: _marked(json_for_script(_bare(content))),
+        "json": lambda content: Markup(json_for_script(_bare(content))),
         "cells": _cells,
         "number": _key_number,
         "percent": percent,
@@ -167,18 +168,9 @@ def _templates() -> Environment:
     return templates
 
 
-def _marked(text: str) -> str:
-    """Text that is HTML already."""
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
 def _words(text: object) -> str:
     """Text as HTML: escaped, with code elements for what stands between backticks, runs of white space as one space."""
-    from markupsafe import escape
-
-    return _marked(re.sub("`([^`]+)`", r"<code>\1</code>", re.sub(r"[ \n]+", " ", str(escape(text))).strip()))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", re.sub(r"[ \n]+", " ", str(escape(text))).strip()))
 
 
 def _plain(text: Any) -> str:

@@ -265,7 +265,10 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     """
     trace, energies, gains = account.trace, account.innovations, account.gains
     gain, total = ("gain_nats", "total_nats") if score_is_information(trace) else ("at_most_nats", "at_most_total_nats")
-    unknown = np.full(len(trace.steps), np.nan)
+    parts = ("predicted", "measured", "running_ratio")
+    found = np.array(
+        [getattr(energies, part) for part in parts] if energies else np.full((3, len(trace.steps)), np.nan)
+    )
     rows = [
         {
             "lines": len(trace.start) + index,
@@ -275,9 +278,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
             gain: gains[index],
             total: np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan,
             **_forecast_columns(trace, step.forecast),
-            "predicted": (energies.predicted if energies else unknown)[index],
-            "found": (energies.measured if energies else unknown)[index],
-            "running_ratio": (energies.running_ratio if energies else unknown)[index],
+            **dict(zip(("predicted", "found", "running_ratio"), found[:, index], strict=True)),
             **columns(step),
         }
         for index, step in enumerate(trace.steps)
@@ -363,14 +364,12 @@ def _images(account: DesignAccount, known: KnownSlice, last: NamedImage) -> Rows
     """Pictures on one scale for all steps, each with its error as the design predicted it, and as it was found."""
     trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.data.orientation
     shown: list[tuple[int, Array, NDArray[np.floating] | None, RelativeError]] = []
+    made, held = last.reconstruction, known if reference is not None else None
     for check in account.checks:
-        if check.mean is None or check.deviation is None or check.n_measured == len(trace.lines):
-            continue
-        mean, found = np.asarray(check.mean * unit), None
-        if reference is not None and check.of_one_image:
-            found = known.found_error(mean, trace.lines[: check.n_measured])
-        shown.append((check.n_measured, mean, check.deviation * unit, RelativeError(check.predicted_error, found)))
-    made = last.reconstruction
+        if check.mean is not None and check.deviation is not None and check.n_measured < len(trace.lines):
+            mean, count = np.asarray(check.mean * unit), check.n_measured
+            found = held.found_error(mean, trace.lines[:count]) if held and check.of_one_image else None
+            shown.append((count, mean, check.deviation * unit, RelativeError(check.predicted_error, found)))
     shown.append((len(trace.lines), made.image, made.std, last.error))
     bright = object_top([np.abs(made.image)])
     wrong = scale_top([next((std for _, _, std, _ in shown if std is not None), np.abs(made.image))])
