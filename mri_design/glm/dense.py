@@ -125,7 +125,7 @@ def proper_factor(P: Array) -> Any:
     InputError
         Where P is not positive definite, also where rounding alone makes it look so, or not finite.
     """
-    matrix = np.array(P, order="F")
+    matrix = np.array(P.T, order="F")
     norm = lapack.dlange("1", matrix)
     try:
         factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)

@@ -48,7 +48,6 @@ from mri_design.glm.messages import (
     load_chunk,
     message_at,
     mode_under_cavity,
-    multiply,
     partition_sites,
     square,
 )
@@ -479,7 +478,7 @@ class MessageSweeps:
         for number, chunk in enumerate(self.chunks):
             loaded = load_chunk(self.model, chunk)
             self.messages[number] = message_at(loaded, loaded.rows @ self.theta[loaded.coordinates])
-            multiply(self.total, loaded, self.messages[number])
+            self.messages[number].multiply(loaded, self.total)
 
     def sweep(self) -> tuple[Convergence, float]:
         """Every chunk once: how the least converged of them ended, and the sweep error.
@@ -499,16 +498,17 @@ class MessageSweeps:
         for number, chunk in enumerate(self.chunks):
             loaded = load_chunk(self.model, chunk)
             old = self.messages[number]
+            cavity = product if serial else (product[0].copy(), product[1].copy())
+            old.multiply(loaded, cavity, by=-1)
             steps, dual = self.settings.newton_steps, self.duals[number]
-            mode, theta_of_mode = mode_under_cavity(loaded, product, old, start, dual, steps)
+            mode, theta_of_mode = mode_under_cavity(loaded, cavity, start, dual, steps)
             new = old.mixed(mode.message, self.settings.damping)
+            new.multiply(loaded, fresh, *([product] if serial else []))
             if serial:
-                multiply(product, loaded, old.difference(new))
                 start = start.copy()
                 start[loaded.coordinates] = theta_of_mode
             self.messages[number], self.duals[number] = new, mode.dual
             self.modes[number], self.coordinates[number] = theta_of_mode, loaded.coordinates
-            multiply(fresh, loaded, new)
             if not mode.convergence.converged and worst.converged:
                 worst = mode.convergence
         self.total, self.theta = fresh, np.asarray(scipy.linalg.cho_solve(proper_factor(fresh[0]), fresh[1]))

@@ -61,17 +61,13 @@ class Message:
             (1 - part) * self.slope + part * other.slope, (1 - part) * self.curvature + part * other.curvature
         )
 
-    def difference(self, other: Message) -> Message:
-        """The message by which this one is multiplied to become ``other``."""
-        return Message(other.slope - self.slope, other.curvature - self.curvature)
-
-    def linear(self, chunk: LoadedChunk) -> Array:
-        """h on the chunk's coordinates."""
-        return np.asarray(chunk.rows.T @ self.slope.ravel())
-
-    def quadratic(self, chunk: LoadedChunk) -> Array:
-        """P on the chunk's coordinates."""
-        return np.asarray(chunk.rows.T @ weighted(self.curvature, chunk.rows))
+    def multiply(self, chunk: LoadedChunk, *products: tuple[Array, Array], by: float = 1.0) -> None:
+        """Multiply products, given by their P and h, by this message in place, or divide them (``by`` -1)."""
+        quadratic = by * (chunk.rows.T @ weighted(self.curvature, chunk.rows))
+        linear = by * (chunk.rows.T @ self.slope.ravel())
+        for P, h in products:
+            P[square(chunk.coordinates)] += quadratic
+            h[chunk.coordinates] += linear
 
 
 def weighted(curvature: Array, rows: Array) -> Array:
@@ -508,23 +504,16 @@ def _margin_mode(chunk: LoadedChunk, K: Array, mean: Array, start: Array | None,
 
 
 def mode_under_cavity(
-    chunk: LoadedChunk,
-    product: tuple[Array, Array],
-    message: Message,
-    start: Array,
-    dual: Array | None,
-    max_iterations: int,
+    chunk: LoadedChunk, cavity: tuple[Array, Array], start: Array, dual: Array | None, max_iterations: int
 ) -> tuple[ChunkMode, Array]:
-    """Mode of a chunk's sites times the product of everything without their ``message``; theta on its coordinates.
+    """Mode of a chunk's sites times their cavity; theta on the chunk's coordinates.
 
     Parameters
     ----------
     chunk : LoadedChunk
         The sites.
-    product : arrays
-        P and h of the Gaussian part and all messages.
-    message : Message
-        That of the chunk, which the product holds.
+    cavity : arrays
+        P and h of the product of the Gaussian part and all other messages.
     start, dual : arrays
         Where Newton's method begins: theta, or the dual of an earlier mode.
     max_iterations : int
@@ -535,32 +524,23 @@ def mode_under_cavity(
     InputError
         Where the product is not a proper distribution.
     """
-    place, Q, h = chunk.coordinates, product[0].copy(), product[1].copy()
-    Q[square(place)] -= message.quadratic(chunk)
-    h[place] -= message.linear(chunk)
-    factor = None
-    if chunk.size < len(Q) or not chunk.curved:
+    place, (P, h), factor = chunk.coordinates, cavity, None
+    if chunk.size < len(P) or not chunk.curved:
         try:
-            factor = proper_factor(Q)
+            factor = proper_factor(P)
         except InputError:
             if not chunk.curved:
                 raise
     if factor is None:  # fewer coordinates than rows, or the sites may determine what the cavity leaves open
-        mode = mode_on_coordinates(chunk, Q, h, start, max_iterations=max_iterations)
+        mode = mode_on_coordinates(chunk, P, h, start, max_iterations=max_iterations)
         return mode, mode.theta[place]
-    rows = np.zeros((len(h), chunk.size))
-    rows[place] = chunk.rows.T
-    spread = scipy.linalg.cho_solve(factor, rows, overwrite_b=True)
-    centre = scipy.linalg.cho_solve(factor, h)
-    K = chunk.rows @ spread[place]
-    mode = mode_on_rows(chunk, 0.5 * (K + K.T), chunk.rows @ centre[place], dual, max_iterations=max_iterations)
-    return mode, np.asarray((centre + spread @ mode.dual)[place])
-
-
-def multiply(product: tuple[Array, Array], chunk: LoadedChunk, message: Message) -> None:
-    """Multiply a product, given by its P and h, by a message, in place."""
-    product[0][square(chunk.coordinates)] += message.quadratic(chunk)
-    product[1][chunk.coordinates] += message.linear(chunk)
+    sides = np.zeros((len(h), chunk.size + 1), order="F")
+    sides[place, :-1], sides[:, -1] = chunk.rows.T, h
+    sides = scipy.linalg.cho_solve(factor, sides, overwrite_b=True, check_finite=False)[place]
+    spread, centre = sides[:, :-1], sides[:, -1]
+    K = chunk.rows @ spread
+    mode = mode_on_rows(chunk, 0.5 * (K + K.T), chunk.rows @ centre, dual, max_iterations=max_iterations)
+    return mode, np.asarray(centre + spread @ mode.dual)
 
 
 def square(place: Array | slice) -> tuple[Array | slice, ...]:
