@@ -25,12 +25,12 @@ sphere of radius sqrt(e^2 - x_1^2).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.brief import briefly
@@ -598,99 +598,44 @@ def asymptotic_information(
     if unknowns.size < 2 or not unknowns.any():
         raise InputError("theta", f"shape {unknowns.shape}", wanted)
     require_choice(("optimal", "sphere"), inputs=inputs)
-    trial = _Trial(response, float(np.linalg.norm(unknowns)), float(power), unknowns.size)
-    return trial.sphere() if inputs == "sphere" else trial.optimal()
+    length, n = float(np.linalg.norm(unknowns)), unknowns.size
 
+    def eigenvalues(x: Values) -> Values:
+        """Those of the information of one query, along theta and across it, for many x_1."""
+        D = response.fisher(x * length)
+        return np.array([D * x**2, D * (power**2 - x**2) / (n - 1)])
 
-@dataclass(frozen=True)
-class _Trial:
-    response: ResponseFamily
-    length: float
-    power: float
-    n: int
-
-    def information(self, x: Values, weights: Values) -> tuple[float, float]:
-        """phi and the eigenvalue across."""
-        D = self.response.fisher(x * self.length)
-        phi = float(weights @ (D * x**2))
-        return phi, float(weights @ (D * (self.power**2 - x**2))) / (self.n - 1)
-
-    def value(self, x: Values, weights: Values) -> float:
-        """log|E J|."""
-        along, across = self.information(x, weights)
-        if not (along > 0 and across > 0):
-            return -np.inf
-        return float(np.log(along) + (self.n - 1) * np.log(across))
-
-    def sensitivity(self, x: Values, along: float, across: float) -> Values:
-        """tr((E J)^-1 J(x)): n or less everywhere for an optimal design."""
-        D = self.response.fisher(x * self.length)
-        return np.asarray(D * (x**2 / along + (self.power**2 - x**2) / across))
-
-    def sphere(self) -> AsymptoticInformation:
-        """Uniform queries: x_1 = e cos(angle) with density sin(angle)^(n - 2), by the midpoint rule."""
+    if inputs == "sphere":  # x_1 = e cos(angle) with density sin(angle)^(n - 2), by the midpoint rule
         angles = (np.arange(NODES) + 0.5) * np.pi / NODES
-        logs = (self.n - 2) * np.log(np.sin(angles))
+        logs = (n - 2) * np.log(np.sin(angles))
         weights = np.exp(logs - logs.max())
-        weights /= weights.sum()
-        x = self.power * np.cos(angles)
-        return AsymptoticInformation(*self.information(x, weights), x, weights)
+        weights, x = weights / weights.sum(), power * np.cos(angles)
+        along, across = eigenvalues(x) @ weights
+        return AsymptoticInformation(float(along), float(across), x, weights)
+    x, weights = _best_pair(eigenvalues, float(power), n)
+    along, across = eigenvalues(x) @ weights
+    tried = eigenvalues(np.concatenate([power * np.linspace(-1, 1, POINTS), x]))
+    sensitivity = tried[0] / along + (n - 1) * tried[1] / across  # tr((E J)^-1 J(x)): n or less where it is optimal
+    return AsymptoticInformation(float(along), float(across), x, weights, float(sensitivity.max()) / n - 1)
 
-    def optimal(self) -> AsymptoticInformation:
-        """The best one or two points: exchange on a grid, then a polish off the grid."""
-        grid = self.power * np.linspace(-1, 1, POINTS)
-        x = np.array([grid[int(np.argmax([self.value(grid[k : k + 1], np.ones(1)) for k in range(POINTS)]))]])
-        weights = np.ones(1)
-        for _ in range(50):
-            along, across = self.information(x, weights)
-            spread = self.sensitivity(grid, along, across)
-            worst = int(np.argmax(spread))
-            if spread[worst] <= self.n * (1 + 1e-9):
-                break
-            x, weights = self._with_point(x, float(grid[worst]))
-        x, weights = self._polished(x, weights)
-        along, across = self.information(x, weights)
-        fine = np.concatenate([grid, x])
-        excess = float(self.sensitivity(fine, along, across).max()) / self.n - 1
-        return AsymptoticInformation(along, across, x, weights, excess)
 
-    def _with_point(self, x: Values, new: float) -> tuple[Values, Values]:
-        """The best pair among the present points and a new one (two projections of a design matter, so two suffice)."""
-        pairs = [np.array([old, new]) for old in x]
-        designs = [(pair, self._share(pair)) for pair in pairs]
-        return max(
-            ((pair, np.array([1 - share, share])) for pair, share in designs), key=lambda design: self.value(*design)
-        )
+def _best_pair(eigenvalues: Callable[[Values], Values], power: float, n: int) -> tuple[Values, Values]:
+    """Two x_1 and their weights of the largest log|E J|, or one that is as good: on a grid, then on finer ones.
 
-    def _share(self, pair: Values) -> float:
-        """The second point's share: log|E J| is concave in it."""
-        best = scipy.optimize.minimize_scalar(
-            lambda share: -self.value(pair, np.array([1 - share, share])),
-            bounds=(0, 1),
-            method="bounded",
-            options={"xatol": 1e-12},
-        )
-        return float(best.x)
-
-    def _polished(self, x: Values, weights: Values) -> tuple[Values, Values]:
-        """Points moved off the grid; one point where it is as good as two."""
-        start = np.array([*np.broadcast_to(x, 2), weights[-1] if len(x) == 2 else 0.5])
-
-        def loss(p: Values) -> float:
-            share = float(np.clip(p[2], 0, 1))
-            return -self.value(np.clip(p[:2], -self.power, self.power), np.array([1 - share, share]))
-
-        polished = scipy.optimize.minimize(
-            loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000}
-        )
-        share = float(np.clip(polished.x[2], 0, 1))
-        best = np.clip(polished.x[:2], -self.power, self.power), np.array([1 - share, share])
-        heavy = float(best[0][int(np.argmax(best[1]))])
-        search = scipy.optimize.minimize_scalar(
-            lambda p: -self.value(np.array([p]), np.ones(1)),
-            bounds=(max(heavy - 0.01 * self.power, -self.power), min(heavy + 0.01 * self.power, self.power)),
-            method="bounded",
-            options={"xatol": 1e-12},
-        )
-        alone = np.array([float(search.x)]), np.ones(1)
-        return alone if self.value(*alone) >= self.value(*best) - 1e-9 else best
+    Two suffice, as two projections of a design matter. log|E J| is concave in the share of the second, and its best
+    share a rational function of the eigenvalues of both.
+    """
+    centres, width, steps = np.zeros(1), power, np.linspace(-1, 1, 257)
+    for _ in range(9):
+        x = np.clip((centres[:, None] + width * steps).ravel(), -power, power)
+        p, q = eigenvalues(x)[:, :, None]
+        dp, dq = p.T - p, q.T - q
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.clip(np.nan_to_num(-(dp * q + (n - 1) * dq * p) / (n * dp * dq)), 0, 1)
+            values = np.log(p + share * dp) + (n - 1) * np.log(q + share * dq)
+        first, second = np.unravel_index(np.argmax(values), values.shape)
+        centres, width = x[[first, second]], width / 8
+    alone = int(np.argmax(np.diagonal(values)))
+    if values[alone, alone] >= values[first, second] - 1e-9:
+        return x[[alone]], np.ones(1)
+    return centres, np.array([1 - share[first, second], share[first, second]])
