@@ -25,7 +25,7 @@ from mri_design.experiment import ORACLES, TRAINING_RULES
 from mri_design.experiment.strategies import STRATEGIES
 from mri_design.kinds import KINDS
 from mri_design.operators import RealAndImaginary, RealImage
-from mri_design.potentials import ENGINES, SuperGaussian
+from mri_design.potentials import ENGINES
 from mri_design.registry import BLOCKS, SITES
 from mri_design.scan.io.source import REGISTERED
 from tests.slow_cases import slow_case
@@ -160,15 +160,7 @@ def tiny_model() -> ModelBuilder:
     ``site`` makes a potential from a scale tau in units of 1; a typical coefficient is 10 sigma.
     """
 
-    def build(
-        name: str,
-        site: Callable[[float], SuperGaussian] = Laplace,
-        *,
-        scale: float = 1.0,
-        sigma: float = 0.1,
-        seed: int = 0,
-        real: type = np.float64,
-    ) -> GeneralizedLinearModel:
+    def build(name, site=Laplace, *, scale=1.0, sigma=0.1, seed=0, real=np.float64):
         rng = np.random.default_rng(seed)
         X, u, analysis = _parts(name, rng)
         clean = X(u)

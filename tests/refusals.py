@@ -1,6 +1,6 @@
 """Refusals that tests expect: by type and field, whatever their words are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 
 import pytest
@@ -9,9 +9,7 @@ from mri_design import InputError
 
 
 @contextmanager
-def refused(
-    field: str, cure: str = "", kind: type[InputError] = InputError
-) -> Iterator[pytest.ExceptionInfo[InputError]]:
+def refused(field, cure="", kind=InputError):
     """What is done in the context raises ``kind`` about ``field``, which a file's path may precede, with this cure."""
     with pytest.raises(kind) as caught:
         yield caught

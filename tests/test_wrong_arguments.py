@@ -173,9 +173,7 @@ def test_a_wrong_argument_is_named(field: str, call: Callable[[], object]) -> No
         ("rng", lambda q: md.PoolDesign().begin(md.LabelPool(np.eye(3)), [0], [1], 0)),
     ],
 )
-def test_everything_random_wants_a_generator(
-    field: str, call: Callable[[object], object], posterior: md.GaussianPosterior
-) -> None:
+def test_everything_random_wants_a_generator(field, call, posterior):
     assert_refused(field, lambda: call(posterior))
 
 
@@ -202,16 +200,12 @@ def test_everything_random_wants_a_generator(
         ("lines", lambda one, r: design(one, r, start=["a"])),
     ],
 )
-def test_runs_of_the_wrong_parts(
-    field: str, call: Callable[[md.SliceModel, md.Recipe], object], small_slice: md.SliceModel
-) -> None:
+def test_runs_of_the_wrong_parts(field, call, small_slice):
     assert_refused(field, lambda: call(small_slice, md.load_recipe(None)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_engines_want_a_model_a_generator_a_warm_start_and_a_callable(
-    engine: Callable[[], object], posterior: md.GaussianPosterior
-) -> None:
+def test_engines_want_a_model_a_generator_a_warm_start_and_a_callable(engine, posterior):
     assert_refused("model", lambda: engine().infer(None, RNG))
     for wrong in (0, None, np.random.RandomState(0)):
         assert_refused("rng", lambda wrong=wrong: engine().infer(SMOOTH, wrong))

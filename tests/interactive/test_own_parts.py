@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from tests.interactive.conftest import RECIPE
 
 LINES = [1, 4, 7, 9, *range(12, 20), 22, 24, 27, 30]
 
@@ -49,15 +50,13 @@ def test_error_bars_of_an_own_block_are_scaled_to_what_lines_held_back_show(head
 
 
 def test_a_block_counts_as_it_does_by_its_name(head: md.LoadedScan) -> None:
-    named = head.reconstruct(LINES, recipe=with_prior(head, *LOCAL))
-    operators = [replace(LOCAL[0], kind=md.Identity((32, 32))), replace(LOCAL[1], kind=md.FiniteDifferences((32, 32)))]
-    made = head.reconstruct(LINES, recipe=with_prior(head, *operators))
-    np.testing.assert_array_equal(made.array, named.array)
-    by_function = [LOCAL[0], replace(LOCAL[1], kind=lambda block, image: md.FiniteDifferences(image.shape))]
-    again = head.reconstruct(LINES, recipe=with_prior(head, *by_function))
-    np.testing.assert_array_equal(again.array, named.array)
-    tables = [{"kind": "pixels", "scale": 100.0, "tau_limit": 0.4}, {"kind": "differences", "scale": 10.0}]
-    np.testing.assert_array_equal(head.reconstruct(LINES, recipe=with_prior(head, *tables)).array, named.array)
+    named = head.reconstruct(LINES, recipe=with_prior(head, *LOCAL)).array
+    for blocks in (
+        [replace(LOCAL[0], kind=md.Identity((32, 32))), replace(LOCAL[1], kind=md.FiniteDifferences((32, 32)))],
+        [LOCAL[0], replace(LOCAL[1], kind=lambda block, image: md.FiniteDifferences(image.shape))],
+        RECIPE["prior"],
+    ):
+        np.testing.assert_array_equal(head.reconstruct(LINES, recipe=with_prior(head, *blocks)).array, named)
 
 
 def test_sites_as_they_are_take_the_tau_that_a_scale_would_have(head: md.LoadedScan) -> None:

@@ -1,7 +1,6 @@
 """One object from scan to image: the numbers are those of the commands, and nothing is hidden."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +16,12 @@ from tests.undrawn import undrawn
 PLAIN = {"method": "zero-filled"}
 
 
-@pytest.fixture(scope="module")
-def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("recipe") / "small.toml"
-    path.write_text(
+def test_lines_and_image_are_those_of_the_command(design, tmp_path):
+    recipe_file = tmp_path / "small.toml"
+    recipe_file.write_text(
         "simulation.matrix = 32\n[[prior]]\nkind = 'pixels'\nscale = 100.0\ntau_limit = 0.4\n"
         "[[prior]]\nkind = 'differences'\nscale = 10.0\n[phase]\nmodel = 'modulus'\n"
     )
-    return path
-
-
-def test_lines_and_image_are_those_of_the_command(design: md.ScanDesign, recipe_file: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = ["design", "phantom:t2w", "--lines", "14", "--recipe", str(recipe_file), "--out", str(run), "--no-report"]
     assert called(words).exit_code == 0
@@ -63,21 +57,7 @@ def test_errors_are_against_the_image_that_is_given(scan: md.LoadedScan, tmp_pat
     assert "truth.npy" in saved["settings"]["reference_source"]
 
 
-def test_a_comparison_holds_methods_against_each_other(scan: md.LoadedScan, tmp_path: Path) -> None:
-    known = {"reconstruction": {"method": "zero-filled"}, "inference": {"loops": 1}}
-    compared = scan.compare(["low-pass"], lines=12, methods=["zero-filled", "least-squares"], recipe=known)
-    assert [(row["method"], row["lines"]) for row in compared.methods] == [("zero-filled", 12), ("least-squares", 12)]
-    assert compared.methods[0]["relative_l2"] == compared.errors["low-pass"][12]
-    compared.save(tmp_path / "saved")
-    assert len((tmp_path / "saved" / "methods.csv").read_text().splitlines()) == 3
-    assert scan.compare(["low-pass"], lines=12, recipe=known).methods == []
-    with pytest.raises(md.UsageError):
-        scan.compare(["low-pass"], lines=12, methods=["methd"], recipe=known)
-
-
-def test_what_is_saved_is_written_once_unless_it_may_be_again(
-    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
-) -> None:
+def test_what_is_saved_is_written_once_unless_it_may_be_again(design, image, tmp_path):
     folder = design.save(tmp_path / "design")
     assert not (folder / "report.html").exists()
     with pytest.raises(md.UsageError):
@@ -88,9 +68,7 @@ def test_what_is_saved_is_written_once_unless_it_may_be_again(
 
 
 @pytest.mark.parametrize("kind", ["image", "slices", "design"])
-def test_what_is_saved_is_read_as_the_same_object(
-    scan: md.LoadedScan, image: md.ScanImage, tmp_path: Path, kind: str
-) -> None:
+def test_what_is_saved_is_read_as_the_same_object(scan, image, tmp_path, kind):
     if kind == "slices":
         stack = md.ImageStack(np.stack([np.abs(scan.data.reference[0]) * factor for factor in (1, 2)]))
         made = md.load(stack, recipe=RECIPE).reconstruct(range(8, 24), draws=4, slices="all")
@@ -120,9 +98,7 @@ def test_what_is_saved_is_read_as_the_same_object(
 
 
 @pytest.mark.parametrize("kind", ["lines", "radial"])
-def test_a_design_that_was_saved_is_read_as_the_same_object(
-    scan: md.LoadedScan, design: md.ScanDesign, tmp_path: Path, kind: str
-) -> None:
+def test_a_design_that_was_saved_is_read_as_the_same_object(scan, design, tmp_path, kind):
     if kind == "radial":
         plain = {**RECIPE, "reconstruction": PLAIN}
         design = scan.design(5, encoding="radial", strategy="half-turn", recipe=plain)
@@ -187,9 +163,7 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
         (lambda scan: md.load("phantom:t2w", recipe={"design": {"strategy": "x"}}), "recipe: design.strategy"),
     ],
 )
-def test_errors_name_the_argument_that_they_are_about(
-    scan: md.LoadedScan, call: Callable[[md.LoadedScan], object], field: str
-) -> None:
+def test_errors_name_the_argument_that_they_are_about(scan, call, field):
     with refused(field):
         call(scan)
 
@@ -251,9 +225,7 @@ def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan
     assert np.isfinite(md.reconstruct(two, method="zero-filled").image).all()
 
 
-def test_a_design_goes_to_a_table_and_its_image_to_dicom(
-    design: md.ScanDesign, image: md.ScanImage, tmp_path: Path
-) -> None:
+def test_a_design_goes_to_a_table_and_its_image_to_dicom(design, image, tmp_path):
     design.to_csv(tmp_path / "order.csv")
     rows = (tmp_path / "order.csv").read_text().splitlines()
     assert [int(row.split(",")[1]) for row in rows[1:]] == list(design.lines)
@@ -274,22 +246,15 @@ class Tensor:
         return np.array(self.array, dtype=dtype)
 
 
-@pytest.fixture(scope="module")
-def coils() -> md.LoadedScan:
-    return md.load("phantom:brain", recipe={**RECIPE, "simulation": {"matrix": 32, "coils": 3}})
-
-
-def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(
-    coils: md.LoadedScan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(tmp_path, monkeypatch):
+    coils = md.load("phantom:brain", recipe={**RECIPE, "simulation": {"matrix": 32, "coils": 3}})
     known = coils.data.coil_maps
     np.save(tmp_path / "maps.npy", known[0])
     np.save(tmp_path / "prescan.npy", coils.kspace)
     monkeypatch.setenv("HOME", str(tmp_path))
     for given in (tmp_path / "maps.npy", "~/maps.npy", known, known[0].astype(complex), Tensor(known)):
-        np.testing.assert_allclose(
-            md.load(coils.kspace, coil_maps=given, recipe=RECIPE).data.coil_maps, known, atol=1e-6
-        )
+        found = md.load(coils.kspace, coil_maps=given, recipe=RECIPE).data.coil_maps
+        np.testing.assert_allclose(found, known, atol=1e-6)
     for wrong in (known[0, :2], known[0, ::-1], np.ones(3), "maps"):
         with pytest.raises(md.InputError) as refused:
             md.load(coils.kspace, coil_maps=wrong, recipe=RECIPE)
@@ -308,9 +273,8 @@ def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedSca
     variance = scan.data.noise_variance
     given = md.load(scan.kspace, noise_sd=np.sqrt(variance), recipe=RECIPE)
     assert given.prepared.data.noise_variance == pytest.approx(variance)
-    np.testing.assert_allclose(
-        given.reconstruct(range(10, 22)).array, scan.reconstruct(range(10, 22)).array, rtol=1e-3, atol=1e-4
-    )
+    image, same = (one.reconstruct(range(10, 22)).array for one in (scan, given))
+    np.testing.assert_allclose(same, image, rtol=1e-3, atol=1e-4)
     rng = np.random.default_rng(0)
     samples = np.sqrt(variance) * (rng.standard_normal((1, 4000)) + 1j * rng.standard_normal((1, 4000)))
     measured = md.load(scan.kspace, noise_samples=Tensor(samples), recipe=RECIPE)
@@ -377,6 +341,7 @@ def test_a_comparison_that_is_read_is_the_one_that_was_saved(scan: md.LoadedScan
     made = scan.compare(names, lines=[12, 16], draws=2, methods=["zero-filled", "least-squares"], recipe=known)
     found = md.load_run(made.save(tmp_path / "run"))
     assert isinstance(found, type(made)) and repr(found) == repr(made)
+    assert made.methods[0]["relative_l2"] == pytest.approx(made.errors[made.methods[0]["strategy"]][12])
     assert found.errors.keys() == made.errors.keys()
     for name, errors in made.errors.items():
         assert found.errors[name] == pytest.approx(errors, rel=1e-3)
@@ -394,6 +359,9 @@ def test_a_comparison_has_strategies_of_its_own(scan: md.LoadedScan) -> None:
     quick = {**RECIPE, "reconstruction": PLAIN, "inference": {"loops": 1}}
     compared = scan.compare(lines=12, recipe=quick, draws=1)
     assert {"calibrated", "low-pass", "regular", "vd-polynomial:1 draw=systematic"} < set(compared.errors)
+    assert compared.methods == []
+    with pytest.raises(md.UsageError):
+        scan.compare(["low-pass"], lines=12, methods=["methd"], recipe=quick)
     begun = scan.compare(["golden-ratio"], lines=12, start=6, recipe=quick)
     order = begun.result.study.mask_lines("golden-ratio", 12, 0, 0)
     middle = begun.result.study.tests[0].slice_model.shape[0] // 2

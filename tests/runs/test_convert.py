@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, Recipe, UsageError, load_phantom
+from mri_design import ImageStack, KSpaceData, Recipe, UsageError, equispaced_angles, load_phantom, radial_spokes
 from mri_design.experiment import SliceChoice
 from mri_design.operators import to_kspace
 from mri_design.runs.convert import convert_file
@@ -44,12 +44,11 @@ def scan_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def spokes_file(tmp_path: Path) -> Path:
     rng = np.random.default_rng(1)
-    radius, angles = np.arange(-8, 8) / 2, np.pi * np.arange(5)[:, np.newaxis] / 5
     kspace = rng.standard_normal((2, 2, 3, 5, 16))
     maps = rng.standard_normal((2, 3, 8, 8)) + 1j
     arrays = {
         "kspace": (kspace[0] + 1j * kspace[1]).astype(np.complex64),
-        "trajectory": np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1),
+        "trajectory": radial_spokes(8, equispaced_angles(5), oversampling=2),
         "matrix": np.array([8, 8]),
         "coil_maps": (maps / np.linalg.norm(maps, axis=1, keepdims=True)).astype(np.complex64),
         "noise_variance": np.float64(0.25),

@@ -97,9 +97,7 @@ def without_lines(path: Path, counted: str) -> Path:
     ("counted", "measured"),
     [("samples", "192 of 192 samples"), ("shots", "5 of 16 shots"), ("readouts", "5 of 16 readouts")],
 )
-def test_runs_over_anything_but_lines_have_images_and_no_lines(
-    folder: Callable[..., Path], counted: str, measured: str
-) -> None:
+def test_runs_over_anything_but_lines_have_images_and_no_lines(folder, counted, measured):
     path = without_lines(folder(), counted)
     images = read_run(path)
     assert (images.counted, images.measured) == (counted, measured)
@@ -141,9 +139,7 @@ def test_runs_over_anything_but_lines_have_images_and_no_lines(
         *(("std.npy", array) for array in (STD[:, :8], IMAGE)),
     ],
 )
-def test_damaged_files_and_arrays_that_do_not_fit_are_refused(
-    folder: Callable[..., Path], name: str, content: bytes | np.ndarray
-) -> None:
+def test_damaged_files_and_arrays_that_do_not_fit_are_refused(folder, name, content):
     path = folder()
     (path / name).write_bytes(content) if isinstance(content, bytes) else np.save(path / name, content)
     with pytest.raises(InputError):
@@ -164,26 +160,22 @@ def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], 
     assert lines.tolist() == [line for train in TRAINS for line in train]
 
 
-@pytest.mark.parametrize(("images", "columns"), [(True, 12), (False, 1)])
-def test_cfl_has_the_mask_over_the_grid(
-    folder: Callable[..., Path], tmp_path: Path, images: bool, columns: int
-) -> None:
-    files = export_run(folder(images=images), "cfl", tmp_path / "m.cfl").files
-    assert files[tmp_path / "m.hdr"].split(b"\n")[1].split()[:3] == [b"%d" % columns, b"16", b"1"]
-    mask = np.frombuffer(files[tmp_path / "m.cfl"], dtype="<c8").reshape(16, columns)
-    assert np.flatnonzero(mask[:, 0]).tolist() == sorted(LINES) and (mask == mask[:, :1]).all()
-
-
-@pytest.mark.parametrize(("plane", "axes"), [(False, b"12 16 1 3"), (True, b"1 16 12 3")])
-def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
-    folder: Callable[..., Path], tmp_path: Path, plane: bool, axes: bytes
-) -> None:
-    path = without_lines(folder(), "samples") if plane else folder()
-    if plane:
-        (path / "manifest.json").write_text(json.dumps({"lines": list(range(IMAGE.size)), "settings": {}}))
-    np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
+@pytest.mark.parametrize(("kind", "axes"), [("image", b"12 16 1"), ("mask alone", b"1 16 1"), ("samples", b"1 16 12")])
+def test_cfl_has_the_mask_over_the_grid_and_the_coil_maps_along_its_axes(folder, tmp_path, kind, axes):
+    path, chosen = folder(images=kind != "mask alone"), LINES
+    if kind == "samples":
+        chosen = list(range(IMAGE.size))
+        without_lines(path, "samples")
+        (path / "manifest.json").write_text(json.dumps({"lines": chosen, "settings": {}}))
+    if kind != "mask alone":
+        np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
     files = export_run(path, "cfl", tmp_path / "m.cfl").files
-    assert b" ".join(files[tmp_path / "m_maps.hdr"].split(b"\n")[1].split()[:4]) == axes
+    sizes = [file.split(b"\n")[1].split() for name, file in sorted(files.items()) if name.suffix == ".hdr"]
+    assert [b" ".join(size[:3]) for size in sizes] == [axes] * len(sizes)
+    assert len(sizes) == 1 or sizes[1][3] == b"3"
+    if kind != "samples":
+        mask = np.frombuffer(files[tmp_path / "m.cfl"], dtype="<c8").reshape(16, -1)
+        assert np.flatnonzero(mask[:, 0]).tolist() == sorted(LINES) and (mask == mask[:, :1]).all()
 
 
 @pytest.mark.parametrize(
@@ -196,13 +188,7 @@ def test_cfl_has_the_coil_maps_along_the_axes_of_the_mask(
         (PLACED, (0.24, 0.24), (20.0, 15.0, 5.0)),
     ],
 )
-def test_nifti_has_magnitude_error_bars_and_the_sizes_that_are_known_or_given(
-    folder: Callable[..., Path],
-    tmp_path: Path,
-    place: SliceGeometry | None,
-    extents: tuple[float, float] | None,
-    zooms: tuple[float, ...],
-) -> None:
+def test_nifti_has_magnitude_error_bars_and_the_sizes_that_are_known_or_given(folder, tmp_path, place, extents, zooms):
     write_made_files(export_run(folder(place=place), "nifti", tmp_path / "i.nii.gz", field_of_view=extents))
     image, std = (nibabel.load(tmp_path / name) for name in ("i.nii.gz", "i_std.nii.gz"))
     np.testing.assert_allclose(image.get_fdata()[:, :, 0].T, np.abs(IMAGE), rtol=1e-6)

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError
+from mri_design import (
+    ImageStack,
+    InputError,
+    KSpaceData,
+    Recipe,
+    TrajectoryData,
+    UsageError,
+    equispaced_angles,
+    radial_spokes,
+)
 from mri_design.design import TrainedDesign
 from mri_design.experiment import calibration, load_scan, save_trained
 from mri_design.runs.info import (
@@ -78,9 +87,7 @@ def folder(path: Path, files: str = "mask.npy lines.csv report.html", **changes:
         ("mask.npy shots.csv trajectory.npz", {}, "shots", ("trajectory.npz", "--to seq")),
     ],
 )
-def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(
-    tmp_path: Path, files: str, changes: dict[str, Any], counted: str, ways: tuple[str, ...]
-) -> None:
+def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tmp_path, files, changes, counted, ways):
     rows = describe_folder(folder(tmp_path, files, **changes))
     assert rows["run"].startswith(f"mri-design {changes.get('command', MANIFEST['command'])[0]} ")
     assert rows["ended"] == "converged" and rows["inputs"] == "scan.h5"
@@ -106,11 +113,8 @@ def test_damaged_manifests_and_other_folders_are_refused(tmp_path: Path, change:
     with refused(f"manifest.json: {next(iter(change))}"):
         describe_folder(folder(tmp_path, **change))
     (tmp_path / "other").mkdir()
-    for content in (None, "{"):
-        if content is not None:
-            (tmp_path / "other" / "manifest.json").write_text(content)
-        with pytest.raises(InputError):
-            describe_folder(tmp_path / "other")
+    with pytest.raises(InputError):
+        describe_folder(tmp_path / "other")
 
 
 TEXT = """# Pulseq sequence file
@@ -208,15 +212,8 @@ def test_a_mask_is_told_as_one_and_not_as_a_scan(tmp_path: Path) -> None:
 
 
 def test_an_order_of_train_is_told_as_one(tmp_path: Path) -> None:
-    order = TrainedDesign(
-        grid=(8, 6),
-        lines=(4, 3, 5),
-        n_start=1,
-        profile=np.ones((3, 8)),
-        errors=np.array([0.9, 0.5, 0.25]),
-        rule="residual-greedy",
-    )
-    save_trained(tmp_path / "order.npz", order)
+    known = {"grid": (8, 6), "lines": (4, 3, 5), "n_start": 1, "profile": np.ones((3, 8)), "rule": "residual-greedy"}
+    save_trained(tmp_path / "order.npz", TrainedDesign(**known, errors=np.array([0.9, 0.5, 0.25])))
     rows = describe_input(str(tmp_path / "order.npz"), Recipe())
     assert rows["lines"] == "4, 3, 5" and rows["error"].startswith("0.25") and "trained:" in rows["next"]
 
@@ -276,9 +273,7 @@ def rows_of(data: KSpaceData, recipe: Recipe = ESPIRIT) -> dict[str, str]:
         (scan(source=SourceImage({"StudyDate": "20200304"}, image=False)), ESPIRIT, "date", "2020-03-04"),
     ],
 )
-def test_rows_and_their_numbers(
-    data: KSpaceData, recipe: Recipe, row: str, numbers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_and_their_numbers(data, recipe, row, numbers, monkeypatch):
     monkeypatch.setattr(calibration, "estimate_coil_maps", None)  # making maps would fail
     text = rows_of(data, recipe)[row]
     assert all(number in text for number in numbers.split())
@@ -321,8 +316,7 @@ def test_of_other_slices_the_headers_tell() -> None:
 
 @pytest.mark.parametrize("coils", [1, 2])
 def test_samples_along_a_trajectory(coils: int) -> None:
-    radius, angles = np.arange(-16, 16) / 1.0, np.pi * np.arange(12)[:, None] / 12
-    points = np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
+    points = radial_spokes(32, equispaced_angles(12)).reshape(-1, 2)
     samples = np.random.default_rng(0).standard_normal((1, coils, len(points))).astype(np.complex64)
     data = TrajectoryData(samples, points, (32, 32), n_readouts=12, noise_variance=1.0)
     rows = describe_scan(data, Recipe())

@@ -25,9 +25,7 @@ def scan() -> KSpaceData:
     return replace(data, coil_maps=None)
 
 
-def compared(
-    data: KSpaceData, folder: Path, strategies: str, lines: int, recipe: Recipe = RECIPE
-) -> tuple[list[str], dict[str, object]]:
+def compared(data, folder, strategies, lines, recipe=RECIPE):
     """Warnings and manifest."""
     warnings = list[str]()
     sources = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
@@ -64,9 +62,7 @@ def test_maps_that_predict_badly_are_counted_and_said(scan: KSpaceData, tmp_path
     assert len(warnings) == 1
 
 
-def test_fixed_masks_have_the_centre_lines_of_designs_and_those_they_usually_have_and_the_better_counts(
-    scan: KSpaceData, tmp_path: Path
-) -> None:
+def test_fixed_masks_have_the_centre_lines_of_designs_and_those_they_usually_have_and_the_better_counts(scan, tmp_path):
     compared(scan, tmp_path, "calibrated,regular,fastmri-random,low-pass", 14)
     masks = json.loads((tmp_path / "masks.json").read_text())
     begun = {name: sorted({m["centre"] for m in masks if m["strategy"] == name}) for name in ("calibrated", "regular")}

@@ -35,9 +35,7 @@ def test_every_source_of_coil_maps_has_words_of_its_own() -> None:
     sources = get_args(get_type_hints(MapsOrigin, localns={"CoilMapEstimate": object})["source"])
     made = [MapsOrigin(source=source, lines=24) for source in sources if source != "unknown"]
     given = [MapsOrigin(source="given", file="a.npy", sets=2, scaled=(0.5, 2.0), explained=0.5, bad=True)]
-    of_scan = [
-        MapsOrigin(source="given", file="b.h5", of=replace(made[2], error=error)) for error in (0.3, float("nan"))
-    ]
+    of_scan = [MapsOrigin(source="given", file="b.h5", of=replace(made[2], error=e)) for e in (0.3, float("nan"))]
     said = [told("maps", one) for one in (*made, *given, *of_scan, MapsOrigin(source="nlinv", lines=9, samples=70))]
     assert len({*said}) == len(said) and all(said)
     assert told("maps_cure", True, ()) and told("maps_cure", False, ("motion", "coils", "centre", "axes"))
@@ -62,6 +60,5 @@ def test_what_was_left_out_is_known_and_a_series_that_was_asked_for_is_no_news()
     assert list(left_out(scan)) == ["axes", "repetition", "lines_of_noise"]
     assert "repetition" not in left_out(scan, asked={"repetition"})
     assert left_out_text(scan) and part_of_scan(scan) and not part_of_scan(SCAN) and told("coils", scan.provenance)
-    assert not told("coils", Provenance()) and all(
-        told("simulated", kind) for kind in ("images", "ellipses", "ellipsoids")
-    )
+    assert not told("coils", Provenance())
+    assert all(told("simulated", kind) for kind in ("images", "ellipses", "ellipsoids"))

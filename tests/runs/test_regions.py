@@ -38,9 +38,8 @@ def test_pixels_that_move_together_count_in_a_mean_and_not_in_a_difference(image
     assert repeated.value == 0 and repeated.sd == pytest.approx(np.sqrt(2) * one.sd, rel=far)
     for level, width in ((0.5, 0.674), (0.8, 1.282), (0.95, 1.960)):
         low, high = one.interval(level)
-        assert (high - low) / 2 == pytest.approx(width * one.sd, rel=0.01) and low + high == pytest.approx(
-            2 * one.value
-        )
+        assert (high - low) / 2 == pytest.approx(width * one.sd, rel=0.01)
+        assert low + high == pytest.approx(2 * one.value)
     assert one.row()["error / sd"] == 0 and one.row()["draws"] == COUNT
 
 

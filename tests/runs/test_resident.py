@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,13 +35,7 @@ def recipe(tiny: md.Recipe) -> md.Recipe:
     return tiny.replacing("phase", model="aware")
 
 
-def design(
-    slices: list[md.SliceModel],
-    recipe: md.Recipe,
-    workers: Workers[Any] | None = None,
-    strategy: Any = "information-gain",
-    **options: Any,
-) -> md.DesignState:
+def design(slices, recipe, workers=None, strategy="information-gain", **options):
     rule = md.make_strategy(strategy) if isinstance(strategy, str) else strategy
 
     def designed(options: md.DesignOptions) -> md.DesignState:
@@ -73,22 +66,6 @@ def two() -> Iterator[Workers[Any]]:
 
 
 @dataclass(frozen=True)
-class DrawsAgain(md.Strategy):
-    """A strategy that uses the generator of a step again after the slices have drawn from theirs."""
-
-    draws: int
-    name: str = "draws again"
-
-    def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
-        return 1
-
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
-        energies = [expected_energies(view.posteriors, view.readouts, rng, self.draws) for _ in range(2)]
-        left = np.flatnonzero(view.candidates.remaining)
-        return md.Choice(int(left[int(1e6 * (energies[1].sum() + rng.uniform())) % len(left)]), forecast=md.Forecast())
-
-
-@dataclass(frozen=True)
 class ByHand(md.Strategy):
     """A strategy of somebody who knows posteriors only as they are in one process."""
 
@@ -97,17 +74,28 @@ class ByHand(md.Strategy):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
-        total = sum(float(np.sum(posterior.image_variances)) for posterior in view.posteriors)
+    def total(self, view: md.DesignView, rng: np.random.Generator) -> float:
         assert [p.mean.shape for p in view.posteriors[:2]] == [(24, 16)] * 2
+        return sum(float(np.sum(posterior.image_variances)) for posterior in view.posteriors)
+
+    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
         left = np.flatnonzero(view.candidates.remaining)
-        return md.Choice(int(left[int(1e6 * total) % len(left)]), forecast=md.Forecast())
+        return md.Choice(int(left[int(1e6 * self.total(view, rng)) % len(left)]), forecast=md.Forecast())
 
 
-@pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated"), DrawsAgain(9), ByHand()])
-def test_the_design_is_that_of_this_process(
-    slices: list[md.SliceModel], recipe: md.Recipe, strategy: Any, two: Workers[Any], tmp_path: Path
-) -> None:
+@dataclass(frozen=True)
+class DrawsAgain(ByHand):
+    """A strategy that uses the generator of a step again after the slices have drawn from theirs."""
+
+    name: str = "draws again"
+
+    def total(self, view: md.DesignView, rng: np.random.Generator) -> float:
+        energies = [expected_energies(view.posteriors, view.readouts, rng, 9) for _ in range(2)]
+        return energies[1].sum() + rng.uniform()
+
+
+@pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated"), DrawsAgain(), ByHand()])
+def test_the_design_is_that_of_this_process(slices, recipe, strategy, two, tmp_path):
     """Also in blocks of which the last one is cut off, so that the state before it is kept."""
     closing = isinstance(strategy, str)
     here = design(slices, recipe, strategy=strategy, closing=closing)
@@ -126,9 +114,7 @@ def test_the_design_is_that_of_this_process(
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_the_slices_of_lost_processes_are_inferred_again(
-    slices: list[md.SliceModel], recipe: md.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
-) -> None:
+def test_the_slices_of_lost_processes_are_inferred_again(slices, recipe, tmp_path, monkeypatch, kept):
     """From the checkpoint, or from the beginning."""
     started, killed, each = list[int](), list[int](), Processes.each
     here = design(slices, recipe)
@@ -154,17 +140,13 @@ def process(*_: object) -> int:
     return os.getpid()
 
 
-def test_a_slice_that_kills_every_process_ends_the_design(
-    slices: list[md.SliceModel], recipe: md.Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slice_that_kills_every_process_ends_the_design(slices, recipe, monkeypatch):
     monkeypatch.setattr(resident, "_asked", ended)
     with pytest.raises(md.MriDesignError), Workers(None, 2) as workers:
         design(slices, recipe, workers)
 
 
-def test_an_interruption_while_processes_work_loses_no_line(
-    slices: list[md.SliceModel], recipe: md.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_while_processes_work_loses_no_line(slices, recipe, tmp_path, monkeypatch):
     here, kept, shown, answers = design(slices, recipe), md.Checkpoint(tmp_path / "c.npz", "me"), list[int](), count()
     outcome = resident.outcome
 
@@ -176,16 +158,12 @@ def test_an_interruption_while_processes_work_loses_no_line(
     with Workers(None, 2) as workers:
         with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
             patch.setattr(resident, "outcome", interrupted)
-            design(
-                slices, recipe, workers, checkpoint=kept, callback=lambda state: shown.append(len(state.trace.lines))
-            )
+            design(slices, recipe, workers, checkpoint=kept, callback=lambda s: shown.append(len(s.trace.lines)))
         assert len(load_state(kept).trace.lines) == shown[-1] > 5
         assert_same(design(slices, recipe, workers, checkpoint=kept), here)
 
 
-def test_a_state_is_looked_at_before_the_design_goes_on(
-    slices: list[md.SliceModel], recipe: md.Recipe, two: Workers[Any]
-) -> None:
+def test_a_state_is_looked_at_before_the_design_goes_on(slices, recipe, two):
     states: list[md.DesignState] = []
     design(slices, recipe, two, callback=states.append)
     assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
@@ -195,18 +173,14 @@ def test_a_state_is_looked_at_before_the_design_goes_on(
 
 @pytest.mark.thorough
 class TestDask:
-    def test_the_design_is_that_of_this_process(
-        self, slices: list[md.SliceModel], recipe: md.Recipe, address: str
-    ) -> None:
+    def test_the_design_is_that_of_this_process(self, slices, recipe, address):
         with Workers(None, 1, address) as workers:
             assert_same(design(slices, recipe, workers), design(slices, recipe))
             time.sleep(0.1)
         assert not resident._kept  # the cluster's workers are threads of this process here
 
     @pytest.mark.slow
-    def test_the_slices_of_a_lost_worker_are_inferred_again(
-        self, slices: list[md.SliceModel], recipe: md.Recipe
-    ) -> None:
+    def test_the_slices_of_a_lost_worker_are_inferred_again(self, slices, recipe):
         pytest.importorskip("distributed")
         lost: list[str] = []
         with Workers(None, 2, "dask") as workers:

@@ -90,9 +90,7 @@ def test_masks_are_shared_where_they_look_at_no_test_data(study: Study, progress
     assert draws[0] != draws[1]
 
 
-def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_training_scans(
-    study: Study, progress: StudyPieces, tiny: Recipe
-) -> None:
+def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_training_scans(study, progress, tiny):
     rule = make_strategy("information-gain")
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
@@ -151,9 +149,7 @@ def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
-def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(
-    study: Study, progress: StudyPieces, tmp_path: Path, work: str
-) -> None:
+def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(study, progress, tmp_path, work):
     one, told = replace(study), list[tuple[str, int, int]]()
     with RunFolder(tmp_path / "run") as folder:
         keep = FolderKeep(Run(folder=folder), Record("me", [], {}))
@@ -176,9 +172,7 @@ def test_fixed_masks_hold_only_lines_of_the_test_scan(study: Study) -> None:
         assert sorted(one.mask_lines(name, 11, 0, 0)) == list(range(3, 14))
 
 
-def test_only_masks_whose_own_steps_converged_are_trusted(
-    study: Study, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_masks_whose_own_steps_converged_are_trusted(study, tiny, monkeypatch):
     """The eighth line of a design comes from a step that did not converge: six lines of it are good, twelve are not."""
 
     def missing_one(*arguments: object, **options: object) -> object:

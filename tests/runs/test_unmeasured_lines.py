@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,38 @@ def changed(scan: KSpaceData, lines: Any) -> KSpaceData:
     return replace(scan, kspace=kspace)
 
 
-def test_a_design_knows_nothing_of_lines_that_it_does_not_measure(scan: KSpaceData) -> None:
-    def designed(data: KSpaceData) -> Any:
-        request = DesignRequest("memory:scan", RECIPE, FEW)
-        return design_scan(DesignInput.read(request, Work(), data), request, Work(), Keep())
+def source(data: KSpaceData) -> list[ScanSource]:
+    return [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
 
-    one = designed(scan)
-    other = designed(changed(scan, one.trace.lines))
-    assert len(one.trace.start) == 4 and other.trace.lines == one.trace.lines
-    np.testing.assert_array_equal(other.images[0].reconstruction.image, one.images[0].reconstruction.image)
-    np.testing.assert_array_equal(other.images[0].reconstruction.std, one.images[0].reconstruction.std)
+
+def designed(scan, data):
+    request = DesignRequest("memory:scan", RECIPE, FEW)
+    made = design_scan(DesignInput.read(request, Work(), data), request, Work(), Keep())
+    assert len(made.trace.start) == 4
+    return made.trace.lines, made.images[0].reconstruction
+
+
+def compared(strategy, data):
+    request = ComparisonRequest(sources=source(data), recipe=RECIPE, strategies=[strategy], lines=[FEW], seeds=1)
+    shown = compare_strategies(request, Work(), Keep()).shown[0]
+    return tuple(np.flatnonzero(shown.mask)), shown.reconstruction
+
+
+def tried(scan, data):
+    training = source(replace(changed(scan, []), name="training"))
+    more = {"test": source(data), "against": ["low-pass"], "seeds": 1}
+    made = design_protocol(ProtocolRequest(sources=training, recipe=RECIPE, lines=FEW, **more), Work(), Keep())
+    return made.trace.lines, made.shown
+
+
+@pytest.mark.parametrize("verb", [designed, tried, "calibrated", "vd-polynomial:3"], ids=str)
+def test_lines_and_images_of_every_verb_are_of_measured_lines(scan: KSpaceData, verb: Any) -> None:
+    made = partial(compared, verb) if isinstance(verb, str) else partial(verb, scan)
+    lines, image = made(scan)
+    others, same = made(changed(scan, lines))
+    assert others == lines
+    np.testing.assert_array_equal(same.image, image.image)
+    np.testing.assert_array_equal(same.std, image.std)
 
 
 def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KSpaceData) -> None:
@@ -77,32 +100,6 @@ def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KS
     image = told(whole)
     np.testing.assert_array_equal(told([changed(one, lines) for one in whole]), image)
     assert not np.array_equal(told([changed(one, lines[1:]) for one in whole]), image)
-
-
-@pytest.mark.parametrize("strategy", ["calibrated", "vd-polynomial:3"])
-def test_masks_and_images_of_a_comparison_are_of_measured_lines(scan: KSpaceData, strategy: str) -> None:
-    def compared(data: KSpaceData) -> Any:
-        sources = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
-        request = ComparisonRequest(sources=sources, recipe=RECIPE, strategies=[strategy], lines=[FEW], seeds=1)
-        return compare_strategies(request, Work(), Keep()).shown[0]
-
-    one = compared(scan)
-    other = compared(changed(scan, np.flatnonzero(one.mask)))
-    np.testing.assert_array_equal(other.mask, one.mask)
-    np.testing.assert_array_equal(other.reconstruction.image, one.reconstruction.image)
-
-
-def test_test_scans_of_a_protocol_are_reconstructed_from_measured_lines(scan: KSpaceData) -> None:
-    training = [ScanSource("memory:training", SliceChoice("all"), loaded=replace(changed(scan, []), name="training"))]
-
-    def tried(data: KSpaceData) -> Any:
-        tests = [ScanSource("memory:scan", SliceChoice("all"), loaded=data)]
-        request = ProtocolRequest(sources=training, recipe=RECIPE, lines=FEW, test=tests, against=["low-pass"], seeds=1)
-        return design_protocol(request, Work(), Keep())
-
-    one = tried(scan)
-    other = tried(changed(scan, one.trace.lines))
-    np.testing.assert_array_equal(other.shown.image, one.shown.image)
 
 
 def growing(scan: KSpaceData) -> Any:
@@ -160,16 +157,10 @@ def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KS
     slices = [growing(scan), growing(changed(scan, []))]
     strategy = make_strategy("calibrated")
     with Workers(None, max(places, 1)) as workers:
-        state = design_among(
-            workers,
-            lambda options: run_design(slices, strategy, LINES, RECIPE, start=START, options=options),
-            len(slices),
-            DesignOptions(closing=True),
-        )
-    replay, counts = (
-        Replay(design_inference(strategy, RECIPE, KINDS["lines"]), design_seed(0)),
-        range(len(START), LINES),
-    )
+        made = lambda options: run_design(slices, strategy, LINES, RECIPE, start=START, options=options)  # noqa: E731
+        state = design_among(workers, made, len(slices), DesignOptions(closing=True))
+    replay = Replay(design_inference(strategy, RECIPE, KINDS["lines"]), design_seed(0))
+    counts = range(len(START), LINES)
     *_, (_, last) = slice_means(slices[1], state.signals[1], 1, state.trace, replay, counts)
     np.testing.assert_array_equal(last.mean, state.warm[1].mean)
 

@@ -60,13 +60,18 @@ def refused(material: int, item: int) -> int:
     raise InputError(field="lines", got=str(item), wanted="more")
 
 
-def test_of_pieces_that_fail_the_others_finish_first() -> None:
+def others(workers, function):
+    """What the pieces that do not fail give, before the error of the one that does."""
     got = []
-    with Workers(3, 1) as workers, pytest.raises(MriDesignError):
-        for found in workers.finished(poisonous, [1, 2, 3]):
+    with pytest.raises(MriDesignError):
+        for found in workers.finished(function, [1, 2, 3]):
             got.append(found)
-    assert got == [(0, 3), (2, 9)]
+    return got
+
+
+def test_of_pieces_that_fail_the_others_finish_first() -> None:
     with Workers(3, 1) as workers:
+        assert others(workers, poisonous) == [(0, 3), (2, 9)]
         with pytest.raises(ZeroDivisionError):
             list(workers.map(poisonous, [1, 2, 3]))
         with pytest.raises(InputError) as caught:
@@ -76,12 +81,8 @@ def test_of_pieces_that_fail_the_others_finish_first() -> None:
 
 @pytest.mark.slow
 def test_what_kills_its_process_is_found_and_the_others_finish() -> None:
-    got = []
     with Workers(3, 2) as workers:
-        with pytest.raises(MriDesignError):
-            for found in workers.finished(killed, [1, 2, 3]):
-                got.append(found)
-        assert got == [(0, 3), (2, 9)]
+        assert others(workers, killed) == [(0, 3), (2, 9)]
         for function, error in ((refused, InputError), (late, TimeoutError)):
             with pytest.raises(error):
                 list(workers.map(function, [1, 2]))
@@ -164,11 +165,8 @@ def test_without_dask_a_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.thorough
 class TestDask:
     def test_a_poisonous_piece_is_told_of_when_the_others_are_done(self, address: str) -> None:
-        got = []
-        with Workers(3, 1, address) as workers, pytest.raises(MriDesignError):
-            for found in workers.finished(poisonous, [1, 2, 3]):
-                got.append(found)
-        assert got == [(0, 3), (2, 9)]
+        with Workers(3, 1, address) as workers:
+            assert others(workers, poisonous) == [(0, 3), (2, 9)]
 
     def test_no_scheduler_and_one_without_workers_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         distributed = pytest.importorskip("distributed")
@@ -202,11 +200,7 @@ class TestDask:
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:
         pytest.importorskip("distributed")  # whose settings are among those of dask once it is imported
-        got = []
         at_once = pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 0})
         with at_once, Workers(tmp_path, 2, "dask") as workers:
             assert list(workers.map(killed_once, [1, 2, 3])) == [10, 20, 30]
-            with pytest.raises(MriDesignError):
-                for found in workers.finished(killed, [1, 2, 3]):
-                    got.append(found[0])
-        assert got == [0, 2]
+            assert others(workers, killed) == [(0, 3), (2, 9)]
