@@ -11,7 +11,7 @@ import numpy as np
 from study.scans import Scan
 
 from mri_design.design.strategy import DesignView, Strategy
-from mri_design.design.trace import Choice
+from mri_design.design.trace import Choice, DesignTrace
 from mri_design.design.training import ExchangeRules, begin_refinement, refine
 from mri_design.design.trials import Outcome, truth_or_none
 from mri_design.design.trials import Trial as TrainingTrial
@@ -22,11 +22,11 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import make_strategy
 from mri_design.readouts import Readouts
 from mri_design.runs.study import (
-    DesignedMask,
     Lines,
     MaskJob,
     Material,
     cell_error,
+    converged_lines,
     design_mask,
     trial_outcome,
     tuning_error,
@@ -94,11 +94,11 @@ class NewMask:
         lines = self._exchanged(material.under(self.judge), made) if self.exchanges else made.lines
         return {
             "mask": " ".join(map(str, lines)),
-            "converged_lines": made.converged_lines,
+            "converged_lines": converged_lines(made),
             "seconds": time.process_time() - began,
         }
 
-    def _exchanged(self, under: Material, made: DesignedMask) -> Lines:
+    def _exchanged(self, under: Material, made: DesignTrace) -> Lines:
         def evaluate(trials: Sequence[TrainingTrial]) -> list[Outcome]:
             return [trial_outcome(under, trial) for trial in trials]
 

@@ -187,7 +187,7 @@ class FeasibleQueries:
         if krylov and free > 2 * krylov:
             curvatures, basis = _krylov_basis(C, direction, along, cross, krylov)
         else:
-            curvatures, basis = _whole_basis(C, direction, along)
+            curvatures, basis = _whole_basis(C, direction)
         return cls(
             direction=direction,
             length=length,
@@ -245,19 +245,11 @@ class FeasibleQueries:
         return np.asarray(self.slope_rest + alpha[:, None] * self.slope_along)
 
 
-def _whole_basis(C: Values, direction: Values, along: Values) -> tuple[Values, Values]:
-    """Eigenvalues and eigenvectors of C on the complement of ``direction``, by a reflection that takes it to e_1."""
-    mirror = direction.copy()
-    sign = 1.0 if direction[0] >= 0 else -1.0
-    mirror[0] += sign
-    mirror /= np.linalg.norm(mirror)
-    # C mirror, from C direction and the first column of C.
-    turned = (along + sign * C[:, 0]) / np.sqrt(2 * (1 + abs(direction[0])))
-    half = turned - (mirror @ turned) * mirror
-    reflected = C[1:, 1:] - 2 * (np.outer(half[1:], mirror[1:]) + np.outer(mirror[1:], half[1:]))
-    curvatures, vectors = np.linalg.eigh(reflected)
-    padded = np.concatenate([np.zeros((1, len(curvatures))), vectors])
-    return curvatures, np.asarray(padded - 2 * np.outer(mirror, mirror @ padded))
+def _whole_basis(C: Values, direction: Values) -> tuple[Values, Values]:
+    """Eigenvalues and eigenvectors of C on the complement of ``direction``."""
+    rest = np.linalg.qr(direction[:, None], mode="complete")[0][:, 1:]
+    curvatures, vectors = np.linalg.eigh(rest.T @ C @ rest)
+    return curvatures, np.asarray(rest @ vectors)
 
 
 def _krylov_basis(C: Values, direction: Values, along: Values, cross: Values, count: int) -> tuple[Values, Values]:

@@ -448,7 +448,7 @@ class MessageSweeps:
     messages : list of Message
         Per chunk, in units of sigma.
     modes : list of arrays
-        Per chunk, on its ``coordinates`` of (real parts, imaginary parts), in units of sigma; see `chunk_mode`.
+        Per chunk, on its ``coordinates`` of (real parts, imaginary parts), in units of sigma.
     means : list of arrays
         The mean after every sweep, shape of the image.
     """
@@ -516,12 +516,6 @@ class MessageSweeps:
         pairs = zip(self.modes, self.coordinates, strict=True)
         self.means.append(self._image(self.theta))
         return worst, max((float(np.linalg.norm(m - self.theta[c])) / scale for m, c in pairs), default=0.0)
-
-    def chunk_mode(self, number: int) -> Array:
-        """Mode of one chunk as an image in the units of the data; the mean where it touches nothing."""
-        theta = self.theta.copy()
-        theta[self.coordinates[number]] = self.modes[number]
-        return self._image(theta)
 
     def posterior(self, convergence: Convergence) -> GaussianPosterior:
         """N(P^-1 h, P^-1) with the site precisions and exact marginals that belong to it.

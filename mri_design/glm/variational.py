@@ -221,17 +221,14 @@ class UpdateState(LoopState):
         Mean, variances and wanted sites under the current ones; its distance is ``change``.
     step : float
         Size of the next update.
-    phi : float or None
-        The criterion, where log|A| is exact.
     trace : tuple of float
-        The criterion at the start and after every update.
+        The criterion at the start and after every update, where log|A| is exact.
     """
 
     model: GeneralizedLinearModel
     noise_seed: int
     sites: SiteState
     step: float
-    phi: float | None
     trace: tuple[float, ...]
 
 
@@ -303,7 +300,6 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             noise_seed=seed,
             sites=sites,
             step=1.0,
-            phi=phi,
             trace=() if phi is None else (phi,),
         )
 
@@ -316,20 +312,20 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             trial = self._state_at(model, state.noise_seed, ahead, sites.mean, sites.marginals)
         matvecs = state.matvecs + (0 if trial is None else _products(trial))
         new_phi = None if trial is None else _criterion(model, trial)
-        kept = 0.0 if trial is None or trial.broken else _kept(state.phi, new_phi, sites, trial)
+        phi = state.trace[-1] if state.trace else None
+        kept = 0.0 if trial is None or trial.broken else _kept(phi, new_phi, sites, trial)
         if trial is None or not kept >= LEAST_KEPT:
             return replace(state, step=state.step / 2, matvecs=matvecs, info=None)
-        loop, phi = state.loop + 1, new_phi
+        loop = state.loop + 1
         return replace(
             state,
             loop=loop,
             change=trial.distance,
             matvecs=matvecs,
-            info=StepInfo(loop, phi, trial.distance, trial.solved, trial.marginals.convergence),
+            info=StepInfo(loop, new_phi, trial.distance, trial.solved, trial.marginals.convergence),
             sites=trial,
             step=min(1.0, 2 * state.step) if kept > 0.7 else state.step,
-            phi=phi,
-            trace=state.trace if phi is None else (*state.trace, phi),
+            trace=state.trace if new_phi is None else (*state.trace, new_phi),
         )
 
     def done(self, state: UpdateState) -> Status | None:
@@ -358,7 +354,7 @@ class VariationalGaussian(LoopEngine[UpdateState]):
             marginals=sites.marginals,
             convergence=convergence,
             criterion=trace,
-            criterion_kind="none" if not trace else "estimate" if state.phi is None else "exact",
+            criterion_kind="none" if not trace else "exact" if state.trace else "estimate",
             stationarity=sites.stationarity,
         )
 

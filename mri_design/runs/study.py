@@ -20,6 +20,7 @@ import numpy as np
 
 from mri_design.design.fixed import LowPass
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import DesignTrace
 from mri_design.design.training import TrainedOrder
 from mri_design.design.trials import Outcome, ReferenceSlice
 from mri_design.errors import InputError
@@ -159,27 +160,14 @@ class MaskJob:
     training: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class DesignedMask:
-    """A mask, and whether what chose it can be trusted.
-
-    Parameters
-    ----------
-    lines : tuple of int
-        In acquisition order.
-    converged_lines : int
-        That many of the first lines were chosen by steps that converged.
-    innovation_energies : mapping of int to float
-        As in `DesignTrace`.
-    """
-
-    lines: Lines
-    converged_lines: int
-    innovation_energies: Mapping[int, float] = field(default_factory=dict)
+def converged_lines(trace: DesignTrace) -> int:
+    """How many of the first lines were chosen by steps that converged."""
+    missed = (i for i, step in enumerate(trace.steps, len(trace.start)) if not step.cost.converged)
+    return next(missed, len(trace.lines))
 
 
-def design_mask(material: Material, job: MaskJob) -> DesignedMask:
-    """The mask of a job, with how far its design converged."""
+def design_mask(material: Material, job: MaskJob) -> DesignTrace:
+    """The mask of a job and its design."""
     image, recipe, seed = material.tests[job.image], material.recipe, material.seed
     strategy = make_strategy(job.strategy, recipe.design.encoding)
     test = slice_for(image, job.strategy, job.target, recipe, seed)
@@ -236,13 +224,11 @@ def trial_outcome(material: Material, trial: tuple[int, Lines]) -> Outcome:
     return scan.outcome(result.image, result.convergence.converged)
 
 
-def _design(material: Material, slices: Sequence[SliceModel], strategy: Strategy, job: MaskJob) -> DesignedMask:
+def _design(material: Material, slices: Sequence[SliceModel], strategy: Strategy, job: MaskJob) -> DesignTrace:
     options = DesignOptions(draw=job.draw)
-    trace = run_design(
+    return run_design(
         slices, strategy, job.target, material.recipe, seed=material.seed, start=job.start, options=options
     ).trace
-    missed = [i for i, step in enumerate(trace.steps, len(trace.start)) if not step.cost.converged]
-    return DesignedMask(trace.lines, missed[0] if missed else len(trace.lines), trace.innovation_energies)
 
 
 def candidates_for(image: ReferenceSlice, strategy: str, count: int, recipe: Recipe) -> Readouts:
@@ -619,7 +605,7 @@ class Study(Material):
             for count in groups[group]:
                 key = self._mask_key(group[0], count, *group[2:])
                 self.pieces.masks[key] = [int(k) for k in mask.lines[:count]]
-                self.pieces.masks_converged[key] = count <= mask.converged_lines
+                self.pieces.masks_converged[key] = count <= converged_lines(mask)
 
     def _grows(self, strategy: str, count: int, image: ReferenceSlice) -> bool:
         """Whether the first lines of a larger mask are a mask."""

@@ -74,8 +74,8 @@ def test_the_fixed_point_is_the_map_with_the_inverse_hessian(schedule, partition
     np.testing.assert_allclose(z, np.einsum("ij,jk,ik->i", rows, inverse, rows), rtol=1e-8)
     np.testing.assert_allclose(posterior.image_variances, np.diag(inverse), rtol=1e-8)
     np.testing.assert_allclose(posterior.marginals.log_determinant, np.linalg.slogdet(hessian)[1], rtol=1e-9)
-    for number in range(len(sweeps.chunks)):
-        np.testing.assert_allclose(sweeps.chunk_mode(number), theta, atol=1e-7)
+    for mode, place in zip(sweeps.modes, sweeps.coordinates, strict=True):
+        np.testing.assert_allclose(mode, theta[place], atol=1e-7)
 
 
 def test_serial_sweeps_converge_in_fewer_rounds_than_parallel_ones_and_damped_ones_linearly() -> None:
