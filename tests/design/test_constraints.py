@@ -7,7 +7,7 @@ import pytest
 import mri_design as md
 from mri_design.design import CentredLines, LowPass, RegularLines, Strategy
 from mri_design.readouts import LineConstraints, longest_walk, open_moves
-from tests.design.conftest import SliceMaker
+from tests.design.conftest import make_slice
 from tests.refusals import refused
 
 EVEN = CentredLines(spread="even", centre_fraction=0.08, name="fastmri-equispaced")
@@ -59,7 +59,7 @@ def test_every_rule_obeys(rule: Strategy) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3])
-def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
+def test_a_posterior_strategy_obeys(block: int) -> None:
     one = make_slice()
     asked = LineConstraints(forbidden=(4, 10), required=(13,), max_jump=6)
     start = asked.start(one.measured, 3)
@@ -71,7 +71,7 @@ def test_a_posterior_strategy_obeys(make_slice: SliceMaker, block: int) -> None:
         assert step.choice.scores is not None and np.isnan(step.choice.scores[[4, 10]]).all()
 
 
-def test_an_engine_refuses_a_start_that_breaks_its_constraints(make_slice: SliceMaker) -> None:
+def test_an_engine_refuses_a_start_that_breaks_its_constraints() -> None:
     one = make_slice()
     engine = md.DesignEngine(md.InformationGain(), constraints=LineConstraints(forbidden=(7,)))
     with refused("lines"):

@@ -11,7 +11,7 @@ import mri_design as md
 from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, StopRule, infer_slice
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
-from tests.design.conftest import SliceMaker
+from tests.design.conftest import make_slice
 from tests.design_steps import changed
 from tests.refusals import refused
 from tests.slow_cases import slow_case
@@ -104,7 +104,7 @@ class AtOnce(StopRule):
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
-def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_slice: SliceMaker, coils: int) -> None:
+def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
     engine = md.DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(md.Exact()), first_loops=2)
     start = md.centre_lines(one.measured, 4)
@@ -116,7 +116,7 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(make_sl
     assert seen.least_error < changed(seen, tested=1.0).predicted_error
 
 
-def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMaker) -> None:
+def test_lines_that_may_never_be_measured_stay_in_the_error() -> None:
     one = make_slice()
     rule = md.UntilError(0.001)
     free, bound = (
@@ -132,7 +132,7 @@ def test_lines_that_may_never_be_measured_stay_in_the_error(make_slice: SliceMak
 
 
 @pytest.mark.slow
-def test_the_end_is_predicted_where_it_is_asked_for(make_slice: SliceMaker) -> None:
+def test_the_end_is_predicted_where_it_is_asked_for() -> None:
     one = make_slice()
     engine = md.DesignEngine(md.Calibrated(), FAST)
     start = engine.begin([one], START)
@@ -162,7 +162,7 @@ def test_no_rule_believes_what_has_not_been_tested(tested: float, stops: bool) -
     assert md.UntilGain(5.0, fewest=0)(useless)
 
 
-def test_what_the_start_predicts_of_the_image_is_no_prediction(make_slice: SliceMaker) -> None:
+def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
     """The engine counts what was found; the first line is chosen by what is believed, and nothing else comes of it."""
     one = make_slice()
     engine = md.DesignEngine(md.Calibrated(), FAST)
@@ -209,7 +209,7 @@ def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
     assert rule.needs_image_error(hopeless, 1.0)  # out of reach, unless the image knows better
 
 
-def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMaker) -> None:
+def test_designs_look_now_and_then_and_end_by_what_they_see() -> None:
     """Looks come with the first prediction that is near, and a sixteenth of the lines later, at least one."""
     one, looked = make_slice(), []
 
@@ -233,7 +233,7 @@ def test_designs_look_now_and_then_and_end_by_what_they_see(make_slice: SliceMak
     assert same.lines[: len(trace.lines)] == trace.lines
 
 
-def test_looks_lie_apart_and_the_last_is_at_the_end(make_slice: SliceMaker) -> None:
+def test_looks_lie_apart_and_the_last_is_at_the_end() -> None:
     one, looked = make_slice(shape=(64, 16)), []
 
     def image_error(slices: Sequence[md.SliceModel], state: DesignState) -> float:
@@ -248,7 +248,7 @@ def test_looks_lie_apart_and_the_last_is_at_the_end(make_slice: SliceMaker) -> N
 
 
 @pytest.mark.parametrize("block", [1, 2])
-def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: SliceMaker, block: int) -> None:
+def test_the_declined_decision_is_the_first_that_meets_the_rule(block: int) -> None:
     one = make_slice()
     engine = md.DesignEngine(md.InformationGain(), FAST, block=block)
     whole = engine.run([one], engine.begin([one], START), 14).trace
@@ -261,7 +261,7 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(make_slice: Slic
     assert rule(stopped.declined.forecast)
 
 
-def test_a_block_infers_once_and_never_takes_a_line_twice(make_slice: SliceMaker) -> None:
+def test_a_block_infers_once_and_never_takes_a_line_twice() -> None:
     one = make_slice()
     engine = md.DesignEngine(md.InformationGain(), FAST, block=3)
     calls: list[int] = []
@@ -275,7 +275,7 @@ def test_a_block_infers_once_and_never_takes_a_line_twice(make_slice: SliceMaker
         md.DesignEngine(md.InformationGain(), block=0)
 
 
-def test_energies_of_a_block_are_those_of_its_start(make_slice: SliceMaker) -> None:
+def test_energies_of_a_block_are_those_of_its_start() -> None:
     one = make_slice()
     engine = md.DesignEngine(md.InformationGain(), md.DoubleLoop(md.ControlVariate(8)), block=4)
     steps = engine.run([one], engine.begin([one], START), 8).trace.steps
@@ -295,7 +295,7 @@ class Halved(md.InformationGain):
 
 
 @pytest.mark.parametrize("block", [1, 3])
-def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(make_slice: SliceMaker, block: int) -> None:
+def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(block: int) -> None:
     one = make_slice()
     engine = md.DesignEngine(Halved(), md.DoubleLoop(md.ControlVariate(8)), block=block)
     trace = engine.run([one], engine.begin([one], START), 7).trace

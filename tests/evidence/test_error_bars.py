@@ -25,7 +25,6 @@ from mri_design.evidence import (
 from mri_design.evidence.draws import BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUAL
 from mri_design.evidence.draws import KNOWN as MEASURED
 from mri_design.evidence.error_bars import BOUNDS
-from mri_design.evidence.held_back import held_back
 from mri_design.experiment import load_scan
 from mri_design.operators import Array, to_image, to_kspace
 from mri_design.readouts import Readouts, radii
@@ -44,17 +43,6 @@ def scan_of(recipe: Recipe, name: str = "brain") -> PreparedScan:
 
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def test_lines_are_held_back_twice_and_samples_of_a_plane_once() -> None:
-    for encoding, folds in (("lines", 2), ("plane", 1)):
-        recipe = recipe_of("local", loops=2).replacing("design", encoding=encoding)
-        one = scan_of(recipe).slice_model(0, recipe)
-        lines = some_of(one.candidates, 1 / 3)
-        held = [held_back(lines, one.candidates, fold=fold)[1] for fold in range(folds)]
-        result = reconstruct(one, lines, "mean", recipe, rng())
-        assert result.std_factor.held_back == sum(map(len, held))
-        assert folds == 1 or len(set(held[0]) & set(held[1])) < len(held[0]) / 2
 
 
 def test_where_no_line_can_be_held_back_error_bars_are_those_of_the_posterior() -> None:

@@ -15,7 +15,6 @@ from mri_design.design import (
     ExpectedError,
     Forecast,
     LowPass,
-    OracleHole,
     RandomSamples,
     Strategy,
     infer_slice,
@@ -23,11 +22,10 @@ from mri_design.design import (
     poisson_disc,
     radial_density,
 )
-from mri_design.design.energies import energies
 from mri_design.experiment import available_memory, needed_memory, require_room
 from mri_design.experiment import design as memory
 from mri_design.readouts import PlaneConstraints, PlaneReadouts
-from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
+from tests.design.plane.conftest import plane_slice
 from tests.refusals import refused
 
 INFERENCE = md.DoubleLoop(md.ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
@@ -189,29 +187,6 @@ def test_caipi_is_regular_and_shifted(make_view) -> None:
     assert CaipiSamples().pattern(PLANE, (2, 4)).reshape(32, 32)[flags].sum() == 128  # the whole pattern
     narrow = CaipiSamples(spacing=(2, 2), shift=0).choose_block(view, np.random.default_rng(0), 140)
     assert np.all(PLANE.frequencies[[c.line for c in narrow]] % 2 == 0)
-
-
-def truth() -> np.ndarray:
-    data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
-    return data.reference[0]
-
-
-def test_the_leave_one_out_oracle_does_not_know_the_sample_itself(make_view, rng) -> None:
-    posterior = plane_posterior()
-    view = make_view((posterior,), measured_ids(16))
-    block = OracleHole(truths=(truth(),)).choose_block(view, np.random.default_rng(0), 1)
-    chosen, scores = block[0].line, block[0].scores
-    plane = PlaneReadouts((16, 16))
-    # Another truth on the chosen sample alone leaves its score as it was, and changes its neighbours'.
-    change = np.zeros(256, dtype=complex)
-    change[chosen] = 5e5
-    changed = truth() + plane.rows(range(256)).adjoint(change[None])
-    again = OracleHole(truths=(changed,)).choose_block(view, np.random.default_rng(0), 1)[0].scores
-    assert again[chosen] == pytest.approx(scores[chosen], rel=1e-3)
-    left = np.isfinite(scores)
-    left[chosen] = False
-    assert np.max(again[left] / scores[left]) > 2
-    assert np.all(energies(posterior, plane, rng, 8) > 0)
 
 
 LARGE = PlaneReadouts((64, 64))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import FixedAngles, InformationGain, gains_and_energies
+from mri_design.design import FixedAngles, gains_and_energies
 from mri_design.model import PhasePrior
 from mri_design.readouts import AngleConstraints, LineReadouts, ShotReadouts
 from tests.refusals import refused
@@ -63,15 +63,3 @@ def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
     alone = [md.shot_gain(root, shot, lambda k: md.NonUniformFourier(k, (N, N), maps))[0] for shot in SHOTS.shots]
     np.testing.assert_allclose(scores, alone, rtol=1e-3)
     assert scores[2] > scores[0]  # half way between the measured spokes, and one of them
-
-
-def test_the_most_informative_shot_is_chosen() -> None:
-    pytest.importorskip("finufft")
-    posterior = posterior_of()
-    candidates = md.LineCandidates(
-        np.ones(8, dtype=bool), (0, 4), 8, 2, readouts=SHOTS, constraints=AngleConstraints(8, 8)
-    )
-    choice = InformationGain().choose(md.DesignView(candidates, [posterior]), np.random.default_rng(1))
-    assert choice.scores is not None and choice.line == int(np.nanargmax(choice.scores))
-    assert np.isnan(choice.scores[[0, 4]]).all()
-    assert choice.forecast.information == pytest.approx(choice.score / 2)

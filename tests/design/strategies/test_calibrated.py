@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +14,9 @@ from mri_design.design import (
     shipped_error_model,
 )
 from mri_design.design.error_models import LARGEST_DOUBT
+from tests.design.conftest import make_posterior, make_slice
 from tests.refusals import refused
 
-SliceMaker = Callable[..., md.SliceModel]
 START = (16, 15, 17, 14, 18, 13, 19, 12)
 
 
@@ -36,7 +35,7 @@ def design(one: md.SliceModel, rule: ExpectedError, target: int = 16, block: int
     return engine.run([one], engine.begin([one], START), target)
 
 
-def test_the_largest_expected_energy_is_chosen(make_posterior: Callable[..., md.GaussianPosterior]) -> None:
+def test_the_largest_expected_energy_is_chosen() -> None:
     posterior, acquired = make_posterior(), [8, 7, 9, 6, 3]
     view = md.DesignView(md.LineCandidates(np.ones(16, bool), tuple(acquired), 8), [posterior])
     choice = ExpectedError(draws=12).choose(view, np.random.default_rng(0))
@@ -94,7 +93,7 @@ def test_a_neighbourhood_is_a_convolution_with_nothing_beyond_the_grid() -> None
     assert energies[0] == 4  # left as it was
 
 
-def test_measured_lines_add_nothing_to_their_neighbours(make_slice: SliceMaker) -> None:
+def test_measured_lines_add_nothing_to_their_neighbours() -> None:
     """What is chosen is the largest sum over unmeasured neighbours, and not the largest line."""
     one = make_slice(shape=(32, 32))
     posterior = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
@@ -107,7 +106,7 @@ def test_measured_lines_add_nothing_to_their_neighbours(make_slice: SliceMaker) 
 
 
 @pytest.mark.slow
-def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
+def test_innovations_mend_a_model_that_is_wrong() -> None:
     one = make_slice(shape=(32, 32))
     noise = 2 * one.noise_variance * 32
     wrong = np.log(300.0)
@@ -121,7 +120,7 @@ def test_innovations_mend_a_model_that_is_wrong(make_slice: SliceMaker) -> None:
     assert abs(late[True]) < np.log(2)
 
 
-def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) -> None:
+def test_measured_lines_keep_the_posterior_s_own_energy() -> None:
     step = design(make_slice(shape=(32, 32)), md.Calibrated(error_model=model(2.0)), 9).trace.steps[0]
     np.testing.assert_array_equal(step.forecast.corrected[list(START)], step.forecast.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
@@ -133,7 +132,7 @@ def test_measured_lines_keep_the_posterior_s_own_energy(make_slice: SliceMaker) 
     )
 
 
-def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> None:
+def test_blocks_teach_what_their_start_had_predicted() -> None:
     """By hand: features as they were when a block began, innovations against the mean of that moment."""
     one = make_slice(shape=(32, 32))
     start = model(1.0, 2.0)
@@ -167,7 +166,7 @@ def test_blocks_teach_what_their_start_had_predicted(make_slice: SliceMaker) -> 
     np.testing.assert_allclose(rule.error_models(pending)[1].mean, first_block.mean, rtol=1e-5, atol=1e-8)
 
 
-def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction(make_slice: SliceMaker) -> None:
+def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction() -> None:
     one = make_slice(shape=(32, 32))
     doubtful = model(slack=1e-4)
     doubtful.covariance[(at := md.FEATURES.index("k near -16")), at] = 50.0

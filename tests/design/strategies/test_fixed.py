@@ -197,23 +197,6 @@ def test_masses_add_up_and_none_is_above_one(power: float) -> None:
             assert np.ptp(ratio) <= 1e-9 * ratio.max()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("draw", ["jittered", "systematic"])
-@pytest.mark.thorough
-def test_lines_are_drawn_as_often_as_their_mass_says(draw: Draw) -> None:
-    rule = VariableDensity(draw=draw, power=2.0)
-    masses = inclusion_masses(rule.density(FREE - 48), 20)
-    draws = 600
-    counts = np.zeros(96)
-    for seed in range(draws):
-        counts[list(drawn(rule, seed))] += 1
-    frequency = counts[FREE] / draws
-    noise = np.sqrt(masses * (1 - masses) / draws)
-    # systematic offsets are found again from a line, to within its mass: lines of the comb share a few per cent
-    assert np.abs(frequency - masses).max() < 5 * noise.max() + 0.12
-    assert np.abs(frequency - masses).mean() < 0.05
-
-
 @pytest.mark.parametrize("draw", ["jittered", "systematic"])
 def test_every_unit_of_mass_gets_its_line(draw: Draw) -> None:
     """Independent draws leave units empty; even ones hold half a line or more of each."""
