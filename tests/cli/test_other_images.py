@@ -20,7 +20,6 @@ from tests.interruptions import stopping
 from tests.quick_recipes import quickened
 from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
-from tests.simulated_scanner import stream_of
 from tests.two_contrasts import FIRST, OTHER, head, scanned, some_lines
 
 
@@ -93,23 +92,6 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
     run(*asked, *given, "--resume", "--out", tmp_path / "with")
     assert all(row["companions"] == "t1.npy" for row in rows(tmp_path / "with" / "metrics.csv"))
     assert [file["name"] for file in manifest(tmp_path / "with")["inputs"]] == ["two.npy", "t2.npy", "t1.npy"]
-
-
-@pytest.mark.slow
-def test_a_design_at_the_scanner_ends_with_the_image_of_a_replayed_one(run: Run, exam: Path, tmp_path: Path) -> None:
-    (tmp_path / "readouts.mrd").write_bytes(stream_of(np.load(exam / "t2.npy")[np.newaxis]))
-    asked = ("--strategy", "vd-polynomial", "--lines", 20, "--recipe", exam / "local.toml", "--noise-sd", "0.007")
-    earlier = tmp_path / "frame-0"  # the run of an earlier frame
-    earlier.mkdir()
-    np.save(earlier / "recon.npy", 1j * np.load(exam / "t1.npy"))
-    given = ("--with", earlier, "--trust-companion", "--no-report")
-    run("adapt", tmp_path / "readouts.mrd", *asked, *given, "--out", tmp_path / "adapt")
-    run("design", exam / "t2.npy", *asked, *given, "--out", tmp_path / "design")
-    assert "companions" in settings(tmp_path / "adapt")
-    assert settings(tmp_path / "adapt")["with"] == ["frame-0"]
-    images = [np.load(tmp_path / name / "recon.npy") for name in ("adapt", "design")]
-    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())
-    run("adapt", tmp_path / "readouts.mrd", *asked, "--with", tmp_path / "missing.npy", "--out", tmp_path / "x", code=3)
 
 
 GRID = 40

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import ismrmrd
 import numpy as np
 import pytest
 from typer.testing import Result
@@ -73,17 +72,3 @@ def test_noise_samples_are_the_noise_of_the_run(run: Call, raw: Path, noise: Pat
     assert found.data.noise_variance == 1 and found.provenance.noise.measured.file == "noise.npy"
     other = run(*words[:4], "--noise-samples", noise, "--noise-sd", "0.1", "--out", tmp_path / "both")
     assert other.exit_code != 0 and not (tmp_path / "both").exists()
-
-
-def test_noise_of_raw_data_is_scaled_to_dwell_time_and_averages(tmp_path: Path, kspace: np.ndarray) -> None:
-    averages = 2
-    scan, rng, file = MrdFile(tmp_path, nx=16, rx=16, ny=24), np.random.default_rng(2), MrdFile(tmp_path)
-    for average in range(averages):
-        scan.add_scan(kspace, average=average)
-    for readout in scan.readouts:
-        readout.sample_time_us = 8.0
-    samples = (SD * (rng.standard_normal((COILS, 8000)) + 1j * rng.standard_normal((COILS, 8000)))).astype(np.complex64)
-    file.add(samples, flag=ismrmrd.ACQ_IS_NOISE_MEASUREMENT).sample_time_us = 2.0
-    noise = file.write("noise.h5")
-    found = md.load(scan.write(), duplicates="average", noise_samples=noise).data.noise_covariance
-    np.testing.assert_allclose(np.diag(found).real, SD**2 * 2 / 8 / averages, rtol=0.05)

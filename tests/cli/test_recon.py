@@ -59,22 +59,6 @@ def test_what_the_mask_leaves_out_cannot_be_seen(run: Run, work: Path, tmp_path:
         assert (tmp_path / "honest" / file).read_bytes() == (tmp_path / "fooled" / file).read_bytes()
 
 
-def test_lines_with_gaps_are_enough_for_maps_and_a_prescan_gives_them_too(run: Run, tmp_path: Path) -> None:
-    data = load_phantom("brain", shape=(32, 32), n_coils=4, rng=np.random.default_rng(1))
-    few = np.zeros(32, dtype=bool)
-    few[[3, 9, 12, *range(14, 20), 21, 23, 27]] = True
-    noise = {"noise_variance": np.float64(data.noise_variance or 0)}
-    np.savez(tmp_path / "few.npz", kspace=np.where(few[:, None], data.kspace, 0), **noise)
-    np.savez(tmp_path / "prescan.npz", kspace=data.kspace[..., 4:28, 4:28], **noise)
-    for name, words, source in (
-        ("own", (), "estimated together with the image (NLINV) from the 12"),
-        ("prescan", ("--maps-from", tmp_path / "prescan.npz"), "given (those of prescan.npz, there estimated by"),
-    ):
-        run("recon", tmp_path / "few.npz", *words, "--recipe", "fast.toml", "--out", tmp_path / name, code=0)
-        assert settings(tmp_path / name)["coil_maps_source"].startswith(source)
-    run("recon", tmp_path / "few.npz", "--maps", "espirit", "--out", tmp_path / "x", code=3)
-
-
 def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
     assert data.coil_maps is not None and data.noise_variance is not None
@@ -199,18 +183,6 @@ def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path, kspace=kspace.reshape(SPOKES, 2 * N), trajectory=trajectory, reference=image[0], noise_variance=0.007**2
     )
     return path
-
-
-@pytest.mark.slow
-def test_the_mean_comes_with_error_bars_and_the_trajectory(run: Run, spoke_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "x"
-    run("recon", spoke_file, "--recipe", "quick.toml", "--out", out, code=0)
-    assert np.load(out / "recon.npy").shape == np.load(out / "std.npy").shape == (N, N)
-    assert np.load(out / "mask.npy").tolist() == [True] * SPOKES
-    mean, gridded = rows(out / "metrics.csv")
-    assert (mean["method"], gridded["method"]) == ("mean", "gridded") and float(mean["relative_l2"]) < 0.15
-    assert mean["readouts"] == "20" and mean["samples"] == "960"
-    assert settings(out)["matrix"] == [N, N] and settings(out)["readouts"] == 20
 
 
 def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(

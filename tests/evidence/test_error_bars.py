@@ -201,14 +201,6 @@ def test_images_alike_pull_a_straight_line_and_others_leave_it() -> None:
     assert shipped(shipped.features[place] + 100 * shipped.unit) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_more_than_expected_on_what_was_held_back_means_a_larger_error() -> None:
-    def predicted(found: float) -> float:
-        seen = HeldBackEnergy(6, found=found, expected=2.0, surprise=1 + found / 4, by_ring=found / 2)
-        return predicted_error(replace(KNOWN, innovations=seen))[0]
-
-    assert predicted(1.0) < predicted(4.0) < predicted(16.0)
-
-
 def test_the_map_shows_where_the_image_moved_and_its_squares_sum_to_the_same() -> None:
     std, image = np.full((32, 32), 0.1, dtype=np.float32), np.zeros((32, 32), dtype=np.complex64)
     moved = image.copy()

@@ -26,16 +26,6 @@ def test_every_method_gives_an_image_and_only_the_mean_error_bars(
     assert (result.std is not None) == (method == "mean")
 
 
-def test_zero_filling_is_the_inverse_transform_of_the_lines(
-    one: md.SliceModel, small: md.Recipe, rng: np.random.Generator
-) -> None:
-    kspace = np.zeros((16, 16), dtype=complex)
-    kspace[list(LINES)] = one.kspace[0, list(LINES)]
-    image = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace), norm="ortho"))
-    result = md.reconstruct(one, LINES, "zero-filled", small, rng)
-    np.testing.assert_allclose(result.image, image, atol=1e-5 * np.abs(image).max())
-
-
 def test_the_error_bars_can_be_left_out(one: md.SliceModel, small: md.Recipe) -> None:
     with_std, without = (
         md.reconstruct(one, LINES, "mean", small, np.random.default_rng(0), with_std=wanted) for wanted in (True, False)
