@@ -198,7 +198,7 @@ for _one in _SHIPPED["strategy"]:
         random=_one.get("random"),
         tuned=_one.get("tuned", ()),
         settings=_SETTINGS.get(_one.get("setting")),
-        looks_at=_one.get("looks_at", "nothing"),
+        looks_at=_one["looks_at"],
     )
     ABOUT[_one["name"]] = _one["about"]
 
