@@ -502,12 +502,9 @@ def covariance_matrix(field: str, value: object, side: int, *, definite: bool = 
     import numpy as np
 
     wanted = f"a Hermitian positive {'definite' if definite else 'semidefinite'} matrix ({side}, {side})"
-    matrix = number_array(field, value, wanted=wanted)
-    if matrix.shape != (side, side) or matrix.dtype.kind == "b":
-        got = "flags" if matrix.dtype.kind == "b" else f"shape {matrix.shape}"
-        raise InputError(field, got, wanted, cure)
-    if not np.isfinite(matrix).all():
-        raise InputError(field, "NaN or infinite values", wanted, cure)
+    matrix = number_array(field, value, wanted=wanted, cure=cure, shape=(side, side), kind="finite")
+    if matrix.dtype.kind == "b":
+        raise InputError(field, "flags", wanted, cure)
     matrix = matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
     largest = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-6, atol=1e-6 * largest):

@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import io
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -99,7 +99,7 @@ def dicom_bytes(
         For negative pixels.
     """
     if image.min() < 0:
-        raise InputError(field="image", got=f"pixels down to {image.min():.4g}", wanted="a magnitude: none below 0")
+        raise InputError("image", f"pixels down to {image.min():.4g}", "a magnitude: none below 0")
     pydicom = optional_package("pydicom", "export")
     slope = float(image.max() if brightest is None else brightest) / _GREYS or 1.0
     slope = float(f"{slope:.9e}")  # a decimal string of DICOM has 16 characters
@@ -271,62 +271,52 @@ _MOST = 65535  # the labels have 16 bits
 _MASK_BITS, _MOST_COILS = 64, 1024
 
 
-@dataclass(frozen=True)
-class MrdLayout:
-    """Contents of a file's header.
+Places = Sequence[SliceGeometry | None]
+"""Size of pixels, the same for all, and place of every slice; None where nobody says them."""
+
+
+def _placed(places: Places) -> bool:
+    """Whether the place of every slice is known."""
+    return all(place is not None and place.placed for place in places)
+
+
+def mrd_header(shape: tuple[int, int], places: Places, partitions: int = 1, shots: int = 1, echoes: int = 1) -> str:
+    """The XML header of a file.
+
+    What is not known is written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`).
+    Without a place of every slice, all have the directions of the identity and lie at the origin, because readers ask
+    for directions, and the header says that these mean nothing (`UNKNOWN_PLACE`).
 
     Parameters
     ----------
     shape : tuple of int
         Grid (ky, kx).
     places : sequence of (SliceGeometry or None)
-        Size of pixels, the same for all, and place of every slice; None where nobody says them. What is not known is
-        written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`). Without a place
-        of every slice, all have the directions of the identity and lie at the origin, because readers ask for
-        directions, and the header says that these mean nothing (`UNKNOWN_PLACE`).
-    shots, echoes : int
-        Echo trains, and lines of the longest one.
+        Of every slice.
     partitions : int
         Of a volume, along kz; 1 for slices.
+    shots, echoes : int
+        Echo trains, and lines of the longest one.
 
     Raises
     ------
     InputError
         For a grid or numbers that the labels cannot hold, and for slices with pixels of different sizes.
     """
-
-    shape: tuple[int, int]
-    places: Sequence[SliceGeometry | None]
-    _: KW_ONLY
-    shots: int = 1
-    echoes: int = 1
-    partitions: int = 1
-
-    def __post_init__(self) -> None:
-        if max(*self.shape, self.shots, self.partitions, len(self.places)) > _MOST:
-            got = f"{self.shape}, {self.shots} trains, {len(self.places)} slices, {self.partitions} partitions"
-            raise InputError(field="grid", got=got, wanted=f"at most {_MOST} along each")
-        if len({None if place is None else (place.pixel, place.thickness) for place in self.places}) != 1:
-            raise InputError(field="geometry", got="slices with pixels of different sizes", wanted="one size")
-
-    @property
-    def placed(self) -> bool:
-        """Whether the place of every slice is known."""
-        return all(place is not None and place.placed for place in self.places)
-
-    @property
-    def header(self) -> str:
-        """The XML text."""
-        (n_y, n_x), place = self.shape, self.places[0]
-        pixel, thickness = ((1.0, 1.0), None) if place is None else (place.pixel, place.thickness)
-        extents = (n_x * pixel[1], n_y * pixel[0], self.partitions * (thickness or 1.0))
-        unknown = {
-            UNKNOWN_SIZES: "x y z" if place is None else "z" if thickness is None else "",
-            UNKNOWN_PLACE: "" if self.placed else "directions",
-        }
-        sizes = {"n_x": n_x, "n_y": n_y, "n_z": self.partitions, "extents": extents, "slices": len(self.places)}
-        trains = {"shots": self.shots, "echoes": self.echoes}
-        return _header_template().render(**sizes, **trains, sign=FOURIER_SIGN, unknown=unknown)
+    if max(*shape, shots, partitions, len(places)) > _MOST:
+        got = f"{shape}, {shots} trains, {len(places)} slices, {partitions} partitions"
+        raise InputError("grid", got, f"at most {_MOST} along each")
+    if len({None if place is None else (place.pixel, place.thickness) for place in places}) != 1:
+        raise InputError("geometry", "slices with pixels of different sizes", "one size")
+    (n_y, n_x), place = shape, places[0]
+    pixel, thickness = ((1.0, 1.0), None) if place is None else (place.pixel, place.thickness)
+    extents = (n_x * pixel[1], n_y * pixel[0], partitions * (thickness or 1.0))
+    unknown = {
+        UNKNOWN_SIZES: "x y z" if place is None else "z" if thickness is None else "",
+        UNKNOWN_PLACE: "" if _placed(places) else "directions",
+    }
+    sizes = {"n_x": n_x, "n_y": n_y, "n_z": partitions, "extents": extents, "slices": len(places)}
+    return _header_template().render(**sizes, shots=shots, echoes=echoes, sign=FOURIER_SIGN, unknown=unknown)
 
 
 @cache
@@ -338,15 +328,17 @@ def _header_template() -> Template:
     return Template(text, undefined=StrictUndefined, **options)
 
 
-def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: int = 1) -> NDArray[Any]:
+def readout_heads(
+    shape: tuple[int, int], places: Places, lines: Sequence[tuple[int, int]], coils: int = 1
+) -> NDArray[Any]:
     """Headers of readouts of full length.
 
     What is not known is zero: the dwell time and, without a place, the position; directions are then the identity.
 
     Parameters
     ----------
-    layout : MrdLayout
-        Of the file.
+    shape, places
+        As for `mrd_header`.
     lines : sequence of (slice, line)
         In the order of measurement, all of a slice in one run.
     coils : int
@@ -364,11 +356,11 @@ def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: in
     from ismrmrd.hdf5 import acquisition_header_dtype  # here and below: the import takes longer than the others
 
     if coils > _MOST_COILS:
-        raise InputError(field="coils", got=str(coils), wanted=f"at most {_MOST_COILS}")
+        raise InputError("coils", str(coils), f"at most {_MOST_COILS}")
     slices = np.array([number for number, _ in lines])
     heads = np.zeros(len(lines), dtype=acquisition_header_dtype)
     heads["version"], heads["scan_counter"] = 1, np.arange(len(lines))
-    heads["number_of_samples"], heads["center_sample"] = layout.shape[1], layout.shape[1] // 2
+    heads["number_of_samples"], heads["center_sample"] = shape[1], shape[1] // 2
     heads["available_channels"] = heads["active_channels"] = coils
     for coil in range(coils):
         heads["channel_mask"][:, coil // _MASK_BITS] |= np.uint64(1 << coil % _MASK_BITS)
@@ -378,20 +370,20 @@ def readout_heads(layout: MrdLayout, lines: Sequence[tuple[int, int]], coils: in
     heads["flags"][[0, *(ends + 1)]] |= _flag(_FIRST_IN_SLICE)
     heads["flags"][[*ends, -1]] |= _flag(_LAST_IN_SLICE)
     heads["flags"][-1] |= _flag(_LAST_IN_MEASUREMENT)
-    for number, place in enumerate(layout.places):
-        vectors = (place if place is not None and layout.placed else _NO_SIZES).vectors
+    for number, place in enumerate(places):
+        vectors = (place if place is not None and _placed(places) else _NO_SIZES).vectors
         for name, vector in zip(("position", "phase_dir", "read_dir", "slice_dir"), vectors, strict=True):
             heads[name][slices == number] = vector
     return heads
 
 
-def mrd_file_bytes(layout: MrdLayout, heads: NDArray[Any], samples: Sequence[NDArray[np.complexfloating]]) -> bytes:
+def mrd_file_bytes(header: str, heads: NDArray[Any], samples: Sequence[NDArray[np.complexfloating]]) -> bytes:
     """The file. Its labels are read by the reader of this package before it is given.
 
     Parameters
     ----------
-    layout : MrdLayout
-        What the header says.
+    header : str
+        Of `mrd_header`.
     heads : structured array, shape (readout,)
         Of `readout_heads`.
     samples : sequence of complex arrays, shape (coil, sample)
@@ -405,7 +397,6 @@ def mrd_file_bytes(layout: MrdLayout, heads: NDArray[Any], samples: Sequence[NDA
     import h5py
     from ismrmrd.hdf5 import acquisition_dtype
 
-    header = layout.header
     parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
     purposes = sort_by_purpose("MRD readouts", heads, parsed)
     plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
@@ -413,7 +404,7 @@ def mrd_file_bytes(layout: MrdLayout, heads: NDArray[Any], samples: Sequence[NDA
     for name, label in (("slice", "slice"), ("partition", "kspace_encode_step_2"), ("line", "kspace_encode_step_1")):
         for at in np.flatnonzero(plan.readouts[name] != labels[label])[:1]:
             got, wanted = (f"{name} {number}" for number in (plan.readouts[name][at], labels[label][at]))
-            raise InputError(field=f"MRD readouts[{at}]", got=got, wanted=wanted)
+            raise InputError(f"MRD readouts[{at}]", got, wanted)
     readouts = np.empty(len(heads), dtype=acquisition_dtype)
     readouts["head"] = heads
     for readout, measured in zip(readouts, samples, strict=True):
@@ -452,19 +443,19 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     """
     held = np.stack([sampling.samples for sampling in scan.samplings])
     lines = [(int(number), int(line)) for number, line in np.argwhere(held.any(axis=2))]
-    layout = MrdLayout(scan.grid_shape, (None,) * scan.n_slices if places is None else places)
-    heads = readout_heads(layout, lines, scan.n_coils)
+    shape, known = scan.grid_shape, (None,) * scan.n_slices if places is None else places
+    header, heads = mrd_header(shape, known), readout_heads(shape, known, lines, scan.n_coils)
     columns, centre = np.flatnonzero(held.any(axis=(0, 1))), scan.grid_shape[1] // 2
     window = slice(min(int(columns[0]), centre), max(int(columns[-1]), centre) + 1)
     heads["number_of_samples"], heads["center_sample"] = window.stop - window.start, centre - window.start
     readouts = [scan.kspace[number, :, line, window] for number, line in lines]
     if scan.noise_covariance is not None:
         noise = _noise_of(scan.noise_covariance)
-        head = readout_heads(layout, lines[:1], scan.n_coils)
+        head = readout_heads(shape, known, lines[:1], scan.n_coils)
         head["flags"], head["number_of_samples"], head["center_sample"] = _flag(_NOISE), noise.shape[1], 0
         heads, readouts = np.concatenate([head, heads]), [noise, *readouts]
         heads["scan_counter"] = np.arange(len(heads))
-    return mrd_file_bytes(layout, heads, readouts)
+    return mrd_file_bytes(header, heads, readouts)
 
 
 def _noise_of(covariance: NDArray[np.complex128]) -> NDArray[np.complex64]:
@@ -505,9 +496,9 @@ def mrd_skeleton_bytes(
     """
     lines, columns = np.divmod([number for train in trains for number in train], partitions)
     of_trains = {"shots": len(trains), "echoes": max(map(len, trains))} if partitions == 1 else {}
-    layout = MrdLayout(shape, (geometry,), partitions=partitions, **of_trains)
-    heads = readout_heads(layout, [(0, line) for line in lines])
+    header = mrd_header(shape, (geometry,), partitions, **of_trains)
+    heads = readout_heads(shape, (geometry,), [(0, line) for line in lines])
     heads["idx"]["kspace_encode_step_2"] = columns
     if of_trains:
         heads["idx"]["segment"] = [shot for shot, train in enumerate(trains) for _ in train]
-    return mrd_file_bytes(layout, heads, [np.zeros((1, shape[1]), np.complex64)] * len(heads))
+    return mrd_file_bytes(header, heads, [np.zeros((1, shape[1]), np.complex64)] * len(heads))

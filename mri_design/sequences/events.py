@@ -188,8 +188,7 @@ class Events:
             if (by_power := peak * _SHORTEST_PULSE) > steepest:
                 limit, scale, unit, easier = "max_b1", 1e6, "uT", "smaller flip angle"
             had = scale * getattr(self.scanner, limit)
-            needed = had * max(by_power, steepest) / _LONGEST_PULSE
-            wanted = f"at least {needed:.3g} {unit} for {flip_angle:g} degrees in {_LONGEST_PULSE * 1e3:g} ms at most"
+            wanted = f"at least {had * max(by_power, steepest) / _LONGEST_PULSE:.3g} {unit} for {flip_angle:g} degrees"
             cure = f"Take a {easier}, or another scanner."
             raise InputError(f"{self.scanner.name}: {limit}", f"{had:g} {unit}", wanted, cure)
         amplitude = _as_written(TIME_BANDWIDTH / duration / thickness)
@@ -292,7 +291,7 @@ class Events:
         if samples % divisor:
             counts = (samples // divisor * divisor, (samples // divisor + 1) * divisor)
             some = " or ".join(f"--resolution {extent / n:.7g} ({n} samples)" for n in counts if n >= 4)
-            cure = f"Of lines and planes, choose another size of pixels along the readout: {some}; others design anew."
+            cure = f"Of lines and planes choose {some}; design others anew."
             raise InputError("samples of a readout", str(samples), f"a multiple of {divisor} on this scanner", cure)
 
     def _dwell(self, raster: float) -> float:
@@ -308,8 +307,7 @@ class Events:
         found = 1 / (dwell * settings.samples)
         if abs(found / settings.bandwidth - 1) > _BANDWIDTH_TOLERANCE:
             wanted = f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz"
-            cure = "Take another bandwidth, number of samples or field of view."
-            raise InputError("bandwidth", f"{settings.bandwidth:g} Hz for each pixel", wanted, cure)
+            raise InputError("bandwidth", f"{settings.bandwidth:g} Hz for each pixel", wanted)
         return dwell
 
 
@@ -482,9 +480,8 @@ def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Sca
             if error <= _FIT:
                 break
     else:
-        got = f"samples {error:.2g} cycles for each field of view or more off a waveform that begins at rest"
-        cure = "Design the spirals anew; mri-design convert takes trajectory.npz to other formats."
-        raise InputError("trajectory", got, f"at most {_FIT:g} off one on the gradients' raster", cure)
+        got, wanted = f"samples {error:.2g} cycles off a waveform that begins at rest", f"at most {_FIT:g}"
+        raise InputError("trajectory", got, wanted, "Design the spirals anew, or take mri-design convert.")
     steps = through.reshape(len(through), order.count, 2).transpose(1, 0, 2)
     corners = steps / RASTER / np.array(field_of_view)
     amplitude = float(np.linalg.norm(corners, axis=2).max()) / GAMMA

@@ -110,10 +110,9 @@ class Acquisitions(ABC):
         samples = (kept_samples(self.heads[at], samples) for at, samples in self.samples(alike.tolist()))
         covariance, count = noise_covariance(samples)
         if covariance is None:
-            got = f"{count} samples in {len(alike)} of {len(self.heads)} readouts"
             wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
             cure = "Give the samples as an array (coil, sample) in a .npy file."
-            raise InputError(f"{self.field}: noise readouts", got, wanted, cure)
+            raise InputError(f"{self.field}: noise readouts", f"{count} samples in {len(alike)}", wanted, cure)
         return NoiseReadouts(covariance, count, float(np.median(self.heads["sample_time_us"][alike])), bandwidth)
 
     def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
@@ -196,9 +195,8 @@ def sort_by_purpose(
     for name, numbers in present.items():
         number = wanted.get(name, int(numbers[0]))
         if number not in numbers:
-            got, there_are = f"no image with number {number}", f"a number that the file holds: {listed(numbers)}"
             cure = f"Change {counter_option(name)}; without it the first is read."
-            raise InputError(f"{field}: {name}", got, there_are, cure)
+            raise InputError(f"{field}: {name}", f"no image with number {number}", f"one of {listed(numbers)}", cure)
         if numbers.size > 1:
             taken[name] = (number, tuple(map(int, numbers)))
     # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
@@ -374,16 +372,14 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseR
         samples = np.moveaxis(samples, -1, 0)
     by_coil = samples.reshape(1, -1) if channels == 1 else samples
     if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
-        wanted = f"complex samples without excitation, ({channels}, sample): one row for each of the scan's coils"
         cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]."
-        raise InputError(field, f"{samples.dtype} {shape}", wanted, cure)
+        raise InputError(field, f"{samples.dtype} {shape}", f"complex samples ({channels} coils, sample)", cure)
     require_finite(field, samples)
     covariance, count = noise_covariance([by_coil.reshape(channels, -1)])
     if covariance is None:
-        got = f"{count} samples a coil, which leave noise of {channels} coils undetermined"
         wanted = f"at least {SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
         cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."
-        raise InputError(field, got, wanted, cure)
+        raise InputError(field, f"{count} samples a coil", wanted, cure)
     return NoiseReadouts(covariance, count)
 
 

@@ -91,14 +91,12 @@ def _mapped(path: Path, limits: ReadLimits) -> NDArray[np.complex64]:
     header, samples = pair_of(path)
     for half, other in ((header, samples), (samples, header)):
         if not half.exists() and other.exists():
-            wanted = "both files of the pair, NAME.hdr and NAME.cfl"
-            raise InputError(str(half), "no such file", wanted, "Copy both.")
+            raise InputError(str(half), "no such file", "both files of the pair, .hdr and .cfl", "Copy both.")
     lengths, held = _lengths(header), check_file(samples)
     needed = check_declared_shape(str(header), lengths, 8, limits)
     if held != needed:
         wanted = f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, lengths))}"
-        cure = "One half is cut short, or the halves do not belong together: copy both again."
-        raise InputError(str(samples), f"{held} bytes", wanted, cure)
+        raise InputError(str(samples), f"{held} bytes", wanted, "Copy both files again.")
     return np.memmap(samples, "<c8", "r", shape=lengths, order="F")
 
 
@@ -170,8 +168,7 @@ class _Pair(ArraySource):
         named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
         if header.image_domain:
             if "coil" in named:
-                got = f"{array.shape[named.index('coil')]} entries"
-                raise InputError("axis 3 (coil)", got, "images that are combined over coils")
+                raise InputError("axis 3 (coil)", "images of several coils", "images that are combined over coils")
             header = replace(header, dims=("row", "col") if named == ("x", "y") else named)
             return scan_of_arrays(path, "image", {"image": array}, header, self.limits)
         if named == ("k0", "k1", "k2"):
@@ -215,8 +212,7 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
                 chosen = option(f"input.{counter}", "N")
                 cure += f" Or name all axes that have several entries, as {named}, and choose by {chosen}."
             _refuse_coils(stored, number)
-            wanted = f"one: only the axes {', '.join(_DATA)} are read"
-            raise InputError(f"axis {number} ({name})", f"{length} entries", wanted, cure)
+            raise InputError(f"axis {number} ({name})", f"{length} entries", "one", cure)
 
 
 def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
@@ -228,9 +224,8 @@ def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
         return
     axes = ["kx", "ky"]
     axes.insert(several.index(number), "coil")
-    got = f"{stored.shape[number]} entries, which predict each other as coils do, and no coils along axis 3"
-    cure = f"Give their names, {option('dims', ','.join(axes))}, or change the file: "
-    cure += f"`bart transpose {number} 3 NAME moved`."
+    got = f"{stored.shape[number]} entries, which predict each other as coils do"
+    cure = f"Give their names, {option('dims', ','.join(axes))}, or `bart transpose {number} 3 NAME moved`."
     raise InputError(f"axis {number} ({AXES[number]})", got, "coils along axis 3", cure)
 
 
@@ -244,16 +239,14 @@ def _refuse_slices(array: NDArray[np.complex64], named: Sequence[str]) -> None:
         return
     names = ["kx", "ky", *("coil" for name in named if name == "coil")]
     slices, volume = (option("dims", ",".join([*names[:2], name, *names[2:]])) for name in ("slice", "kz"))
-    got = f"{array.shape[axis]} entries of about the same energy, as slices have it"
     cure = f"Give the names, {slices} (of a volume {volume}), or change the file: `bart transpose 2 13 NAME moved`."
-    raise InputError("axis 2 (phs2)", got, "a second phase encode along axis 2, and slices along axis 13", cure)
+    raise InputError("axis 2 (phs2)", f"{array.shape[axis]} entries of about the same energy", "partitions", cure)
 
 
 def _refuse_mask(array: NDArray[np.complex64]) -> None:
     if array.any() and np.isin(array, (0, 1)).all():
-        got = f"only zeros and {np.count_nonzero(array)} ones: a mask, which is a design and no data"
         cure = "Give the scan. `mri-design recon --mask` and `bart pics -p` take this mask."
-        raise InputError("samples", got, "measured samples", cure)
+        raise InputError("samples", "only zeros and ones: a mask", "measured samples", cure)
 
 
 def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) -> bool:
@@ -283,10 +276,9 @@ def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: Array
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
     beside = _trajectory_beside(samples, header)
     if beside is None:
-        cure = "Name another pair of the folder as 'trajectory' in the header. If these are samples of a plane "
-        cure += '(1, ky, kz, coil), say "encoding": "plane" there.'
+        cure = 'Name a pair as "trajectory" in the header file; of a plane (1, ky, kz) say "encoding": "plane" there.'
         wanted = f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder"
-        raise InputError("axis 0 (read)", "one sample in a readout, and no trajectory beside it", wanted, cure)
+        raise InputError("axis 0 (read)", "one sample, and no trajectory beside it", wanted, cure)
     trajectory = from_bart(read_pair(beside, limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}

@@ -145,6 +145,7 @@ _DECODERS = {
     **dict.fromkeys((f"{_BASE}.4.90", f"{_BASE}.4.91"), "gdcmconv --raw"),
 }
 """Transfer syntaxes (run lengths, JPEG, JPEG-LS, JPEG 2000) and the programs of DCMTK and GDCM that decode them."""
+_AS_NIFTI = "Write it as NIfTI first: dcm2niix FOLDER."
 _ABOUT_INVERTED = "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
 _ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
 
@@ -191,9 +192,7 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
     facts = FrameFacts(file, count)
     if len(kinds := sorted({facts.kind(frame) for frame in range(count)})) > 1:
-        cure = "Write them as NIfTI first, a file for each kind: dcm2niix FOLDER."
-        wanted = "frames of one kind, such as magnitudes"
-        raise InputError("FrameType", f"frames of {' and '.join(kinds)}", wanted, cure)
+        raise InputError("FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind", _AS_NIFTI)
     geometry, about = facts.geometry((rows, columns))
     spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
     about |= impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))
@@ -236,9 +235,8 @@ def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
         held = [bool(tile.any()) for tile in _tiles(file.pixel_array, across**2, *(side // across for side in shape))]
         count = max((place + 1 for place, one in enumerate(held) if one), default=0)
     if count < 1 or any(side % across for side in shape):
-        got = f"a mosaic of {count or 'an unknown number of'} slices in {shape[0]} x {shape[1]} pixels"
-        wanted = "how many slices there are, (0019,100A), in tiles of one size"
-        raise InputError("ImageType", got, wanted, "Write it as NIfTI first: dcm2niix FOLDER.")
+        got = f"a mosaic of {count or 'unknown'} slices in {shape[0]} x {shape[1]} pixels"
+        raise InputError("ImageType", got, "a number of slices (0019,100A), in tiles of one size", _AS_NIFTI)
     return count, across
 
 
@@ -272,20 +270,16 @@ def _require_grey(file: Any) -> None:
         name = missing or "TransferSyntaxUID"
         raise InputError(name, "none", "a DICOM image that says it, as the standard asks")
     if syntax.is_compressed:
-        decoder = _DECODERS.get(str(syntax))
-        by = f"by `{decoder} compressed.dcm plain.dcm`" if decoder else "with a program that knows this transfer syntax"
-        cure = f"Decompress it first, {by}."
+        cure = f"Decompress it first: {_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm."
         raise InputError("TransferSyntaxUID", str(syntax.name)[:60], "uncompressed pixels", cure)
     colours = str(file.PhotometricInterpretation).strip()
     if colours != _GREY:
         cure = _ABOUT_INVERTED if colours == "MONOCHROME1" else _ABOUT_COLOUR
-        wanted = f"{_GREY}: grey pixels, larger values brighter"
-        raise InputError("PhotometricInterpretation", colours[:60], wanted, cure)
+        raise InputError("PhotometricInterpretation", colours[:60], f"{_GREY}: larger values brighter", cure)
     if int(file.SamplesPerPixel) != 1:
         raise InputError("SamplesPerPixel", str(file.SamplesPerPixel), "1: grey pixels")
     if file.get("ModalityLUTSequence"):
-        wanted = "values by RescaleSlope and RescaleIntercept"
-        raise InputError("ModalityLUTSequence", "a table of values", wanted)
+        raise InputError("ModalityLUTSequence", "a table of values", "RescaleSlope and RescaleIntercept")
 
 
 def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:

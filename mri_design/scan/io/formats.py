@@ -140,11 +140,10 @@ def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -
             found: Any = source.load()
             if not isinstance(found, NoiseReadouts):
                 wanted = "an array of samples (coil, sample) in .npy, .npz or .cfl, or noise readouts of ISMRMRD"
-                cure = "In Python: numpy.save('noise.npy', samples)."
-                raise InputError("noise samples", "a file of a format without noise readouts", wanted, cure)
+                raise InputError("noise samples", "none", wanted, "In Python: numpy.save('noise.npy', samples).")
         if len(found.covariance) != channels:
-            got = f"noise of {len(found.covariance)} channels"
-            raise InputError(str(path), got, f"noise of the {channels} coils of the scan", "Give the scan's own noise.")
+            got, wanted = f"noise of {len(found.covariance)} channels", f"of the {channels} coils of the scan"
+            raise InputError(str(path), got, wanted, "Give the scan's own noise.")
         return found
     else:
         stored = read_stored(path, limits, "one array (coil, sample)", field=str(path))
@@ -176,8 +175,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
         yield ISOLATED(path, options)
         return
     if options.dims is not None and not reader.arrays:
-        got = f"{','.join(options.dims)} for {path.name}, whose format names its own axes"
-        cure = f"Leave out {option('dims')}, or dims under [input] in the recipe."
+        got, cure = f"{','.join(options.dims)} for {path.name}", f"Leave out {option('dims')}, also in the recipe."
         raise InputError("dims", got, "an array: NumPy, BART, MATLAB or other HDF5", cure)
     if not reader.series:
         require_counters(path, options.counters)
@@ -190,8 +188,7 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
     """Refuse anything but samples along a trajectory where the matrix of an image was asked for."""
     if matrix is not None and not isinstance(held, TrajectoryData):
-        got = f"{' x '.join(map(str, matrix))} pixels asked for of {path.name}, which says its own"
-        cure = f"Leave out {option('matrix')}, or matrix under [input] in the recipe."
+        got, cure = f"{matrix} for {path.name}, which has its own", f"Leave out {option('matrix')}, also in the recipe."
         raise InputError("matrix", got, "samples along a trajectory, in NumPy or BART files", cure)
     return held
 
@@ -416,9 +413,8 @@ def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, p
     gaps = columns.size > 1 and columns[-1] - columns[0] >= columns.size
     if (flags == flags[:1]).all() and gaps and not turned:
         got = f"the same {columns.size} of {len(flags[0])} samples of every readout, with gaps between them"
-        wanted = "whole lines, (ky,) or (ky, kx), as no scanner measures single samples of a readout"
         cure = f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('design.encoding', 'plane')}."
-        raise InputError(field, got, wanted, cure)
+        raise InputError(field, got, "whole lines, (ky,) or (ky, kx)", cure)
     return flags
 
 
@@ -447,9 +443,8 @@ def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLi
         if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
             raise ValueError("numbers that are not whole")
     except (ValueError, IndexError, csv.Error) as error:
-        wanted = f"a table with a column {', '.join(_COUNTED[:-1])} or {_COUNTED[-1]}, or one whole number a row"
-        cure = "mri-design export --to csv writes one."
-        raise InputError(path.name, f"no such table ({error})", wanted, cure) from error
+        wanted = f"a table with a column {' or '.join(_COUNTED)}, as export --to csv writes it, or one number a row"
+        raise InputError(path.name, f"no such table ({error})", wanted) from error
     numbers = table[unit].astype(np.int64)
     if unit == "sample" and shape is None:
         raise InputError(path.name, "samples of a plane", "readouts, as the scan has")
@@ -478,8 +473,7 @@ def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
     if others:
         raise InputError(path.name, ", ".join(others), "one mask for all coils and slices: (kx, ky, kz)")
     if not np.isin(pair, (0, 1)).all():
-        cure = "`bart pattern` makes one of k-space."
-        raise InputError(path.name, "other samples than zeros and ones", "a mask", cure)
+        raise InputError(path.name, "other samples than zeros and ones", "a mask", "`bart pattern` makes one.")
     flags = pair.reshape(read, rows, partitions) != 0
     whole_readouts = bool((flags == flags[:1]).all())
     if partitions > 1 and not whole_readouts:
@@ -516,8 +510,7 @@ def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStac
     else:
         held = read(path, limits=limits)
         if not isinstance(held, ImageStack):
-            cure = "Reconstruct it first, and give the recon.npy of that run."
-            raise InputError(path.name, "samples of k-space", "an image", cure)
+            raise InputError(path.name, "samples of k-space", "an image", "Reconstruct it, and give its recon.npy.")
         if series := held.provenance.series:
             got = "; ".join(f"{len(numbers)} {name}" for name, (_, numbers) in series.items())
             raise InputError(path.name, got, "one volume", "Write the one to compare with into a file of its own.")

@@ -108,8 +108,7 @@ def require_dataset(file: h5py.File, name: str, limits: ReadLimits, *, numbers: 
     field, dataset = f"{file.filename}: {name}", _reached(file, name)
     if not isinstance(dataset, h5py.Dataset):
         got = dataset if isinstance(dataset, str) else type(dataset).__name__.lower()
-        cure = "Copy the data into one file, for example with h5repack." if "link" in got else ""
-        raise InputError(field, got, "a dataset stored in this file", cure)
+        raise InputError(field, got, "a dataset stored in this file", "Copy the data into one file: h5repack.")
     creation = dataset.id.get_create_plist()
     layout, shape = creation.get_layout(), dataset.shape
     foreign = [creation.get_filter(n)[0] for n in range(creation.get_nfilters())]
@@ -247,11 +246,10 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if has_object(file, "mask"):
             mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
             if mask.size == rows != columns:
-                got = f"{rows} entries, as many as k-space has rows"
-                wanted = f"one for each of its {columns} columns, along which fastMRI has the phase encode"
-                named = option("dims", "slice,coil,ky,kx")
-                cure = f"If it goes along the rows: {named}; then lines of zeros count as not measured."
-                raise InputError("mask", got, wanted, cure)
+                cure = (
+                    f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}; lines of zeros are not measured."
+                )
+                raise InputError("mask", f"{rows} entries, one a row of k-space", f"{columns}, one a column", cure)
             flags = chosen_flags(mask, (columns,), field="mask", unit="column")
             arrays["measured"] = StoredArray(flags.shape, flags.dtype, lambda _: flags)
         text, encoded, identifiers = _provenance(file, path, limits)

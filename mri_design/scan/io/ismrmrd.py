@@ -21,7 +21,7 @@ from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_te
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import MrdEncoding, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, is_hdf5
-from mri_design.scan.io.source import Loaded, ReadOptions, Source, duplicates_cure
+from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
@@ -113,26 +113,21 @@ class ShotSource(MrdSource):
         field, heads, encoding = acquisitions.field, acquisitions.heads, self.purposes.encoding
         channels, _, ranks = channels_and_slices(field, heads, chosen, encoding, limits)
         if encoding.volume:
-            got = f"{encoding.encoded.matrix[2]} with a {encoding.trajectory} trajectory"
-            cure = "Transform along the partitions first, and write each as a slice."
+            got, cure = str(encoding.encoded.matrix[2]), "Transform along the partitions, and write each as a slice."
             raise InputError("encodedSpace.matrixSize.z", got, "1: trajectories are read in two dimensions", cure)
         axes = acquisitions.dimensions[chosen]
         bad = (axes != axes[0]) | (axes < 2) | (axes > 3)
         if bad.any():
-            at, kind = int(np.argmax(bad)), encoding.trajectory or "another"
-            none = axes[at] == 0
-            got = f"no coordinates, in a file with {kind} trajectory" if none else str(axes[at])
-            wanted = "2 or 3, the same in all: kx and ky of every sample, and kz = 0"
-            cure = "Write the coordinates of the samples into the acquisitions (traj)." if none else ""
-            raise InputError(f"{field}[{chosen[at]}]: trajectory_dimensions", got, wanted, cure)
+            place, got = f"{field}[{chosen[bad][0]}]: trajectory_dimensions", str(axes[bad][0])
+            cure = "Write the coordinates of the samples into the acquisitions (traj)."
+            raise InputError(place, got, "2 or 3, the same in all: kx and ky of every sample, and kz = 0", cure)
         before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
         ends = heads["number_of_samples"][chosen].astype(np.intp) - after
         bad = (ends <= before) | (before != before[0]) | (ends != ends[0])
         if bad.any():
             at = int(np.argmax(bad))
-            got = f"{ends[at] + after[at]}, of which {before[at]} and {after[at]} are discarded"
-            wanted = "at least one sample, and the same ones in every readout"
-            raise InputError(f"{field}[{chosen[at]}]: number_of_samples", got, wanted)
+            got = f"samples {before[at]} to {ends[at] - 1} are kept"
+            raise InputError(f"{field}[{chosen[at]}]: number_of_samples", got, "one or more, the same in every readout")
         order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 
@@ -145,14 +140,12 @@ def _coordinates(field: str, shots: list[dict[bytes, tuple[int, int]]], length: 
         alike = theirs.shape == stored[0].shape and np.abs(theirs - stored[0]).max() <= _SAME * largest
         if not alike:
             field = f"{field}[{next(iter(ones.values()))[1]}]: traj"
-            got = f"{len(ones)} shots of slice {rank} with other coordinates than the {len(shots[0])} of slice 0"
-            cure = "Export the slices whose trajectories agree to a file of their own."
+            got, cure = f"another one in slice {rank}", "Export slices of one trajectory to a file of their own."
             raise InputError(field, got, "the same trajectory in every slice", cure)
     first = stored[0].astype(np.float64)
     if first.shape[-1] == 3 and np.abs(first[..., 2]).max() > _SAME * largest:
-        got = f"third coordinates up to {np.abs(first[..., 2]).max():.4g}"
-        cure = "Where the third ones are weights of the samples and not kz, write the first two alone."
-        raise InputError(f"{field}: traj", got, "kz = 0: trajectories are read in two dimensions", cure)
+        cure = "Where the third coordinates are weights of the samples and not kz, write the first two alone."
+        raise InputError(f"{field}: traj", f"kz up to {np.abs(first[..., 2]).max():.4g}", "kz = 0", cure)
     return first
 
 
@@ -172,10 +165,8 @@ def _in_cycles(
             known = np.isfinite(lengths).all()
             ratio = (lengths[0] / sides[0]) / (lengths[1] / sides[1]) if known else sides[1] / sides[0]
             if abs(ratio - 1) > _SAME_PIXEL:
-                got = f"cycles per pixel, beside an encoded matrix {spaces[0].matrix[:2]} and a reconstructed one "
-                got += f"{spaces[1].matrix[:2]} whose pixels are not of one size"
-                wanted = "one size of pixels, so that it is known which ones are meant"
-                raise InputError(f"{field}: traj", got, wanted, "Write the coordinates in cycles per field of view.")
+                got = f"cycles per pixel of a matrix {sides[0]} or {sides[1]}, whose pixels differ"
+                raise InputError(f"{field}: traj", got, "cycles per field of view, or one size of pixels")
         note = f"cycles per pixel, up to {look.largest:.4g}; multiplied by the {height} x {width} pixels (ky, kx)"
         return k * (height, width), {"trajectory_unit": note}
     got = f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}"
@@ -360,7 +351,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         # First, the header and the heads of all readouts.
         group, *others = _groups(file)
         if others:
-            got = f"raw data in {1 + len(others)} groups: {', '.join(map(repr, (group, *others[:7])))}"
+            got = f"raw data in the groups {', '.join(map(repr, (group, *others[:7])))}"
             cure = f"Copy one: h5copy -i {path.name} -o one.h5 -s {group!r} -d {_GROUP}."
             raise InputError(str(path), got, f"one group of raw data, or one with the name {_GROUP!r}", cure)
         field = f"{path}: {group}/xml"
@@ -373,10 +364,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, options.counters)
         kind = purposes.encoding.trajectory
         if kind not in ("", "cartesian", *_WITH_COORDINATES):
-            epi = kind == "epi"
-            got = f"{kind[:40]}{', whose echoes need a phase correction that is not done here' if epi else ''}"
-            cure = "Correct and grid the echoes first, and write them as cartesian lines." if epi else ""
             wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
-            raise InputError(f"{field}: trajectory", got, wanted, cure)
+            raise InputError(f"{field}: trajectory", kind[:40], wanted, CORRECT_ECHOES if kind == "epi" else "")
         along = kind in _WITH_COORDINATES or (not kind and acquisitions.dimensions[purposes.imaging].any())
         yield (ShotSource if along else CartesianSource)(acquisitions, header, purposes, options)

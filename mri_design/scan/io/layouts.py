@@ -85,8 +85,7 @@ def joined(
             return stored, dims, ""
         if way not in (PAIR, IN_TURN, IN_HALVES) or stored.dtype.kind not in "iuf":
             wanted = f"{PAIR}, {IN_TURN} (in turn) or {IN_HALVES} (in halves), of an array of real numbers"
-            cure = "Complex numbers need no name for their parts."
-            raise InputError("dims", f"{way} of {stored.dtype}", wanted, cure)
+            raise InputError("dims", f"{way} of {stored.dtype}", wanted)
         rest = ["coil" if name in (IN_TURN, IN_HALVES) else name for name in dims if name != PAIR]
         return _paired(field, stored, dims.index(way), way), tuple(rest), ""
     if not looks_signed(stored) or (stored.ndim < 3 and len(gathering(stored)) < 2):
@@ -108,10 +107,9 @@ def joined(
         return _paired(field, stored, axis, way), None, f"real and imaginary parts {order} along axis {axis}"
     if len(along) < 2 and stored.shape[-1] != 2:
         return stored, None, ""
-    got = f"real numbers {stored.shape}, negative as often as positive, which look like real and imaginary parts"
-    cure = f"Name it: {option('dims', f'ky,kx,{PAIR}')} (an axis of two), {option('dims', f'slice,ky,kx,{IN_TURN}')} "
-    cure += f"(real and imaginary parts of each coil in turn) or {IN_HALVES} (first all real parts); or save complex "
-    cure += "numbers, in Python numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2])."
+    got = f"real numbers {stored.shape} that look like real and imaginary parts"
+    cure = f"Name their axis: {option('dims', f'ky,kx,{PAIR}')}, {IN_TURN} (coil by coil) or {IN_HALVES}; or save "
+    cure += "complex numbers: numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2])."
     raise InputError(f"{field}: dims", got, "k-space, or parts whose axis is named", cure)
 
 
@@ -387,8 +385,7 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
     names = BARE[n_axes] if dims is None else dims
     roles = [_ROLES.get(name, SERIES.get(name, "")) for name in names]
     if len(names) != n_axes or len(set(roles)) != n_axes or not {"ky", "kx"} <= set(roles) or "" in roles:
-        wanted = "a name for each axis: kx (k0, the readout), ky (k1, the phase encode), coil, slice, repetition (rep, "
-        wanted += f"frame), contrast (echo), set, phase; of a volume also kz (k2); of real numbers {PAIR}"
+        wanted = f"of each axis kx (or k0), ky (k1), kz (k2) of a volume, coil, slice, {', '.join(SERIES)} or {PAIR}"
         cure = f"Give them as {option('dims', 'coil,ky,kx')}, or as dims in the header file."
         raise InputError("dims", f"{', '.join(names)} for {n_axes} axes", wanted, cure)
     if "kz" in roles and ({*COUNTERS, "slice"} & set(roles) or phase_encode_axis is not None):

@@ -141,9 +141,8 @@ def plan_readouts(
     channels, slices, ranks = channels_and_slices(field, heads, chosen, encoding, limits)
     if encoding.volume and slices.size > 1:
         at = int(np.argmax(ranks != ranks[0]))
-        got = f"slab {slices[ranks[at]]} beside slab {slices[ranks[0]]}, of a volume each"
-        cure = "Export each slab to a file of its own; slices without a second phase encode have matrixSize.z 1."
-        raise InputError(f"{field}[{chosen[at]}]: slice", got, "one volume", cure)
+        got, cure = f"slab {slices[ranks[at]]} beside slab {slices[ranks[0]]}", "Export each to a file of its own."
+        raise InputError(f"{field}[{chosen[at]}]: slice", got, "one volume, or matrixSize.z 1 of slices", cure)
     if int(slices[-1]) != slices.size - 1:
         notes["slices"] = "present: " + ", ".join(map(str, slices.tolist()))
     # Second, where the centre of k-space is, along all axes.
@@ -256,15 +255,13 @@ def _placed(
     for row, step in ((one.line, 1), (one.partition, 2)):
         rows, centre = image.encoded.matrix[step], encodings[int(head["encoding_space_ref"])].centre(step)
         if not 0 <= row < rows:
-            beyond = f", which lies beyond the matrix of {rows}" if centre >= rows else ""
-            got = f"{row + centre - rows // 2} with the centre of k-space at {centre}{beyond}: row {row}"
+            got = f"{row + centre - rows // 2} with the centre of k-space at {centre}: row {row}"
             cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
             raise InputError(f"{field}: kspace_encode_step_{step}", got, f"rows 0 to {rows - 1}", cure)
     if not 1 <= one.count <= nx:
         got = f"{head['number_of_samples']}, of which {head['discard_pre']} and {head['discard_post']} are discarded"
         raise InputError(f"{field}: number_of_samples", got, f"1 to {nx} samples, the encoded matrix")
-    beyond = "" if 0 <= int(head["center_sample"]) - one.first < one.count else ", which lies beyond them"
-    got = f"{head['center_sample']} for {one['count']} samples{beyond}"
+    got = f"{head['center_sample']} for {one['count']} samples"
     raise InputError(f"{field}: center_sample", got, f"a centre that keeps them within {nx} columns")
 
 
@@ -370,10 +367,8 @@ class CartesianSource(MrdSource, SlicedSource):
         """All slices, or planes."""
         read = self._read(self.plan)
         if not read["kspace"].any():
-            got = f"zeros in all {len(self.plan.readouts)} readouts"
-            cure = "Labels without samples, as of a design that was exported, say what to measure: mri-design info "
-            cure += "lists their lines."
-            raise InputError(self.acquisitions.field, got, "measured samples", cure)
+            cure = "Of labels without samples, as of a design that was exported, mri-design info lists the lines."
+            raise InputError(self.acquisitions.field, "zeros in all readouts", "measured samples", cure)
         return KSpaceData(**read)
 
     def slice(self, index: int) -> KSpaceData:

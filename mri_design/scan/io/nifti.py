@@ -141,9 +141,8 @@ def _slices(
     for number in range(count):
         data = stream.read(bytes_each)
         if len(data) != bytes_each:
-            got = f"{number * bytes_each + len(data)} bytes"
-            cure = "The file is truncated: copy or download it again."
-            raise InputError("data", got, f"{count * bytes_each} bytes", cure)
+            got, wanted = (f"{size} bytes" for size in (number * bytes_each + len(data), count * bytes_each))
+            raise InputError("data", got, wanted, "The file is truncated: copy or download it again.")
         slices.append(_scaled(f"data, slice {number}", np.frombuffer(data, dtype).reshape(rows, columns), *scaling))
     while most > 0 and (passed := len(stream.read(_CHUNK))):  # to the checksum
         most -= passed

@@ -89,12 +89,10 @@ def npy_array(stream: IO[bytes], available: int | None, field: str, limits: Read
     except Exception as error:  # damaged text may fail anywhere in the parser
         raise InputError(described, f"{text[:40]!r}", "descr, fortran_order and shape") from error
     if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
-        double = "complex128" if dtype.kind == "c" else "float64"
-        got = f"{dtype.str}, extended precision, which differs from machine to machine"
-        cure = f"Save the array with .astype('{double}')."
-        raise InputError(f"{field}: dtype", got, "single or double precision", cure)
+        cure = f"Save the array with .astype('{'complex128' if dtype.kind == 'c' else 'float64'}')."
+        raise InputError(f"{field}: dtype", f"{dtype.str}, extended precision", "single or double precision", cure)
     if dtype.kind not in "biufc":
-        cure = "Save a plain numeric array; objects would need pickle, which can run code."
+        cure = "Save a plain numeric array, no objects."
         raise InputError(f"{field}: dtype", f"{dtype}"[:60], "flags, integers, floats or complex numbers", cure)
     if len(shape) > _MOST_AXES or any(type(side) is not int for side in shape):
         raise InputError(f"{field}: shape", f"{shape}"[:80], f"at most {_MOST_AXES} sizes of at least 1")
@@ -102,8 +100,7 @@ def npy_array(stream: IO[bytes], available: int | None, field: str, limits: Read
     body = None if available is None else available - start
     size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
     if body is not None and body != size:
-        cure = "The file is damaged or holds something else as well; write it again with numpy.save."
-        raise InputError(field, f"{body - size} bytes after the array", "nothing after the array", cure)
+        raise InputError(field, f"{body - size} bytes after the array", "nothing", "Write it again with numpy.save.")
 
     def values(first: int, count: int) -> NDArray[Any]:
         if stream.seekable():
@@ -331,8 +328,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         keys = ("kspace", "image") if header.key is None else (header.key,)
         key = next((key for key in keys if key in archive.names), None)
         if key is None:
-            cure = "Save it under that name, or name it as key in the header file (JSON) of the same stem."
-            got = ", ".join(archive.names[:8]) or "no arrays"
+            got, cure = ", ".join(archive.names[:8]) or "none", 'Say "key": NAME in the header file beside it.'
             raise InputError("members", got, f"an array named {' or '.join(keys)}", cure)
         along = TRAJECTORY_MEMBERS if "trajectory" in archive.names else ()
         beside = [name for name in (*COMPANIONS, *along) if options.noise or name not in _NOISE]

@@ -96,11 +96,9 @@ def check_file(path: Path) -> int:
     except ValueError as error:  # a path with an embedded null byte
         raise InputError(name, str(error), "a readable file") from error
     if not head:
-        cure = "Copy or download it again; look whether the program that wrote it had room on the disk."
-        raise InputError(name, "an empty file", "a file that holds something", cure)
+        raise InputError(name, "an empty file", "a file that holds something", "Copy or download it again.")
     if head.startswith(_POINTERS):
-        cure = "Fetch it with `git lfs pull` or `git annex get`."
-        raise InputError(name, "a Git LFS or git-annex pointer, not the data", "the file itself", cure)
+        raise InputError(name, "a pointer to the data", "the file", "Fetch it: `git lfs pull` or `git annex get`.")
     return status.st_size
 
 
@@ -185,12 +183,11 @@ def check_declared_shape(
     count = math.prod(shape)
     memory, needed = count * max(item_bytes, 8), count * item_bytes
     if memory > limits.max_bytes:
-        cure = "Read fewer slices, or raise max_bytes in the read limits if the file is trusted."
-        got = f"shape {tuple(shape)}, {_readable(memory)}"
+        got, cure = f"shape {tuple(shape)}, {_readable(memory)}", "Raise max_bytes in the read limits if it is trusted."
         raise InputError(field, got, f"at most {_readable(limits.max_bytes)}", cure)
     if available is not None and needed > available:
-        cure = "The file is truncated: copy or download it again."
-        raise InputError(field, f"{available} bytes for shape {tuple(shape)}", f"{needed} bytes", cure)
+        got, cure = f"{available} bytes for shape {tuple(shape)}", "The file is truncated: copy or download it again."
+        raise InputError(field, got, f"{needed} bytes", cure)
     return needed
 
 
@@ -203,9 +200,8 @@ def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) 
         Where more than 64 MiB come out of less than ``1 / max_expansion`` of that.
     """
     if expanded > _SMALL_ENOUGH_TO_EXPAND and expanded > limits.max_expansion * max(stored, 1):
-        got, wanted = f"{_readable(expanded)} compressed into {_readable(stored)}", limits.max_expansion
-        cure = "This looks like a decompression bomb; store the array uncompressed if it is real."
-        raise InputError(field, got, f"a compression ratio of at most {wanted}", cure)
+        got, wanted = f"{_readable(expanded)} from {_readable(stored)}", f"at most {limits.max_expansion} times as much"
+        raise InputError(field, got, wanted, "Store the array uncompressed if this is no decompression bomb.")
 
 
 @contextmanager

@@ -35,6 +35,7 @@ ENCODING = "encoding"
 """Number of the encoding space of an MRD file, of which one is read, too: each has a matrix of its own."""
 
 
+CORRECT_ECHOES = "Correct the phase of the echoes and grid them first, and write them as Cartesian lines."
 GE_CURE = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
 
 
@@ -109,9 +110,8 @@ def require_counters(
         held = (series or {}).get(name, ())
         if number not in (held or (0,)):
             others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
-            got = f"{number} asked for in a file that has " + ("no such number" if held else "none of this kind")
             cure = f"Change {counter_option(name)}, or leave it out.{others}"
-            raise InputError(f"{path}: {name}", got, f"0 to {len(held) - 1}" if held else "0, or none", cure)
+            raise InputError(f"{path}: {name}", str(number), f"0 to {len(held) - 1}" if held else "0, or none", cure)
 
 
 @dataclass(frozen=True)
@@ -321,8 +321,7 @@ class CentredSource(Source):
         """What is no k-space on a grid, refused if its centre is given."""
         if self.centre is not None:
             cure = f"Leave out {option('input.centre')}, under [input] in the recipe and in the header file, too."
-            got = "given for samples along a trajectory, or for images"
-            raise InputError("centre", got, "k-space on a grid", cure)
+            raise InputError("centre", "a place in samples off the grid, or images", "k-space on a grid", cure)
         return held
 
     def _placed(self, held: Content) -> Content:
@@ -368,8 +367,7 @@ class Reader:
         made = self.opens(path, options)
         with made if isinstance(made, AbstractContextManager) else nullcontext(made) as held:
             if not isinstance(held, Source | KSpaceData | TrajectoryData | ImageStack):
-                wanted = "KSpaceData, TrajectoryData, ImageStack or a Source"
-                raise InputError(f"reader of {self.says}", described(held), wanted)
+                raise InputError(f"reader of {self.says}", described(held), "a scan, an ImageStack or a Source")
             yield held if isinstance(held, Source) else Loaded(held)
 
 

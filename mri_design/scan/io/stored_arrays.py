@@ -444,8 +444,7 @@ def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, lim
     known = {_STACK[-2:]} if stored.ndim == 2 else {*_STACKS, ("x", "y", "z")}
     if stored.ndim not in (2, 3) or (names is not None and names not in known):
         got = f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}")
-        wanted = "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z) whose readout is x"
-        raise InputError(key, got, wanted)
+        raise InputError(key, got, "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z)")
     check_sides(limits, dict(zip(_STACK[-stored.ndim :], stored.shape, strict=True)), field=f"{key}: ")
     pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
     return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
@@ -511,8 +510,7 @@ def _noise(arrays: Arrays, header: ArrayHeader) -> dict[str, Any]:
         raise InputError("noise_variance", f"{variance.dtype} {variance.shape}", "one real number")
     if covariance is not None and (covariance.ndim != 2 or covariance.dtype.kind not in "fc"):
         cure = "Of variances coil by coil, store numpy.diag(variances)." if covariance.ndim == 1 else ""
-        got = f"{covariance.dtype} {covariance.shape}"
-        raise InputError("noise_covariance", got, "numbers (coil, coil), E[n n^H] / 2", cure)
+        raise InputError("noise_covariance", f"{covariance.dtype} {covariance.shape}", "numbers (coil, coil)", cure)
     return {
         "noise_variance": header.noise_variance if variance is None else float(variance.reshape(-1)[0]),
         "noise_covariance": None if covariance is None else covariance.astype(np.complex128),
@@ -533,6 +531,7 @@ _EDGES = {_PER_PIXEL: 0.5, _RADIANS: np.pi}
 _LOOKS = {_PER_PIXEL: 0.0, _RADIANS: 0.8 * np.pi}
 """From which reach on, up to that edge, a trajectory without ``matrix`` looks like one in these units."""
 _COLUMNS = ("ky", "kx", "kz")
+_NAME_COLUMNS = 'Name the columns in the header file: "trajectory_axes": ["kx", "ky", "kz"].'
 _LIKE_SQUARE = 0.05
 """Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
 _LARGER_GRID, _NEAR = "cycles per field of view of a larger grid", 20
@@ -580,13 +579,10 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
         three = trajectory.shape[-1:] == (3,)
         got = f"{trajectory.dtype} {trajectory.shape}" + (", whose column kz is not zero" if three else "")
         wanted = "real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view"
-        cure = 'If its columns have another order, the header says it: "trajectory_axes": ["kx", "ky", "kz"].'
-        raise InputError("trajectory", got, wanted, cure if three else "")
+        raise InputError("trajectory", got, wanted, _NAME_COLUMNS if three else "")
     lead = kspace.shape[: kspace.ndim - len(axes)]
     if kspace.shape[len(lead) :] != axes or len(lead) > 2:
-        got = f"shape {kspace.shape} beside a trajectory of {trajectory.shape}"
-        wanted = f"(slice, coil, {', '.join(map(str, axes))}), a sample for each point of the trajectory"
-        raise InputError("kspace", got, wanted)
+        raise InputError("kspace", f"shape {kspace.shape}", f"(slice, coil, {', '.join(map(str, axes))}) of samples")
     slices, coils = (1, 1, *lead)[-2:]
     check_sides(limits, {"slice": slices, "coil": coils}, field="kspace: ")
     points = trajectory.reshape(-1, 2).astype(np.float64)
@@ -594,9 +590,8 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
     grid = _grid(arrays, header, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
     density = arrays.get("density")
     if density is not None and (density.shape != axes or density.dtype.kind not in "fiu"):
-        wanted = f"real numbers {axes}, a density compensation weight for each point of the trajectory"
         cure = "Leave the array out: the weights are then computed from the trajectory."
-        raise InputError("density", f"{density.dtype} {density.shape}", wanted, cure)
+        raise InputError("density", f"{density.dtype} {density.shape}", f"real numbers {axes}, as trajectory", cure)
     on_grid = dict[str, Any]()
     for name, shape in (("coil_maps", (slices, coils, *grid)), ("reference", (slices, *grid))):
         if name in arrays:
@@ -623,17 +618,15 @@ def _in_order(trajectory: NDArray[Any], header: Mapping[str, str]) -> NDArray[An
     named = re.findall(r"k[xyz]", header["trajectory_axes"])
     columns = _COLUMNS[: trajectory.shape[-1]]
     if sorted(named) != sorted(columns) or len(columns) < 2:
-        wanted = f"the names of the {trajectory.shape[-1]} columns of the trajectory, kx and ky, and kz of a third"
-        cure = 'As in "trajectory_axes": ["kx", "ky", "kz"].'
-        raise InputError("trajectory_axes", header["trajectory_axes"][:60], wanted, cure)
+        wanted = f"the names of the {trajectory.shape[-1]} columns of the trajectory"
+        raise InputError("trajectory_axes", header["trajectory_axes"][:60], wanted, _NAME_COLUMNS)
     return trajectory[..., [named.index(name) for name in columns]]
 
 
 def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
     """Positions (sample, 2) of the unit that the header says, translated where they can be in it."""
     if unit not in (_PER_FIELD_OF_VIEW, *_EDGES):
-        wanted = f"{_PER_FIELD_OF_VIEW!r}, {_PER_PIXEL!r} or {_RADIANS!r}"
-        raise InputError("trajectory_unit", repr(unit)[:60], wanted)
+        raise InputError("trajectory_unit", repr(unit)[:60], " or ".join((_PER_FIELD_OF_VIEW, *_EDGES)))
     if not np.isfinite(points).all():
         return points  # refused later, by number
     look, largest = look_of_trajectory(points, grid), float(np.abs(points).max(initial=0))
@@ -641,8 +634,7 @@ def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, 
         too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
         if not too_small and largest <= _EDGES[unit] * (1 + ROUNDING):
             return points * grid / (2 * _EDGES[unit])
-        leave_out = 'leave "trajectory_unit" out of the header.'
-        cure = f"{look.cure} Then {leave_out}" if look.cure else leave_out.capitalize()
+        cure = f'{look.cure} Leave "trajectory_unit" out of the header.'.lstrip()
         if look.convention in _EDGES:
             cure = f'Say "trajectory_unit": "{look.convention}" in the header.'
         got = f"{unit}, by its header, but values up to {largest:.4g}, which look like {look.convention}"
@@ -679,8 +671,7 @@ def _grid(
         sides = np.atleast_1d(matrix).ravel()
         whole = sides.dtype.kind in "iuf" and sides.size in (1, 2) and np.all(sides == np.floor(sides))
         if not whole or not np.all((sides >= 4) & (sides <= limits.max_side)):
-            wanted = f"one or two whole numbers, 4 to {limits.max_side}"
-            raise InputError("matrix", str(sides.tolist()[:4]), wanted)
+            raise InputError("matrix", str(sides.tolist()[:4]), f"one or two whole numbers, 4 to {limits.max_side}")
         return int(sides[0]), int(sides[-1])
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
     got = f"none beside {held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"

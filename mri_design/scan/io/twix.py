@@ -28,7 +28,7 @@ from mri_design.scan.io.acquisitions import Acquisitions, has_flag, sort_by_purp
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
-from mri_design.scan.io.source import Loaded, ReadOptions, Source
+from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
 """Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
@@ -36,6 +36,7 @@ _SMALLEST_VB_HEADER = 10_000
 _FIRST_TEXT = re.compile(rb"\w{4,40}\x00")
 _LENGTH_BITS = 2**25 - 1
 _COPY_AGAIN = "The file is cut short: copy or download it again."
+_CONVERT = "Convert it to ISMRMRD, with the centre (center_sample) and, off the grid, the coordinates (traj)."
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Measurement:
         Where its first readout begins.
     several_headers : bool
         Whether every channel of a readout has the whole header before it (VB), or a short one of its own (VD, VE).
+    limits : ReadLimits
+        Sizes must lie within ``max_side``, and there are at most ``max_readouts``.
     """
 
     field: str
@@ -61,6 +64,7 @@ class Measurement:
     text: str
     data: int
     several_headers: bool
+    limits: ReadLimits
 
     @property
     def layouts(self) -> tuple[np.dtype[Any], int, int]:
@@ -73,6 +77,52 @@ class Measurement:
             np.dtype(known.Scan_header).itemsize,
             np.dtype(known.Channel_header).itemsize,
         )
+
+    def word(self, name: str) -> str:
+        """Word behind ``name =``; empty where there is no such line."""
+        found = re.search(rf"^{re.escape(name)}{_VALUE}", self.text, re.MULTILINE)
+        return "" if found is None else found[1]
+
+    def quoted(self, name: str) -> str:
+        """The text, of up to 256 characters, in quotation marks behind ``name =``; empty where there is none."""
+        found = re.search(rf'^{re.escape(name)}[ \t]*=[ \t]*"{{1,2}}([^"\r\n]{{1,256}})"', self.text, re.MULTILINE)
+        return "" if found is None else found[1].strip()
+
+    def series(self, name: str) -> dict[int, float]:
+        """The numbers behind ``name[0] =``, ``name[1] =``, ..., by index; NaN for what is no number."""
+        found = re.finditer(rf"^{re.escape(name)}\[(\d{{1,4}})\]{_VALUE}", self.text, re.MULTILINE | re.ASCII)
+        numbers: dict[int, float] = {}
+        for one in found:  # headers say a protocol more than once
+            numbers.setdefault(int(one[1]), as_number(one[2]))
+        return numbers
+
+    def whole(self, name: str, default: int | None = None, largest: int | None = None) -> int:
+        """A whole number, decimal or hexadecimal, from 0 (or, without a default, 1)."""
+        word, most = self.word(name), self.limits.max_side if largest is None else largest
+        if not word and default is not None:
+            return default
+        number = int(word, 0) if _WHOLE.fullmatch(word) else -1
+        least = 1 if default is None else 0
+        if not least <= number <= most:
+            got = repr(word) if word else "nothing"
+            raise InputError(f"{self.field}: {name}", got, f"a whole number from {least} to {most}")
+        return number
+
+    def real(self, name: str, default: float, least: float, most: float, word: str | None = None) -> float:
+        """A number within bounds; ``default`` where the protocol does not say."""
+        word = self.word(name) if word is None else word
+        number = as_number(word) if word else default
+        if word and not least <= number <= most:
+            raise InputError(f"{self.field}: {name}", repr(word), f"a number from {least:g} to {most:g}")
+        return number
+
+    def nested(self, name: str, default: float) -> float:
+        """A parameter of the nested part."""
+        gap = r"\s{0,99}"
+        precision = rf"(?:<Precision>\s{{0,9}}\d{{1,9}}{gap})?"
+        pattern = rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})'
+        found = re.search(pattern, self.text)
+        return self.real(name, default, 0.0, float(self.limits.max_side), "" if found is None else found[1])
 
 
 def recognises(path: Path) -> bool:
@@ -141,7 +191,7 @@ def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list
             got = f"{length} bytes declared, {end - start} there"
             raise InputError(f"{field}: header", got, "a whole header", _COPY_AGAIN)
         text = stream.read(length - 8).decode("latin-1")
-        found.append(Measurement(field, end, text, start + length, several_headers=old))
+        found.append(Measurement(field, end, text, start + length, old, limits))
     return found
 
 
@@ -150,9 +200,7 @@ def flag_of(name: str) -> int:
     return int(optional_package("twixtools.mdh_def", "twix").mask_dict[name])
 
 
-def find_readouts(
-    stream: IO[bytes], measurement: Measurement, limits: ReadLimits
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def find_readouts(stream: IO[bytes], measurement: Measurement) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The readouts of a measurement, up to its end mark; records that hold no samples are passed over.
 
     Parameters
@@ -161,8 +209,6 @@ def find_readouts(
         The file.
     measurement : Measurement
         One of `find_measurements`.
-    limits : ReadLimits
-        Bound on the number of readouts.
 
     Returns
     -------
@@ -203,8 +249,8 @@ def find_readouts(
         if place + length > measurement.end:
             got = f"{measurement.end - place} of its {length} bytes"
             raise InputError(field, got, "a whole readout", _COPY_AGAIN)
-        if len(heads) > limits.max_readouts:
-            raise InputError(field, "more readouts", f"at most {limits.max_readouts}")
+        if len(heads) > measurement.limits.max_readouts:
+            raise InputError(field, "more readouts", f"at most {measurement.limits.max_readouts}")
         place += length
     return np.array(places, np.int64), np.frombuffer(b"".join(heads), whole)
 
@@ -335,15 +381,14 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """
     with path.open("rb") as stream:
         *earlier, last = find_measurements(path, stream, options.limits)
-        protocol = read_protocol(last.field, last.text, options.limits)
-        places, stored = find_readouts(stream, last, options.limits)
+        protocol, (places, stored) = read_protocol(last), find_readouts(stream, last)
         heads, (_, first, between) = heads_of(stored, protocol), last.layouts
         channels = np.unique(heads["active_channels"])
         for adjustment in reversed(earlier):  # without noise readouts, those of the nearest measurement before
             if has_flag(heads["flags"], _NOISE).any():
                 break
-            others, stored = find_readouts(stream, adjustment, options.limits)
-            theirs = heads_of(stored, read_protocol(adjustment.field, adjustment.text, options.limits))
+            others, stored = find_readouts(stream, adjustment)
+            theirs = heads_of(stored, read_protocol(adjustment))
             noise = has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
             heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others[noise]])
         acquisitions = TwixAcquisitions(path, f"{path}: readouts", heads, stream, places, first, between)
@@ -356,10 +401,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         unsaid = (images["center_sample"] == 0) & (kept < columns)
         if unsaid.any():  # shorter than the grid, and without the place of the echo
             at = int(np.argmax(unsaid))
-            field = f"{acquisitions.field}[{purposes.imaging[at]}]: CenterCol"
-            got = f"0 for {kept[at]} of {columns} samples"
-            cure = "Convert the file to ISMRMRD, with the centre of every readout (center_sample)."
-            raise InputError(field, got, "the sample at the centre of k-space", cure)
+            field, got = f"readouts[{purposes.imaging[at]}]: CenterCol", f"0 for {kept[at]} of {columns} samples"
+            raise InputError(f"{path}: {field}", got, "the sample at the centre of k-space", _CONVERT)
         yield CartesianSource(acquisitions, protocol.header, purposes, options)
 
 
@@ -402,40 +445,34 @@ class Protocol:
     adjustment: bool
 
 
-def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
+def read_protocol(read: Measurement) -> Protocol:
     """Read the parts of a measurement's header that place its readouts.
 
     Parameters
     ----------
-    field : str
-        File and measurement, for messages.
-    text : str
-        The header.
-    limits : ReadLimits
-        Matrix sizes must lie within ``max_side``.
+    read : Measurement
+        One of `find_measurements`.
 
     Raises
     ------
     InputError
         For sizes that are missing or make no sense, and measurements that are not lines of a grid, by name.
     """
-    read = _Assignments(field, text, limits.max_side)
     # First, that it is lines of a grid, one slice at a time.
     number = read.whole("sKSpace.ucTrajectory", 1)
     if number != 1:
         kind = _TRAJECTORIES.get(number, f"number {number}")
-        cure = "Convert it to ISMRMRD, with the coordinates of every sample where it is no line of a grid."
-        raise InputError(f"{field}: sKSpace.ucTrajectory", f"a {kind} trajectory", "Cartesian lines", cure)
+        raise InputError(f"{read.field}: sKSpace.ucTrajectory", f"a {kind} trajectory", "Cartesian lines", _CONVERT)
     if read.whole("sFastImaging.lEPIFactor", 1) > 1:
-        got = "echo-planar imaging (EPI), whose echoes need a phase correction that is not done here"
-        cure = "Correct and grid the echoes first, and write them as lines, for example of an ISMRMRD file."
-        raise InputError(f"{field}: sFastImaging.lEPIFactor", got, "Cartesian lines", cure)
+        raise InputError(
+            f"{read.field}: sFastImaging.lEPIFactor", "echo-planar imaging", "Cartesian lines", CORRECT_ECHOES
+        )
     bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
     if bands > 1:
-        field, cure = f"{field}: sSliceAcceleration.lMultiBandFactor", "Separate the slices, and write them as ISMRMRD."
-        raise InputError(field, f"{bands} slices measured at once", "one slice at a time", cure)
+        field = f"{read.field}: sSliceAcceleration.lMultiBandFactor"
+        raise InputError(field, f"{bands} slices at once", "one at a time", "Separate them, and write them as ISMRMRD.")
     # Second, the grid, and where the scanner's counters have its centre.
-    encoding = _encoding(read, limits)
+    encoding = _encoding(read)
     _, *sizes = encoding.encoded.matrix
     names = ("iNoOfFourierLines", "iNoOfFourierPartitions")
     counts = [round(read.nested(name, size)) for name, size in zip(names, sizes, strict=True)]
@@ -463,7 +500,7 @@ def read_protocol(field: str, text: str, limits: ReadLimits) -> Protocol:
     return Protocol(header, (line, partition), dwell, "AdjCoilSens" in identifiers["ProtocolName"])
 
 
-def _encoding(read: _Assignments, limits: ReadLimits) -> MrdEncoding:
+def _encoding(read: Measurement) -> MrdEncoding:
     """The grid of a measurement: oversampled readouts, and lines and partitions whose centre is at half the matrix."""
     volume = read.whole("sKSpace.ucDimension", 2) == _VOLUME
     lines = read.whole("sKSpace.lPhaseEncodingLines")
@@ -471,8 +508,8 @@ def _encoding(read: _Assignments, limits: ReadLimits) -> MrdEncoding:
     over = read.nested("flReadoutOSFactor", 2.0)
     pixels = read.whole("sKSpace.lBaseResolution")
     columns = round(pixels * over) if 1 <= over <= 16 else 0
-    if not 1 <= columns <= limits.max_side:
-        wanted = f"a factor from 1 to 16 with which {pixels} pixels take up to {limits.max_side} samples"
+    if not 1 <= columns <= read.limits.max_side:
+        wanted = f"a factor from 1 to 16 with which {pixels} pixels take up to {read.limits.max_side} samples"
         raise InputError(f"{read.field}: flReadoutOSFactor", f"{over:g}", wanted)
     along_x, along_y, along_z = (  # millimetres of the first slice or slab
         read.real(f"sSliceArray.asSlice[0].{name}", math.nan, 1e-3, _LARGEST_LENGTH)
@@ -488,58 +525,3 @@ def _encoding(read: _Assignments, limits: ReadLimits) -> MrdEncoding:
         trajectory="cartesian",
         calibration_mode=_CALIBRATION.get(read.whole("sPat.ucRefScanMode", 1), ""),
     )
-
-
-@dataclass(frozen=True)
-class _Assignments:
-    """Single numbers of a header, by name."""
-
-    field: str
-    text: str
-    largest: int
-
-    def word(self, name: str) -> str:
-        """Word behind ``name =``; empty where there is no such line."""
-        found = re.search(rf"^{re.escape(name)}{_VALUE}", self.text, re.MULTILINE)
-        return "" if found is None else found[1]
-
-    def quoted(self, name: str) -> str:
-        """The text, of up to 256 characters, in quotation marks behind ``name =``; empty where there is none."""
-        found = re.search(rf'^{re.escape(name)}[ \t]*=[ \t]*"{{1,2}}([^"\r\n]{{1,256}})"', self.text, re.MULTILINE)
-        return "" if found is None else found[1].strip()
-
-    def series(self, name: str) -> dict[int, float]:
-        """The numbers behind ``name[0] =``, ``name[1] =``, ..., by index; NaN for what is no number."""
-        found = re.finditer(rf"^{re.escape(name)}\[(\d{{1,4}})\]{_VALUE}", self.text, re.MULTILINE | re.ASCII)
-        numbers: dict[int, float] = {}
-        for one in found:  # headers say a protocol more than once
-            numbers.setdefault(int(one[1]), as_number(one[2]))
-        return numbers
-
-    def whole(self, name: str, default: int | None = None, largest: int | None = None) -> int:
-        """A whole number, decimal or hexadecimal, from 0 (or, without a default, 1)."""
-        word, most = self.word(name), self.largest if largest is None else largest
-        if not word and default is not None:
-            return default
-        number = int(word, 0) if _WHOLE.fullmatch(word) else -1
-        least = 1 if default is None else 0
-        if not least <= number <= most:
-            got = repr(word) if word else "nothing"
-            raise InputError(f"{self.field}: {name}", got, f"a whole number from {least} to {most}")
-        return number
-
-    def real(self, name: str, default: float, least: float, most: float, word: str | None = None) -> float:
-        """A number within bounds; ``default`` where the protocol does not say."""
-        word = self.word(name) if word is None else word
-        number = as_number(word) if word else default
-        if word and not least <= number <= most:
-            raise InputError(f"{self.field}: {name}", repr(word), f"a number from {least:g} to {most:g}")
-        return number
-
-    def nested(self, name: str, default: float) -> float:
-        """A parameter of the nested part."""
-        gap = r"\s{0,99}"
-        precision = rf"(?:<Precision>\s{{0,9}}\d{{1,9}}{gap})?"
-        pattern = rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})'
-        found = re.search(pattern, self.text)
-        return self.real(name, default, 0.0, float(self.largest), "" if found is None else found[1])

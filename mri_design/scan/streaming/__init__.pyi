@@ -1,6 +1,7 @@
 """A scan that comes readout by readout: protocols, what has arrived, and the conversation with the scanner."""
 
-from .mrd import Closed as Closed
+from .mrd import CLOSED as CLOSED
+from .mrd import Gone as Gone
 from .mrd import Journal as Journal
 from .mrd import LineReadout as LineReadout
 from .mrd import Message as Message
@@ -12,7 +13,6 @@ from .scanner import Arrivals as Arrivals
 from .scanner import Channel as Channel
 from .scanner import Connection as Connection
 from .scanner import Event as Event
-from .scanner import Gone as Gone
 from .scanner import LineRequest as LineRequest
 from .scanner import LiveScanner as LiveScanner
 from .scanner import Patience as Patience

@@ -101,11 +101,16 @@ class NoiseReadout:
 
 
 @dataclass(frozen=True)
-class Closed:
-    """The scanner sent the message that ends the stream."""
+class Gone:
+    """The connection has ended; ``for_good`` where there will be no other."""
+
+    why: str
+    for_good: bool = False
 
 
-Message = ScanHeader | LineReadout | NoiseReadout | Closed | str
+CLOSED = Gone("the scanner closed the stream", for_good=True)
+"""The message that ends a stream."""
+Message = ScanHeader | LineReadout | NoiseReadout | Gone | str
 """A text says why what came brings nothing to the image; it is empty for what is passed over silently."""
 
 
@@ -169,7 +174,7 @@ class MrdStream:
 
     def _message(self, number: int, taken: _Taken) -> Message:
         if number == CLOSE:
-            return Closed()
+            return CLOSED
         if number == ACQUISITION:
             return self._acquisition(taken)
         if number == CONFIG_FILE:

@@ -30,8 +30,9 @@ from mri_design.scan.io.mrd_cartesian import UNSAID, calibration_data
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.provenance import Centre, NoiseOrigin, Provenance
 from mri_design.scan.streaming.mrd import (
+    CLOSED,
     STREAM_LIMITS,
-    Closed,
+    Gone,
     LineReadout,
     Message,
     MrdStream,
@@ -66,15 +67,7 @@ class Connection:
     replaceable: bool = False
 
 
-@dataclass(frozen=True)
-class Gone:
-    """The connection has ended; ``for_good`` where there will be no other."""
-
-    why: str
-    for_good: bool = False
-
-
-Event = Message | Connection | Gone
+Event = Message | Connection
 
 
 class Channel:
@@ -187,7 +180,7 @@ class Channel:
                 return "the stream ended"  # who says nothing more may still listen
             raw, message = read
             # A scan that is begun again goes on behind a closing message; one that is cut short has no bytes.
-            if raw and not isinstance(message, Closed):
+            if raw and message is not CLOSED:
                 self._keep(raw)
             self._events.put(message)
         return ""
@@ -714,8 +707,6 @@ class LiveScanner:
             self._say(event.why)
             if event.for_good:
                 self._end(event.why)
-        elif isinstance(event, Closed):
-            self._end("the scanner closed the stream")
         else:
             if self.arrivals.header is not None or isinstance(event, ScanHeader):
                 self._silent = None

@@ -223,7 +223,7 @@ def test_damaged_files_are_read_or_refused_without_a_warning(tmp_path: Path, sca
     whole, outcomes = path.read_bytes(), {"read": 0, "refused": 0}
     with path.open("rb") as stream:
         (found,) = measurements.find_measurements(path, stream, ReadLimits())
-        places, _ = measurements.find_readouts(stream, found, ReadLimits())
+        places, _ = measurements.find_readouts(stream, found)
     for case in range(60):
         damaged, start = bytearray(whole), int(rng.choice(places))
         if case % 4 == 0:

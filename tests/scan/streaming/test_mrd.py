@@ -17,8 +17,8 @@ from ismrmrd.xsd import CreateFromDocument
 from mri_design import InputError, ReadLimits
 from mri_design.scan.io import read as read_file
 from mri_design.scan.streaming import (
+    CLOSED,
     Arrivals,
-    Closed,
     Journal,
     LineReadout,
     Message,
@@ -55,7 +55,7 @@ def read(content: bytes, stream: MrdStream | None = None) -> list[Message]:
 def arrived(messages: list[Message]) -> Arrivals:
     arrivals = Arrivals()
     for message in messages:
-        if isinstance(message, Closed):
+        if message is CLOSED:
             arrivals.settle()
         else:
             arrivals.take(message)
@@ -92,7 +92,7 @@ def test_what_every_client_sends_arrives_and_each_reads_its_answers(kspace, clie
     arrivals = arrived(found)
     assert [message for message in found if isinstance(message, ScanHeader)] == [ScanHeader((12, 16), 2)]
     assert not [message for message in found if isinstance(message, str) and message]
-    assert found[-1] == Closed() and arrivals.arrived.all()
+    assert found[-1] == CLOSED and arrivals.arrived.all()
     np.testing.assert_array_equal(arrivals.lines(range(12)), kspace)
     assert protocol.address([0, 11]) == {"kspace_encode_step_1": [7, 18]}
     answer = protocol.text({"lines": [3]}) + protocol.closing()

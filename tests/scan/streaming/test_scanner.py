@@ -19,9 +19,9 @@ from ismrmrd.serialization import ProtocolDeserializer
 from mri_design import MriDesignError, ReadLimits
 from mri_design.scan import SourceImage
 from mri_design.scan.streaming import (
+    CLOSED,
     Arrivals,
     Channel,
-    Closed,
     Connection,
     Event,
     Gone,
@@ -147,7 +147,7 @@ def test_a_scanner_that_answers_nothing_any_more_is_gone(scanner: Make) -> None:
     assert one.ended
 
 
-@pytest.mark.parametrize("event", [Gone("broken"), Gone("nothing more comes", for_good=True), Closed()])
+@pytest.mark.parametrize("event", [Gone("broken"), Gone("nothing more comes", for_good=True), CLOSED])
 def test_who_goes_away_is_not_waited_for(scanner: Make, event: Event) -> None:
     one = scanner(lambda told: iter((event,)), requests=2)
     assert one.measure([4], {}) == [4]
@@ -344,7 +344,7 @@ def test_what_arrives_is_kept_before_it_is_shown_and_answers_arrive(said: Said) 
     kept: list[bytes] = []
     with served(kept.append) as (channel, connect), connect() as client:
         client.sendall(said("header") + BYE)
-        assert came(channel, 3) == [ANY, HEADER, Closed()]
+        assert came(channel, 3) == [ANY, HEADER, CLOSED]
         assert kept == [said("header")]
         client.shutdown(socket.SHUT_WR)  # it may still listen
         assert isinstance(came(channel, 1)[0], Gone)
