@@ -246,9 +246,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if has_object(file, "mask"):
             mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
             if mask.size == rows != columns:
-                cure = (
-                    f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}; lines of zeros are not measured."
-                )
+                cure = f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}."
                 raise InputError("mask", f"{rows} entries, one a row of k-space", f"{columns}, one a column", cure)
             flags = chosen_flags(mask, (columns,), field="mask", unit="column")
             arrays["measured"] = StoredArray(flags.shape, flags.dtype, lambda _: flags)

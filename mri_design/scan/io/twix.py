@@ -464,9 +464,7 @@ def read_protocol(read: Measurement) -> Protocol:
         kind = _TRAJECTORIES.get(number, f"number {number}")
         raise InputError(f"{read.field}: sKSpace.ucTrajectory", f"a {kind} trajectory", "Cartesian lines", _CONVERT)
     if read.whole("sFastImaging.lEPIFactor", 1) > 1:
-        raise InputError(
-            f"{read.field}: sFastImaging.lEPIFactor", "echo-planar imaging", "Cartesian lines", CORRECT_ECHOES
-        )
+        raise InputError(f"{read.field}: sFastImaging.lEPIFactor", "echo-planar imaging", "lines", CORRECT_ECHOES)
     bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
     if bands > 1:
         field = f"{read.field}: sSliceAcceleration.lMultiBandFactor"
