@@ -14,9 +14,7 @@ from mri_design.sequences import (
     LineOrder,
     Order,
     PlaneOrder,
-    Scanner,
     SequenceError,
-    SequenceSettings,
     SpiralOrder,
     SpokeOrder,
     verify,
@@ -48,9 +46,7 @@ def test_spokes_lie_at_their_angles(written: Written) -> None:
 
 
 @playable
-def test_another_order_than_the_file_s_is_refused_with_the_block(
-    order: Order, settings: SequenceSettings, written: Written, generic: Scanner
-) -> None:
+def test_another_order_than_the_file_s_is_refused_with_the_block(order, settings, written, generic):
     moved_plane = PlaneOrder(((8, 3), (0, 6), (15, 0), (8, 4)), (16, 8))
     other = moved_plane if isinstance(order, PlaneOrder) else SpokeOrder((0.0, 1.001, np.pi / 2, 4.0, -2.5))
     path = written(settings, order=order)
@@ -63,9 +59,7 @@ def test_another_order_than_the_file_s_is_refused_with_the_block(
 
 
 @playable
-def test_limits_hold_and_what_cannot_be_played_is_refused(
-    order: Order, settings: SequenceSettings, generic: Scanner
-) -> None:
+def test_limits_hold_and_what_cannot_be_played_is_refused(order, settings, generic):
     with refused("generic: max_gradient"):
         pulseq_file(order, replace(settings, bandwidth=15_000.0), generic)
     with refused("echo time"):

@@ -72,9 +72,7 @@ def test_what_cannot_be_played_is_refused(settings: SequenceSettings, field: str
 
 
 @pytest.mark.parametrize(("settings", "field"), [(GRE, "echo time"), (TSE, "echo time"), (TSE, "repetition time")])
-def test_the_least_time_that_is_named_is_really_enough(
-    settings: SequenceSettings, field: str, generic: Scanner
-) -> None:
+def test_the_least_time_that_is_named_is_really_enough(settings, field, generic):
     name = field.replace(" ", "_")
     with pytest.raises(InputError) as caught:
         pulseq_file(ORDER, replace(settings, **{name: 0.001}), generic)
@@ -94,9 +92,7 @@ def test_a_weak_transmitter_gets_a_longer_pulse(generic: Scanner) -> None:
 @pytest.mark.parametrize(
     "change", [{"bandwidth": 700.0}, {"bandwidth": 60.0, "slice_thickness": 0.003}], ids=["readout", "slice"]
 )
-def test_a_gradient_limit_that_is_too_small_is_named_with_one_that_is_enough(
-    generic: Scanner, change: dict[str, float]
-) -> None:
+def test_a_gradient_limit_that_is_too_small_is_named_with_one_that_is_enough(generic, change):
     weak, settings = replace(generic, max_gradient=0.001), replace(GRE, echo_time=0.06, repetition_time=0.2, **change)
     with refused("generic: max_gradient") as caught:
         pulseq_file(ORDER, settings, weak)

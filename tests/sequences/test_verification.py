@@ -4,7 +4,6 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -37,9 +36,7 @@ MOVING = [*((GRE, row) for row in (0, 1, 3, 4)), *((TSE, row) for row in range(5
 
 @pytest.mark.parametrize("factor", [1.0015, -1.0])
 @pytest.mark.parametrize(("settings", "row"), MOVING, ids=lambda value: getattr(value, "kind", str(value)))
-def test_a_changed_gradient_is_found(
-    settings: SequenceSettings, row: int, factor: float, written: Written, generic: Scanner
-) -> None:
+def test_a_changed_gradient_is_found(settings, row, factor, written, generic):
     path = written(settings, _row("TRAP", row, 1, lambda amplitude: factor * amplitude))
     with pytest.raises(SequenceError) as caught:
         verify(path, ORDER, settings, generic)
@@ -71,14 +68,7 @@ def test_limits_are_held_on_the_waveform(asked: SequenceSettings, written: Writt
         ("ADC", -2, lambda offset: 100.0),
     ],
 )
-def test_changed_events_are_found(
-    section: str,
-    column: int,
-    change: Callable[[float], float],
-    asked: SequenceSettings,
-    written: Written,
-    generic: Scanner,
-) -> None:
+def test_changed_events_are_found(section, column, change, asked, written, generic):
     path = written(asked, _row(section, 0, column, change))
     with pytest.raises(SequenceError):
         verify(path, ORDER, asked, generic)
@@ -103,14 +93,7 @@ def _without_last_readout(text: str) -> str:
         *((GRE, lambda text, kept=kept: text[:kept], {}, False) for kept in (0, 300, 900)),
     ],
 )
-def test_a_file_that_plays_something_else_is_refused(
-    settings: SequenceSettings,
-    change: Callable[[str], str],
-    others: dict[str, Any],
-    first: bool,
-    written: Written,
-    generic: Scanner,
-) -> None:
+def test_a_file_that_plays_something_else_is_refused(settings, change, others, first, written, generic):
     """With the block of the first readout, where that is wrong."""
     path, order = written(settings, change), others.get("order", ORDER)
     wanted = replace(settings, **{name: value for name, value in others.items() if name != "order"})
@@ -121,9 +104,7 @@ def test_a_file_that_plays_something_else_is_refused(
 
 
 @pytest.mark.parametrize("dummies", [0, 2])
-def test_labels_begin_with_zero_also_where_nothing_is_measured_at_first(
-    asked: SequenceSettings, written: Written, generic: Scanner, dummies: int
-) -> None:
+def test_labels_begin_with_zero_also_where_nothing_is_measured_at_first(asked, written, generic, dummies):
     asked = replace(asked, dummies=dummies)
     path = written(asked)
     sequence = pytest.importorskip("pypulseq").Sequence()

@@ -270,7 +270,7 @@ def _require_grey(file: Any) -> None:
         name = missing or "TransferSyntaxUID"
         raise InputError(name, "none", "a DICOM image that says it, as the standard asks")
     if syntax.is_compressed:
-        cure = f"Decompress it first: {_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm."
+        cure = f"Decompress it first: `{_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm`."
         raise InputError("TransferSyntaxUID", str(syntax.name)[:60], "uncompressed pixels", cure)
     colours = str(file.PhotometricInterpretation).strip()
     if colours != _GREY:

@@ -443,8 +443,8 @@ def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLi
         if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
             raise ValueError("numbers that are not whole")
     except (ValueError, IndexError, csv.Error) as error:
-        wanted = f"a table with a column {' or '.join(_COUNTED)}, as export --to csv writes it, or one number a row"
-        raise InputError(path.name, f"no such table ({error})", wanted) from error
+        wanted = f"a table with a column {' or '.join(_COUNTED)}, or one whole number a row"
+        raise InputError(path.name, f"none ({error})", wanted, "mri-design export --to csv writes one.") from error
     numbers = table[unit].astype(np.int64)
     if unit == "sample" and shape is None:
         raise InputError(path.name, "samples of a plane", "readouts, as the scan has")

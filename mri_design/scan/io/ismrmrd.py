@@ -166,7 +166,7 @@ def _in_cycles(
             ratio = (lengths[0] / sides[0]) / (lengths[1] / sides[1]) if known else sides[1] / sides[0]
             if abs(ratio - 1) > _SAME_PIXEL:
                 got = f"cycles per pixel of a matrix {sides[0]} or {sides[1]}, whose pixels differ"
-                raise InputError(f"{field}: traj", got, "cycles per field of view, or one size of pixels")
+                raise InputError(f"{field}: traj", got, "one size of pixels", "Write cycles per field of view.")
         note = f"cycles per pixel, up to {look.largest:.4g}; multiplied by the {height} x {width} pixels (ky, kx)"
         return k * (height, width), {"trajectory_unit": note}
     got = f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}"

@@ -85,7 +85,7 @@ def joined(
             return stored, dims, ""
         if way not in (PAIR, IN_TURN, IN_HALVES) or stored.dtype.kind not in "iuf":
             wanted = f"{PAIR}, {IN_TURN} (in turn) or {IN_HALVES} (in halves), of an array of real numbers"
-            raise InputError("dims", f"{way} of {stored.dtype}", wanted)
+            raise InputError("dims", f"{way} of {stored.dtype}", wanted, "Leave it out of complex numbers.")
         rest = ["coil" if name in (IN_TURN, IN_HALVES) else name for name in dims if name != PAIR]
         return _paired(field, stored, dims.index(way), way), tuple(rest), ""
     if not looks_signed(stored) or (stored.ndim < 3 and len(gathering(stored)) < 2):

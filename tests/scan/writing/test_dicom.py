@@ -4,7 +4,6 @@ import io
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,9 +117,7 @@ def test_negative_pixels_are_refused() -> None:
 @pytest.mark.skipif(shutil.which("dciodvfy") is None, reason="needs dciodvfy, of the system package dicom3tools")
 @pytest.mark.parametrize("place", [PLACED, SliceGeometry((1.5, 2.0), 5.0), None], ids=["placed", "sizes", "unknown"])
 @pytest.mark.parametrize("derived", [False, True], ids=["new", "derived"])
-def test_dciodvfy_finds_no_error(
-    place: SliceGeometry | None, derived: bool, source: SourceImage, tmp_path: Path
-) -> None:
+def test_dciodvfy_finds_no_error(place, derived, source, tmp_path):
     pytest.importorskip("pydicom")
     labels = replace(LABELS, source=source) if derived else LABELS
     (tmp_path / "image.dcm").write_bytes(dicom_bytes(IMAGE, place, labels))

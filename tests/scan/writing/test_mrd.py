@@ -68,9 +68,7 @@ def test_the_ismrmrd_package_reads_samples_slices_and_channels(tmp_path: Path) -
     ],
     ids=["nothing known", "thickness unknown", "all but the place known"],
 )
-def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(
-    tmp_path: Path, places: list[SliceGeometry] | None, axes: str, expected: tuple[SliceGeometry, ...] | None
-) -> None:
+def test_sizes_that_nobody_knows_are_marked_and_come_back_as_unknown(tmp_path, places, axes, expected):
     file = tmp_path / "scan.h5"
     file.write_bytes(mrd_scan_bytes(_scan(), places))
     with ismrmrd.Dataset(str(file), mode="r") as opened:
