@@ -5,19 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, TrajectoryData, prepare
+from mri_design import KSpaceData, Recipe, TrajectoryData, prepare, scan
 from mri_design.calibration import measured_samples
 from mri_design.experiment import load_scan
 from mri_design.runs.info import describe_scan
-from mri_design.scan import (
-    Sampling,
-    ScanSummary,
-    gapless_run,
-    index_runs,
-    line_pattern,
-    require_dynamic_range,
-    require_whole_lines,
-)
 from tests.refusals import refused, refuses
 
 N = (48, 40)
@@ -58,7 +49,7 @@ def scattered(mask: np.ndarray) -> None:
     ],
 )
 def test_what_is_missing(change: Mask, full: bool, whole: bool, numbers: str) -> None:
-    sampling = Sampling(mask_with(change))
+    sampling = scan.Sampling(mask_with(change))
     assert (sampling.full, sampling.whole_lines) == (full, whole)
     assert bool(sampling.missing) == (not full) and numbers in sampling.missing
 
@@ -113,17 +104,17 @@ def test_slices_have_patterns_of_their_own() -> None:
 
 
 def test_lines_with_holes_are_refused_where_they_are_needed_whole() -> None:
-    require_whole_lines("scan", Sampling(mask_with(lambda m: m.__setitem__(7, False))))
-    refuses("scan", require_whole_lines, "scan", Sampling(mask_with(scattered)))
+    scan.require_whole_lines("scan", scan.Sampling(mask_with(lambda m: m.__setitem__(7, False))))
+    refuses("scan", scan.require_whole_lines, "scan", scan.Sampling(mask_with(scattered)))
     for samples in (np.ones(4, dtype=bool), np.ones((4, 4))):
-        refuses("samples", Sampling, samples)
+        refuses("samples", scan.Sampling, samples)
 
 
 def test_a_missing_sample_is_not_rounded_away() -> None:
     samples = np.ones((64, 64), dtype=bool)
-    assert Sampling(samples).percentage == "100.0%"
+    assert scan.Sampling(samples).percentage == "100.0%"
     samples[3, 5] = False
-    assert Sampling(samples).percentage == "99.98%"
+    assert scan.Sampling(samples).percentage == "99.98%"
 
 
 def memory(shape: tuple[int, ...]) -> np.ndarray:
@@ -148,14 +139,14 @@ def range_of_calculations() -> np.ndarray:
 
 @pytest.mark.parametrize("kspace", [flipped_bit(), range_of_calculations(), memory((1, 1, 64, 64))])
 def test_samples_beyond_all_others_are_refused(kspace: np.ndarray) -> None:
-    refuses("kspace", require_dynamic_range, kspace)
+    refuses("kspace", scan.require_dynamic_range, kspace)
 
 
 def test_memory_that_was_never_written_is_refused_and_described() -> None:
     data = KSpaceData(memory((1, 2, 64, 64)), np.ones(64, dtype=bool))
     refuses("kspace", prepare, data, Recipe())
-    about = describe_scan(ScanSummary.of(data), Recipe())
-    assert ScanSummary.of(data).refused and "samples" in about
+    about = describe_scan(scan.ScanSummary.of(data), Recipe())
+    assert scan.ScanSummary.of(data).refused and "samples" in about
     assert not {"measured lines", "fully sampled", "centre", "noise", "calibration", "coil maps"} & set(about)
     points = np.random.default_rng(0).uniform(-16, 16, (4096, 2))
     along = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), n_readouts=32)
@@ -180,20 +171,20 @@ def image_without_noise(kind: str) -> np.ndarray:
 def test_images_without_noise_pass(kind: str, every: int) -> None:
     kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(image_without_noise(kind))))[None, None].astype(np.complex64)
     kspace[:, :, 1::every] *= every == 1
-    require_dynamic_range(kspace)
+    scan.require_dynamic_range(kspace)
 
 
 def test_whatever_a_receiver_measures_passes() -> None:
     for scale in (1e-30, 1e6, 1e30):
-        require_dynamic_range(noise((1, 1, 64, 64)) * np.float32(scale))
+        scan.require_dynamic_range(noise((1, 1, 64, 64)) * np.float32(scale))
     kspace = np.round(noise((1, 1, 64, 64)) * 3)  # integers, isolated zeros, zero-filled columns
     kspace[0, 0, 32, 32] = 1e6
     kspace[..., :9] = 0
-    require_dynamic_range(kspace.astype(np.complex64))
+    scan.require_dynamic_range(kspace.astype(np.complex64))
     back = np.fft.fft2(np.fft.ifft2(kspace)).astype(np.complex64)  # zeros are round-off now
-    require_dynamic_range(back)
+    scan.require_dynamic_range(back)
     for name in ("phantom:shepp-logan", "phantom:lf-gre"):
-        require_dynamic_range(load_scan(name, Recipe()).kspace)
+        scan.require_dynamic_range(load_scan(name, Recipe()).kspace)
 
 
 @pytest.mark.parametrize(
@@ -211,16 +202,16 @@ def test_whatever_a_receiver_measures_passes() -> None:
     ],
 )  # fmt: skip
 def test_lines_at_equal_distances(make: Callable[[np.ndarray], np.ndarray], pattern: str) -> None:
-    assert line_pattern(make(np.arange(64))) == pattern
+    assert scan.line_pattern(make(np.arange(64))) == pattern
 
 
 def test_many_gaps_are_counted_and_not_listed() -> None:
     mask = np.random.default_rng(0).random(64) < 0.5
     mask[[0, 32, 63]] = True
-    runs = index_runs(~mask).split(", ")
-    listed = Sampling(np.repeat(mask[:, np.newaxis], 3, axis=1)).missing_lines
+    runs = scan.index_runs(~mask).split(", ")
+    listed = scan.Sampling(np.repeat(mask[:, np.newaxis], 3, axis=1)).missing_lines
     assert len(runs) > 8 and ", ".join(runs[:3]) in listed and runs[3] not in listed and str(len(runs)) in listed
-    assert index_runs([True, True, False, True, False]) == "0-1, 3" and index_runs([False, False]) == ""
+    assert scan.index_runs([True, True, False, True, False]) == "0-1, 3" and scan.index_runs([False, False]) == ""
 
 
 @pytest.mark.parametrize(
@@ -230,4 +221,4 @@ def test_many_gaps_are_counted_and_not_listed() -> None:
 def test_the_run_around_the_centre_may_reach_the_edges(lines: range, found: tuple[int, int]) -> None:
     measured = np.zeros(12, dtype=bool)
     measured[list(lines)] = True
-    assert gapless_run(measured, 6) == found
+    assert scan.gapless_run(measured, 6) == found

@@ -12,14 +12,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.scan import (
-    conjugate_redundancy,
-    fastest_readout,
-    largest_side_lobe,
-    require_playable,
-    spiral_curve,
-    spread_of_mask,
-)
+from mri_design import scan
 from mri_design.scan.trajectories import MRI_NUFFT_SAMPLES, PROTON
 from tests.refusals import refused, refuses
 
@@ -70,7 +63,7 @@ def crossings(curve):
 def test_turns_of_archimedes_are_equally_far_apart_and_fill_the_plane():
     turns = md.nyquist_turns(64, 4)
     assert turns == pytest.approx(8.0)
-    radii = crossings(spiral_curve(64, turns, points=40_000))
+    radii = crossings(scan.spiral_curve(64, turns, points=40_000))
     np.testing.assert_allclose(np.diff(radii), 4.0, rtol=1e-3)  # four interleaves: one cycle each
 
 
@@ -79,7 +72,7 @@ def test_variable_density_has_nyquist_gaps_at_the_rim_and_narrower_ones_inside(d
     turns = md.nyquist_turns(64, 4, density=density)
     t = np.array([1 - 1 / turns, 1.0])
     assert np.diff(32 * t**density)[0] == pytest.approx(4.0)
-    gaps = np.diff(crossings(spiral_curve(64, turns, density=density, points=40_000)))
+    gaps = np.diff(crossings(scan.spiral_curve(64, turns, density=density, points=40_000)))
     assert (np.diff(gaps) > 0).all() and gaps[0] < 0.9 * gaps[-1]
 
 
@@ -110,7 +103,7 @@ def test_the_samples_are_those_of_the_waveform_and_stay_on_the_spiral():
     np.testing.assert_allclose(made.samples[:whole], walked[49::100][:whole], atol=1e-6)
     largest_step = np.linalg.norm(np.diff(made.samples, axis=0), axis=1).max()
     assert largest_step <= 1.0
-    curve = spiral_curve(64, turns, points=40_000)
+    curve = scan.spiral_curve(64, turns, points=40_000)
     angle = np.unwrap(np.arctan2(curve[1:, 0], curve[1:, 1]))
     at = np.unwrap(np.arctan2(played[:, 0], played[:, 1]))
     radius = np.linalg.norm(played, axis=1)
@@ -121,7 +114,7 @@ def test_the_samples_are_those_of_the_waveform_and_stay_on_the_spiral():
 def test_a_straight_readout_takes_the_time_of_the_trapezium():
     """From rest with slew S to amplitude G, then on: k = gamma (G t - G^2 / (2 S))."""
     line = np.stack([np.zeros(2001), np.linspace(0, 100, 2001)], axis=1)
-    made = fastest_readout(line, LIMITS, field_of_view=FIELD)
+    made = scan.fastest_readout(line, LIMITS, field_of_view=FIELD)
     G, S = 0.99 * LIMITS.amplitude, 0.99 * LIMITS.slew
     expected = 100 / (FIELD * PROTON * G) + G / (2 * S)
     assert made.duration == pytest.approx(expected, abs=1.1 * LIMITS.raster)
@@ -132,18 +125,20 @@ HARDWARE = md.GradientLimits(amplitude=0.04, slew=150.0)
 
 def test_a_waveform_within_the_limits_passes_and_each_limit_is_refused_by_name():
     ramp = np.linspace(0.0015, 0.0395, 27)[:, None] * np.array([[0.6, 0.8]])
-    require_playable(ramp, HARDWARE)
-    refuses("gradient amplitude", require_playable, np.concatenate([ramp, [[0.6 * 0.0405, 0.8 * 0.0405]]]), HARDWARE)
+    scan.require_playable(ramp, HARDWARE)
+    refuses(
+        "gradient amplitude", scan.require_playable, np.concatenate([ramp, [[0.6 * 0.0405, 0.8 * 0.0405]]]), HARDWARE
+    )
     with refused("gradient slew rate"):
-        require_playable(ramp + 0.0005 * np.array([[0.6, 0.8]]), HARDWARE)  # it would begin with a jump
-    refuses("gradient slew rate", require_playable, np.array([[0.0015], [0.0], [-0.002]]), HARDWARE)
+        scan.require_playable(ramp + 0.0005 * np.array([[0.6, 0.8]]), HARDWARE)  # it would begin with a jump
+    refuses("gradient slew rate", scan.require_playable, np.array([[0.0015], [0.0], [-0.002]]), HARDWARE)
 
 
 def test_a_corner_cannot_be_played_at_speed():
     """The fastest readout slows down for it: what it makes keeps the limits, or is refused."""
     out = np.linspace(0, 20, 400)
     corner = np.concatenate([np.stack([out, 0 * out], 1), np.stack([20 + 0 * out, out], 1)[1:]])
-    made = fastest_readout(corner, HARDWARE, field_of_view=0.25)
+    made = scan.fastest_readout(corner, HARDWARE, field_of_view=0.25)
     speed = np.linalg.norm(made.gradients, axis=1)
     at_corner = np.argmin(np.linalg.norm(np.cumsum(made.gradients, axis=0) - made.gradients.sum(0) * [1, 0], axis=1))
     assert speed[at_corner] < 0.2 * speed.max()
@@ -196,7 +191,7 @@ LINE = np.stack([np.zeros(50), np.linspace(0, 10, 50)], axis=1)
         ("shot", md.turned, (np.zeros((2, 3, 2)), [0.0]), {}),
         ("angles", md.turned, (np.ones((3, 2)), [np.nan]), {}),
         ("interleaves", md.nyquist_turns, (16, 9), {}),
-        ("density", spiral_curve, (16, 2.0), {"density": 0.0, "points": 10}),
+        ("density", scan.spiral_curve, (16, 2.0), {"density": 0.0, "points": 10}),
         ("turns", md.spiral_readout, (16, -1.0, LIMITS), {"field_of_view": FIELD}),
         ("field_of_view", md.spiral_readout, (16, 2.0, LIMITS), {"field_of_view": 0.0}),
         ("amplitude", md.GradientLimits, (), {"amplitude": 40.0, "slew": 150.0}),
@@ -204,12 +199,12 @@ LINE = np.stack([np.zeros(50), np.linspace(0, 10, 50)], axis=1)
         ("raster", md.GradientLimits, (), {"amplitude": 0.04, "slew": 150.0, "raster": 10.0}),
         ("amplitude", md.GradientLimits, (), {"amplitude": 0.0, "slew": 150.0}),
         ("slew", md.GradientLimits, (), {"amplitude": 0.04, "slew": float("nan")}),
-        ("curve", fastest_readout, (np.zeros((5, 2)), HARDWARE), {"field_of_view": 0.2}),
-        ("dwell", fastest_readout, (LINE, HARDWARE), {"field_of_view": 0.2, "dwell": 3e-6}),
-        ("dwell", fastest_readout, (LINE, HARDWARE), {"field_of_view": 0.2, "dwell": 2e-5}),
-        ("limits", fastest_readout, (LINE, 0.04), {"field_of_view": 0.2}),
-        ("raster", fastest_readout, (LINE, HARDWARE), {"field_of_view": 1e-7}),
-        ("field_of_view", fastest_readout, (LINE, HARDWARE), {"field_of_view": 24}),
+        ("curve", scan.fastest_readout, (np.zeros((5, 2)), HARDWARE), {"field_of_view": 0.2}),
+        ("dwell", scan.fastest_readout, (LINE, HARDWARE), {"field_of_view": 0.2, "dwell": 3e-6}),
+        ("dwell", scan.fastest_readout, (LINE, HARDWARE), {"field_of_view": 0.2, "dwell": 2e-5}),
+        ("limits", scan.fastest_readout, (LINE, 0.04), {"field_of_view": 0.2}),
+        ("raster", scan.fastest_readout, (LINE, HARDWARE), {"field_of_view": 1e-7}),
+        ("field_of_view", scan.fastest_readout, (LINE, HARDWARE), {"field_of_view": 24}),
         ("weights", md.point_spread, (grid(8, 8), (8, 8)), {"weights": np.ones(3)}),
         ("weights", md.point_spread, (grid(8, 8), (8, 8)), {"weights": np.zeros((8, 8))}),
         ("trajectory", md.point_spread, (grid(8, 8), (6, 6)), {}),
@@ -219,11 +214,11 @@ def test_wrong_settings_are_refused_by_name(field, made, arguments, settings):
     refuses(field, made, *arguments, **settings)
 
 
-ARM = spiral_curve(64, md.nyquist_turns(64, 24), points=400)
+ARM = scan.spiral_curve(64, md.nyquist_turns(64, 24), points=400)
 
 
 def redundancy(count, spread):
-    return conjugate_redundancy(md.turned(ARM, md.interleaf_angles(count, spread)))
+    return scan.conjugate_redundancy(md.turned(ARM, md.interleaf_angles(count, spread)))
 
 
 def test_an_even_number_of_spirals_over_the_full_turn_measures_everything_twice():
@@ -237,20 +232,20 @@ def test_the_spread_of_a_mask_is_the_sum_over_its_samples(shape: tuple[int, ...]
     mask = np.random.default_rng(1).random(shape) < 0.4
     grid = (*shape, 1) if len(shape) == 1 else shape
     k = np.argwhere(mask.reshape(grid)) - np.array(grid) // 2
-    np.testing.assert_allclose(spread_of_mask(mask).reshape(grid), md.point_spread(k, grid), atol=1e-12)
+    np.testing.assert_allclose(scan.spread_of_mask(mask).reshape(grid), md.point_spread(k, grid), atol=1e-12)
 
 
 def test_side_lobes_are_maxima_beside_the_point_whatever_its_width() -> None:
     comb = np.arange(32) % 4 == 0
-    assert largest_side_lobe(spread_of_mask(comb)) == (pytest.approx(1), (-16,))
-    assert largest_side_lobe(spread_of_mask(np.ones(32, dtype=bool)))[0] == 0
+    assert scan.largest_side_lobe(scan.spread_of_mask(comb)) == (pytest.approx(1), (-16,))
+    assert scan.largest_side_lobe(scan.spread_of_mask(np.ones(32, dtype=bool)))[0] == 0
     low_pass = abs(np.arange(64) - 32) <= 4  # nine lines: sin(9 x) / (9 sin x), whose first lobe lies at 9 x = 4.4934
-    height, place = largest_side_lobe(spread_of_mask(low_pass))
+    height, place = scan.largest_side_lobe(scan.spread_of_mask(low_pass))
     x = np.pi * np.arange(1, 32) / 64
     kernel = abs(np.sin(9 * x) / (9 * np.sin(x)))
     assert height == pytest.approx(kernel[8:14].max()) and abs(place[0]) == 9 + kernel[8:14].argmax()
     plane = np.outer(low_pass, np.ones(16, dtype=bool))
-    assert largest_side_lobe(spread_of_mask(plane)) == (pytest.approx(height), (place[0], 0))
+    assert scan.largest_side_lobe(scan.spread_of_mask(plane)) == (pytest.approx(height), (place[0], 0))
 
 
 SHAPE = (24, 32)

@@ -8,17 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import golden_angles, radial_spokes
+from mri_design import golden_angles, radial_spokes, sequences
 from mri_design.scan import spiral_curve
-from mri_design.sequences import (
-    LineOrder,
-    Order,
-    PlaneOrder,
-    SequenceError,
-    SpiralOrder,
-    SpokeOrder,
-    verify,
-)
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.refusals import refused
 from tests.sequences.conftest import PLANE, ROUND, SLAB, SPOKES, TSE, Written, played
@@ -47,15 +38,19 @@ def test_spokes_lie_at_their_angles(written: Written) -> None:
 
 @playable
 def test_another_order_than_the_file_s_is_refused_with_the_block(order, settings, written, generic):
-    moved_plane = PlaneOrder(((8, 3), (0, 6), (15, 0), (8, 4)), (16, 8))
-    other = moved_plane if isinstance(order, PlaneOrder) else SpokeOrder((0.0, 1.001, np.pi / 2, 4.0, -2.5))
+    moved_plane = sequences.PlaneOrder(((8, 3), (0, 6), (15, 0), (8, 4)), (16, 8))
+    other = (
+        moved_plane
+        if isinstance(order, sequences.PlaneOrder)
+        else sequences.SpokeOrder((0.0, 1.001, np.pi / 2, 4.0, -2.5))
+    )
     path = written(settings, order=order)
-    with pytest.raises(SequenceError) as caught:
-        verify(path, other, settings, generic)
+    with pytest.raises(sequences.SequenceError) as caught:
+        sequences.verify(path, other, settings, generic)
     assert caught.value.block == 4 * (settings.dummies + 1) + 3
     along_y, along_x = settings.field_of_view
-    with pytest.raises(SequenceError):
-        verify(path, order, replace(settings, field_of_view=(1.001 * along_y, along_x)), generic)
+    with pytest.raises(sequences.SequenceError):
+        sequences.verify(path, order, replace(settings, field_of_view=(1.001 * along_y, along_x)), generic)
 
 
 @playable
@@ -71,7 +66,7 @@ def test_limits_hold_and_what_cannot_be_played_is_refused(order, settings, gener
 @pytest.mark.parametrize("oversampling", [1, 2])
 def test_spokes_are_known_by_their_samples(oversampling: int) -> None:
     angles = golden_angles(5)
-    order = SpokeOrder.of_trajectory(radial_spokes(16, angles, oversampling=oversampling))
+    order = sequences.SpokeOrder.of_trajectory(radial_spokes(16, angles, oversampling=oversampling))
     assert order.oversampling == oversampling
     np.testing.assert_allclose(np.exp(1j * np.array(order.angles)), np.exp(1j * angles), atol=1e-9)
 
@@ -88,36 +83,36 @@ def test_spokes_are_known_by_their_samples(oversampling: int) -> None:
 )
 def test_other_readouts_are_no_spokes(trajectory: np.ndarray) -> None:
     with refused("trajectory"):
-        SpokeOrder.of_trajectory(trajectory)
+        sequences.SpokeOrder.of_trajectory(trajectory)
 
 
 @pytest.mark.parametrize(
     ("made", "field"),
     [
         *(
-            (lambda trains=trains: LineOrder(trains, 16), field)  # type: ignore[misc]
+            (lambda trains=trains: sequences.LineOrder(trains, 16), field)  # type: ignore[misc]
             for trains, field in (
                 *(((), "lines"), (((1,), ()), "lines"), (((1, 2), (16,)), "lines[2]"), (((1, -2),), "lines[1]")),
                 *((((1, 2), (1,)), "lines"), (((1.0,),), "lines[0]")),
             )
         ),
-        (lambda: LineOrder(((1,),), 2), "lines of the grid"),
-        (lambda: PlaneOrder((), (8, 8)), "number of samples"),
-        (lambda: PlaneOrder(((0, 0),), (8, 2)), "kz of the plane"),
-        (lambda: PlaneOrder(((0, 0), (0, 0)), (8, 8)), "samples"),
-        (lambda: PlaneOrder(((1, 0), (0, 8)), (8, 8)), "samples[1]"),
-        (lambda: PlaneOrder(((-1, 0),), (8, 8)), "samples[0]"),
-        (lambda: SpokeOrder(()), "number of spokes"),
-        (lambda: SpokeOrder((np.nan,)), "angles"),
-        *((lambda often=often: SpokeOrder((0.0,), often), "oversampling") for often in (0, 17)),  # type: ignore[misc]
-        (lambda: SpiralOrder(np.ones((0, 8, 2)), (8, 8)), "number of arms"),
-        (lambda: SpiralOrder(np.ones((2, 2, 2)), (8, 8)), "samples of an arm"),
-        (lambda: SpiralOrder(np.ones((8, 2)), (8, 8)), "arms"),
-        (lambda: SpiralOrder(np.ones((2, 8, 3)), (8, 8)), "arms"),
-        (lambda: SpiralOrder(np.full((2, 8, 2), np.nan), (8, 8)), "arms"),
-        (lambda: SpiralOrder(np.ones((2, 8, 2)), (2, 8)), "ky of the grid"),
+        (lambda: sequences.LineOrder(((1,),), 2), "lines of the grid"),
+        (lambda: sequences.PlaneOrder((), (8, 8)), "number of samples"),
+        (lambda: sequences.PlaneOrder(((0, 0),), (8, 2)), "kz of the plane"),
+        (lambda: sequences.PlaneOrder(((0, 0), (0, 0)), (8, 8)), "samples"),
+        (lambda: sequences.PlaneOrder(((1, 0), (0, 8)), (8, 8)), "samples[1]"),
+        (lambda: sequences.PlaneOrder(((-1, 0),), (8, 8)), "samples[0]"),
+        (lambda: sequences.SpokeOrder(()), "number of spokes"),
+        (lambda: sequences.SpokeOrder((np.nan,)), "angles"),
+        *((lambda often=often: sequences.SpokeOrder((0.0,), often), "oversampling") for often in (0, 17)),  # type: ignore[misc]
+        (lambda: sequences.SpiralOrder(np.ones((0, 8, 2)), (8, 8)), "number of arms"),
+        (lambda: sequences.SpiralOrder(np.ones((2, 2, 2)), (8, 8)), "samples of an arm"),
+        (lambda: sequences.SpiralOrder(np.ones((8, 2)), (8, 8)), "arms"),
+        (lambda: sequences.SpiralOrder(np.ones((2, 8, 3)), (8, 8)), "arms"),
+        (lambda: sequences.SpiralOrder(np.full((2, 8, 2), np.nan), (8, 8)), "arms"),
+        (lambda: sequences.SpiralOrder(np.ones((2, 8, 2)), (2, 8)), "ky of the grid"),
     ],
 )
-def test_orders_without_sense_are_refused(made: Callable[[], Order], field: str) -> None:
+def test_orders_without_sense_are_refused(made: Callable[[], sequences.Order], field: str) -> None:
     with refused(field):
         made()

@@ -7,17 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import GradientLimits, radial_spokes, spiral_readout, turned
+from mri_design import GradientLimits, radial_spokes, sequences, spiral_readout, turned
 from mri_design.scan import spiral_curve
-from mri_design.sequences import (
-    Scanner,
-    SequenceError,
-    SequenceSettings,
-    SpiralOrder,
-    largest_bandwidth,
-    load_scanner,
-    verify,
-)
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, TSE, Written, played
@@ -33,18 +24,20 @@ def arms(matrix: int = 32, turns: float = 3.0, amplitude: float = 0.024, slew: f
     limits = GradientLimits(amplitude=amplitude, slew=slew)
     made = spiral_readout(matrix, turns, limits, field_of_view=FIELD, **others).samples
     kept = turned(made[: len(made) // 4 * 4], ANGLES).astype(np.float32)
-    return SpiralOrder(kept.astype(np.float64), (matrix, matrix))
+    return sequences.SpiralOrder(kept.astype(np.float64), (matrix, matrix))
 
 
-def settings_for(order: SpiralOrder, scanner: Scanner, share: float = 1.0) -> SequenceSettings:
+def settings_for(
+    order: sequences.SpiralOrder, scanner: sequences.Scanner, share: float = 1.0
+) -> sequences.SequenceSettings:
     """A share of the largest bandwidth."""
     extents = (FIELD, FIELD)
-    bandwidth = share * largest_bandwidth(order, extents, scanner)
+    bandwidth = share * sequences.largest_bandwidth(order, extents, scanner)
     return replace(GRE, field_of_view=extents, samples=order.samples, bandwidth=bandwidth, repetition_time=0.04)
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_samples_lie_where_they_were_designed_at_any_speed(times: int, written: Written, generic: Scanner) -> None:
+def test_samples_lie_where_they_were_designed_at_any_speed(times, written, generic):
     order = arms()
     settings = settings_for(order, generic, 1 / times)
     (x, y, z), _ = played(written(settings, order=order), settings)
@@ -64,43 +57,43 @@ def test_samples_lie_where_they_were_designed_at_any_speed(times: int, written: 
 def test_every_design_is_played_within_the_limits_of_every_scanner(shape: dict[str, float]) -> None:
     order = arms(**shape)
     for name in ("low-field", "siemens-prisma"):
-        scanner = load_scanner(name)
+        scanner = sequences.load_scanner(name)
         found = pulseq_file(order, settings_for(order, scanner), scanner)[1]
         assert found.largest_error < 1e-4
         assert found.gradient <= scanner.max_gradient * (1 + 1e-5) and found.slew <= scanner.max_slew * (1 + 1e-5)
 
 
-def test_a_scanner_with_the_limits_of_the_design_plays_it_as_fast_as_designed(generic: Scanner) -> None:
+def test_a_scanner_with_the_limits_of_the_design_plays_it_as_fast_as_designed(generic: sequences.Scanner) -> None:
     limits = GradientLimits(amplitude=generic.max_gradient, slew=generic.max_slew)
     made = spiral_readout(128, 8.0, limits, field_of_view=FIELD)
-    order = SpiralOrder(turned(made.samples, ANGLES), (128, 128))
+    order = sequences.SpiralOrder(turned(made.samples, ANGLES), (128, 128))
     assert np.linalg.norm(made.gradients, axis=1).max() > 0.98 * limits.amplitude  # both limits count
-    assert largest_bandwidth(order, (FIELD, FIELD), generic) == pytest.approx(1 / made.duration)
+    assert sequences.largest_bandwidth(order, (FIELD, FIELD), generic) == pytest.approx(1 / made.duration)
     weaker = replace(generic, max_slew=0.9 * generic.max_slew)
-    assert largest_bandwidth(order, (FIELD, FIELD), weaker) == pytest.approx(0.5 / made.duration)
+    assert sequences.largest_bandwidth(order, (FIELD, FIELD), weaker) == pytest.approx(0.5 / made.duration)
 
 
-def test_the_file_is_held_against_order_echo_time_and_limits(written: Written, generic: Scanner) -> None:
+def test_the_file_is_held_against_order_echo_time_and_limits(written: Written, generic: sequences.Scanner) -> None:
     order = arms(turns=1.0)
     settings = settings_for(order, generic)
     path = written(settings, order=order)
     assert "Matrix 32 32 1" in path.read_text()
-    echo_time = verify(path, order, settings, generic).echo_time  # that of the first sample
+    echo_time = sequences.verify(path, order, settings, generic).echo_time  # that of the first sample
     assert echo_time == pytest.approx(settings.echo_time, abs=1e-5)
     moved = order.arms.copy()
     moved[2, -1, 0] += 0.002
-    with pytest.raises(SequenceError) as caught:
-        verify(path, SpiralOrder(moved, order.grid), settings, generic)
+    with pytest.raises(sequences.SequenceError) as caught:
+        sequences.verify(path, sequences.SpiralOrder(moved, order.grid), settings, generic)
     assert caught.value.block == 4 * (settings.dummies + 2) + 3
     for changed, scanner in (
         (replace(settings, echo_time=0.0081), generic),
         (settings, replace(generic, max_slew=0.97 * generic.max_slew)),
     ):
-        with pytest.raises(SequenceError):
-            verify(path, order, changed, scanner)
+        with pytest.raises(sequences.SequenceError):
+            sequences.verify(path, order, changed, scanner)
 
 
-def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -> None:
+def test_what_cannot_be_played_is_refused_with_what_could_be(generic: sequences.Scanner) -> None:
     order = arms(slew=120.0)
     fastest = settings_for(order, generic)
     with refused("generic: max_slew") as caught:
@@ -113,12 +106,12 @@ def test_what_cannot_be_played_is_refused_with_what_could_be(generic: Scanner) -
     assert f"{fastest.bandwidth / 2:.5g}" in str(caught.value)
     with refused("sequence"):
         pulseq_file(order, replace(TSE, field_of_view=(FIELD, FIELD)), generic)
-    odd = SpiralOrder(order.arms[:, :-1], order.grid)
+    odd = sequences.SpiralOrder(order.arms[:, :-1], order.grid)
     with refused("samples of a readout"):
-        pulseq_file(odd, replace(fastest, samples=odd.samples), load_scanner("siemens-skyra"))
+        pulseq_file(odd, replace(fastest, samples=odd.samples), sequences.load_scanner("siemens-skyra"))
 
 
-def test_arms_without_a_waveform_from_rest_are_refused(generic: Scanner) -> None:
+def test_arms_without_a_waveform_from_rest_are_refused(generic: sequences.Scanner) -> None:
     order = arms()
     times = np.arange(order.samples)
     for shape in (
@@ -128,4 +121,4 @@ def test_arms_without_a_waveform_from_rest_are_refused(generic: Scanner) -> None
         order.arms[0] + 0.01,
     ):
         with refused("trajectory"):
-            largest_bandwidth(SpiralOrder(shape[np.newaxis], (32, 32)), (FIELD, FIELD), generic)
+            sequences.largest_bandwidth(sequences.SpiralOrder(shape[np.newaxis], (32, 32)), (FIELD, FIELD), generic)

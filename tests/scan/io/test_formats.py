@@ -19,19 +19,7 @@ import mri_design as md
 from mri_design import KSpaceData
 from mri_design.errors import InputError
 from mri_design.scan import Sampling, measured_lines
-from mri_design.scan.io import (
-    IsolatedSource,
-    ReadOptions,
-    SlicedSource,
-    check_declared_shape,
-    opened,
-    read,
-    read_mask,
-    read_noise,
-    source,
-    summary,
-    with_maps,
-)
+from mri_design.scan import io as files
 from mri_design.scan.writing import pair_files
 from tests.command_line import called
 from tests.refusals import refused, refuses
@@ -52,7 +40,7 @@ def test_every_format_is_recognised_under_any_name(tmp_path, scan, fastmri_file,
     ):
         misnamed = shutil.copy(path, tmp_path / "scan.dat")
         np.testing.assert_array_equal(read_here(misnamed).kspace, scan)
-    assert read(tmp_path / "link.npy").name == "link"
+    assert files.read(tmp_path / "link.npy").name == "link"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +67,7 @@ def test_files_that_hold_no_scan_are_refused_with_the_known_way_on(tmp_path: Pat
     path = tmp_path / "scan.raw"
     path.write_bytes(head + (bytes(64) if head[-1:] not in (b"\n", b"") else b""))
     with refused(str(path), cure):
-        read(path)
+        files.read(path)
 
 
 @pytest.mark.parametrize("name", ["weights", "parts/real"])
@@ -87,24 +75,24 @@ def test_hdf5_of_other_arrays_is_refused_with_what_it_holds(tmp_path: Path, name
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file[name] = file["parts/imag"] = np.ones((8, 8))
     with pytest.raises(md.InputError) as caught:
-        read(tmp_path / "other.h5")
+        files.read(tmp_path / "other.h5")
     assert name in caught.value.got and "numpy.savez" in caught.value.cure
 
 
 def test_folders_pipes_and_missing_files_are_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none.npy", "a\0b"):
-        refuses(str(path), read, path)
+        refuses(str(path), files.read, path)
 
 
-class Toy(SlicedSource):
+class Toy(files.SlicedSource):
     """Files of four letters, the sides of the grid, and samples."""
 
     by_headers = True
 
     def __init__(self, path: Path, options: md.ReadOptions) -> None:
         self.path, self.shape = path, struct.unpack("<4I", path.read_bytes()[4:20])
-        check_declared_shape("shape", self.shape, 8, options.limits, available=path.stat().st_size - 20)
+        files.check_declared_shape("shape", self.shape, 8, options.limits, available=path.stat().st_size - 20)
 
     def _scan(self, first: int, count: int) -> md.KSpaceData:
         size = int(np.prod(self.shape[1:]))
@@ -134,15 +122,15 @@ def toy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     path.write_bytes(b"TOY1" + np.array(kspace.shape, "<u4").tobytes() + kspace.tobytes())
     md.register_reader("toy files (.toy)", b"TOY1")(request.param)
     yield path
-    source.REGISTERED.pop(0)
+    files.source.REGISTERED.pop(0)
 
 
 def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Path) -> None:
-    assert read(toy).n_slices == summary(toy).n_slices == 2 and md.load(toy).data.name == "head"
+    assert files.read(toy).n_slices == files.summary(toy).n_slices == 2 and md.load(toy).data.name == "head"
     with refused("head.toy: shape"):  # the file is named for the reader
-        read(toy, limits=md.ReadLimits(max_bytes=64))
-    refuses("contrast", read, toy, counters={"contrast": 1})
-    with opened(toy, md.ReadOptions()) as file, file.slice_reader() as slices:
+        files.read(toy, limits=md.ReadLimits(max_bytes=64))
+    refuses("contrast", files.read, toy, counters={"contrast": 1})
+    with files.opened(toy, md.ReadOptions()) as file, file.slice_reader() as slices:
         np.testing.assert_array_equal(slices.read(1).kspace, file.load().select_slice(1).kspace)
         assert slices.read(0).name == "head[0]"
     told = called(["info", toy])
@@ -157,9 +145,9 @@ def test_a_reader_that_reads_nothing_is_refused(tmp_path: Path) -> None:
     md.register_reader("odd files", b"ODD1")(lambda path, options: 3)
     try:
         (tmp_path / "x.odd").write_bytes(b"ODD1")
-        refuses("reader of odd files", read, tmp_path / "x.odd")
+        refuses("reader of odd files", files.read, tmp_path / "x.odd")
     finally:
-        source.REGISTERED.pop(0)
+        files.source.REGISTERED.pop(0)
 
 
 COILS = 3
@@ -188,7 +176,7 @@ def written_noise(folder: Path, form: str, noise: np.ndarray) -> Path:
 
 @pytest.mark.parametrize("form", ["npy", "npy turned", "npy 3", "npz", "cfl"])
 def test_arrays_of_noise_have_the_covariance_of_the_coils(tmp_path: Path, form: str) -> None:
-    found = read_noise(written_noise(tmp_path, form, noise_samples()), COILS)
+    found = files.read_noise(written_noise(tmp_path, form, noise_samples()), COILS)
     np.testing.assert_allclose(found.covariance, TRUTH, atol=0.03 * TRUTH[0, 0].real)
     assert found.samples == 20000 and found.dwell == 0
 
@@ -200,10 +188,10 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
         readout.sample_time_us = 2.5
     raw.add(1e6 * np.ones((COILS, 64)))  # no noise
     path = raw.write()
-    found = IsolatedSource(path, ReadOptions(only_noise=True)).load()
+    found = files.IsolatedSource(path, files.ReadOptions(only_noise=True)).load()
     np.testing.assert_allclose(found.covariance, TRUTH, atol=0.2 * TRUTH[0, 0].real)
     assert found.samples == 640 and found.dwell == 2.5
-    refuses(str(path), read_noise, path, COILS + 1)
+    refuses(str(path), files.read_noise, path, COILS + 1)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +210,7 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
 def test_what_is_no_noise_of_the_coils_is_refused(tmp_path: Path, wrong: np.ndarray) -> None:
     path = tmp_path / "noise.npy"
     np.save(path, wrong)
-    refuses("noise.npy" if wrong.size else "noise.npy: shape", read_noise, path, COILS)
+    refuses("noise.npy" if wrong.size else "noise.npy: shape", files.read_noise, path, COILS)
 
 
 def test_files_that_hold_no_noise_are_refused(tmp_path: Path, mrd: type, scan: np.ndarray, fastmri_file: Path) -> None:
@@ -230,7 +218,7 @@ def test_files_that_hold_no_noise_are_refused(tmp_path: Path, mrd: type, scan: n
     np.savez(two, a=noise_samples(100), b=noise_samples(100))
     for path in (two, missing, mrd().add_scan(scan).write(), fastmri_file):
         with pytest.raises(InputError):
-            read_noise(path, COILS)
+            files.read_noise(path, COILS)
 
 
 @pytest.fixture
@@ -252,7 +240,7 @@ def test_one_set_serves_all_slices_and_is_scaled(tmp_path: Path, data: KSpaceDat
         np.savez(path, **{name: scan[0]})
     else:
         np.save(path, scan[0])
-    found = with_maps(data, path)
+    found = files.with_maps(data, path)
     np.testing.assert_allclose(found.coil_maps, unit(np.stack([scan[0], scan[0]])), rtol=1e-6)
     assert found.provenance.maps.scaled is not None
 
@@ -262,7 +250,7 @@ def test_every_slice_may_have_its_own_and_empty_pixels_stay_empty(tmp_path, data
     maps = unit(scan)
     maps[1, :, 3, 4] = 0
     np.save(tmp_path / "maps.npy", maps.swapaxes(-1, -2) if turned else maps)  # as the scan lies in its file
-    found = with_maps(replace(data, orientation="ky-columns" if turned else "ky-rows"), tmp_path / "maps.npy")
+    found = files.with_maps(replace(data, orientation="ky-columns" if turned else "ky-rows"), tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, maps, atol=1e-6)
     assert not found.coil_maps[1, :, 3, 4].any()
     assert (found.provenance.maps.source, found.provenance.maps.file) == ("given", "maps.npy")
@@ -291,7 +279,7 @@ def test_maps_that_do_not_fit_are_refused(tmp_path: Path, data: KSpaceData, maps
         np.savez(path, **maps)
     else:
         np.save(path, maps)
-    refuses(path.name, with_maps, data, path)
+    refuses(path.name, files.with_maps, data, path)
 
 
 @pytest.mark.parametrize("order", [(2, 0, 1), (0, 2, 1), (2, 1, 0)])
@@ -302,12 +290,12 @@ def test_maps_in_another_order_are_refused_with_what_turns_them(tmp_path, data, 
     stored = np.transpose(maps.swapaxes(-1, -2) if turned else maps, np.argsort(order))
     np.save(path, stored)
     with refused("maps.npy", f"numpy.transpose(maps, {order})"):
-        with_maps(scan, path)
+        files.with_maps(scan, path)
     np.save(path, np.transpose(stored, order))
-    assert with_maps(scan, path).coil_maps is not None
+    assert files.with_maps(scan, path).coil_maps is not None
     np.save(path, np.stack([maps, 0 * maps, maps]))
     with refused("maps.npy", "maps[0]"):
-        with_maps(data, path)
+        files.with_maps(data, path)
 
 
 LINES = np.array([False, True, True, False, True, True, False, True])
@@ -329,7 +317,7 @@ def mask_of(tmp_path: Path) -> Callable[..., np.ndarray]:
             write_pair(tmp_path / name, np.asarray(stored))
         else:
             np.save(tmp_path / name, stored)
-        return read_mask(tmp_path / name, samples.any(axis=1), samples, **given)
+        return files.read_mask(tmp_path / name, samples.any(axis=1), samples, **given)
 
     return read_back
 
@@ -413,4 +401,4 @@ def test_what_is_no_mask_of_this_scan_is_refused(mask_of: Callable, name: str, s
 def test_the_pattern_that_bart_makes_is_read(tmp_path: Path) -> None:
     write_pair(tmp_path / "ksp", SAMPLES[None, ..., None] * complex_numbers(1, 8, 6, 3))
     subprocess.run(["bart", "pattern", "ksp", "mask"], cwd=tmp_path, check=True, capture_output=True)
-    np.testing.assert_array_equal(read_mask(tmp_path / "mask", EVERYWHERE[:, 0], EVERYWHERE), SAMPLES)
+    np.testing.assert_array_equal(files.read_mask(tmp_path / "mask", EVERYWHERE[:, 0], EVERYWHERE), SAMPLES)

@@ -9,26 +9,13 @@ import pytest
 from scipy import fft
 
 import mri_design as md
-from mri_design.scan import SliceGeometry, spiral_curve
-from mri_design.scan.simulation import (
-    EllipsePhantom,
-    TrigonometricSeries,
-    fit_to_matrix,
-    fitted_geometry,
-    phantom_header,
-    phantom_names,
-    phantom_path,
-    phantoms_folder,
-    read_shipped,
-    scanner,
-    simulate_ellipse_scan,
-)
+from mri_design.scan import SliceGeometry, simulation, spiral_curve
 from tests.refusals import refuses
 
 
-@pytest.mark.parametrize("name", phantom_names())
+@pytest.mark.parametrize("name", simulation.phantom_names())
 def test_every_file_equals_the_checksum_on_its_header(name):
-    header, path = phantom_header(name), phantom_path(name)
+    header, path = simulation.phantom_header(name), simulation.phantom_path(name)
     assert header["file"] == path.name
     assert header["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -36,23 +23,23 @@ def test_every_file_equals_the_checksum_on_its_header(name):
 @pytest.mark.parametrize("layout", ["checkout", "wheel"])
 def test_folder_is_found_beside_and_inside_the_package(layout, tmp_path, monkeypatch):
     module = tmp_path / "mri_design" / "scan" / "simulation" / "phantoms.py"
-    monkeypatch.setattr(scanner, "__file__", str(module))
-    refuses("phantoms", phantoms_folder)
+    monkeypatch.setattr(simulation.scanner, "__file__", str(module))
+    refuses("phantoms", simulation.phantoms_folder)
     target = tmp_path / "phantoms" if layout == "checkout" else tmp_path / "mri_design" / "phantoms"
     target.mkdir(parents=True)
     (target / "shepp_logan.json").write_text("{}")
-    assert phantoms_folder() == target.resolve()
+    assert simulation.phantoms_folder() == target.resolve()
 
 
 def test_changed_files_are_refused(tmp_path, monkeypatch):
     target = tmp_path / "phantoms"
-    shutil.copytree(phantoms_folder(), target)
-    monkeypatch.setattr(scanner, "phantoms_folder", lambda: target)
-    read_shipped("brain")
+    shutil.copytree(simulation.phantoms_folder(), target)
+    monkeypatch.setattr(simulation.scanner, "phantoms_folder", lambda: target)
+    simulation.read_shipped("brain")
     table = json.loads((target / "brain.json").read_text())
     table["ellipses"][0]["intensity"] = 0.1
     (target / "brain.json").write_text(json.dumps(table))
-    refuses("brain.json", read_shipped, "brain")
+    refuses("brain.json", simulation.read_shipped, "brain")
 
 
 @pytest.mark.parametrize("name", ["shepp-logan", "brain", "t2w", "t1w", "t1w-6a"])
@@ -84,7 +71,7 @@ def magnitude_stack(shape=(2, 48, 40)):
 
 
 def ellipse_scene():
-    return EllipsePhantom(
+    return simulation.EllipsePhantom(
         centres=np.array([[0.0, 0.0], [-0.1, 0.1]]),
         semi_axes=np.array([[0.33, 0.4], [0.08, 0.15]]),
         angles=np.array([0.0, 0.5]),
@@ -122,7 +109,7 @@ def test_noise_has_the_variance_that_was_asked(simulate):
         if simulate == "shots":
             spokes = md.radial_spokes(128, md.golden_angles(80))
             return md.load_phantom_shots("brain", spokes, shape=128, noise=noise, n_coils=4, rng=rng())
-        return simulate_ellipse_scan(ellipse_scene(), 96, noise=noise, n_coils=4, rng=rng())
+        return simulation.simulate_ellipse_scan(ellipse_scene(), 96, noise=noise, n_coils=4, rng=rng())
 
     noisy, clean = scan(0.02), scan(0.0)
     noise = (noisy.kspace - clean.kspace).astype(np.complex128)
@@ -159,7 +146,7 @@ def test_each_phase_setting_does_what_it_says():
 
 def test_seeds_reproduce_and_noise_is_drawn_last():
     def scan(noise, seed):
-        return simulate_ellipse_scan(ellipse_scene(), 32, noise=noise, n_coils=3, rng=rng(seed))
+        return simulation.simulate_ellipse_scan(ellipse_scene(), 32, noise=noise, n_coils=3, rng=rng(seed))
 
     first, again, quiet, other = scan(0.01, 1), scan(0.01, 1), scan(0, 1), scan(0.01, 2)
     np.testing.assert_array_equal(first.kspace, again.kspace)
@@ -189,7 +176,7 @@ def slow_part_error(image, truth):
 @pytest.mark.parametrize("shape", [(96, 96), (95, 80)])
 @pytest.mark.parametrize("n_coils", [1, 6])
 def test_ellipse_reference_is_what_a_full_scan_shows_up_to_ringing(shape, n_coils):
-    scan = simulate_ellipse_scan(ellipse_scene(), shape, noise=0, n_coils=n_coils, rng=rng())
+    scan = simulation.simulate_ellipse_scan(ellipse_scene(), shape, noise=0, n_coils=n_coils, rng=rng())
     shown = combined(scan)
     assert np.linalg.norm(shown - scan.reference) < 0.1 * np.linalg.norm(scan.reference)
     assert slow_part_error(shown, scan.reference) < 3e-3
@@ -197,10 +184,13 @@ def test_ellipse_reference_is_what_a_full_scan_shows_up_to_ringing(shape, n_coil
 
 @pytest.mark.parametrize("phase", ["none", "smooth"])
 def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeypatch):
-    uneven = (TrigonometricSeries(np.array([[1.0 + 0j]])), TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])))
+    uneven = (
+        simulation.TrigonometricSeries(np.array([[1.0 + 0j]])),
+        simulation.TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])),
+    )
     monkeypatch.setattr("mri_design.scan.simulation.scanner.coil_series", lambda n, rng: uneven)
     phantom, shape = ellipse_scene(), 96
-    scan = simulate_ellipse_scan(phantom, shape, noise=0, phase=phase, n_coils=2, rng=rng())
+    scan = simulation.simulate_ellipse_scan(phantom, shape, noise=0, phase=phase, n_coils=2, rng=rng())
     np.testing.assert_allclose((np.abs(scan.coil_maps) ** 2).sum(axis=1), 1, atol=1e-5)
     bare = phantom.image(shape)[None] * np.exp(1j * np.angle(scan.reference))
     bare = bare * np.abs(np.vdot(bare, scan.reference)) / np.vdot(bare, bare)
@@ -223,7 +213,7 @@ def test_wrong_settings_are_refused_by_name(settings, field):
 
 
 def test_ellipses_refuse_a_rough_phase_and_dark_images_are_refused():
-    refuses("phase", simulate_ellipse_scan, ellipse_scene(), 16, phase="rough", rng=rng())
+    refuses("phase", simulation.simulate_ellipse_scan, ellipse_scene(), 16, phase="rough", rng=rng())
     dark = np.zeros((1, 64, 64), np.float32)
     dark[0, 0, 0] = 1
     refuses("images", md.simulate_scan, md.ImageStack(dark), rng=rng())
@@ -231,10 +221,10 @@ def test_ellipses_refuse_a_rough_phase_and_dark_images_are_refused():
 
 def test_detail_beyond_the_matrix_does_not_alias():
     stripes = np.tile([[1.0], [0.0], [0.0]], (64, 192))[None]  # three rows a cycle: beyond 64 rows' reach
-    fitted = fit_to_matrix(stripes, 64)[0]
+    fitted = simulation.fit_to_matrix(stripes, 64)[0]
     assert np.abs(fitted[4:-4] - 1 / 3).max() < 0.05  # picking rows would be off by 0.33
     fine = np.tile([[1.0], [0.0]], (96, 192))[None]
-    assert np.ptp(fit_to_matrix(fine, 80)[0, 4:-4]) < 0.2 < np.ptp(fine)
+    assert np.ptp(simulation.fit_to_matrix(fine, 80)[0, 4:-4]) < 0.2 < np.ptp(fine)
 
 
 @pytest.mark.parametrize(("shape", "matrix"), [((6, 5), (12, 10)), ((12, 9), (8, 6)), ((6, 10), 5), ((7, 4), None)])
@@ -242,9 +232,9 @@ def test_a_bright_spot_stays_where_it_was(shape: tuple[int, int], matrix: int | 
     rows, columns = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]), indexing="ij")
     place = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
     spot = np.exp(-((rows - shape[0] / 2 + 0.2) ** 2 + (columns - shape[1] / 2 - 0.1) ** 2) / 1.5)
-    fitted = fit_to_matrix(spot[np.newaxis], matrix)[0]
+    fitted = simulation.fit_to_matrix(spot[np.newaxis], matrix)[0]
     found = []
-    for image, geometry in ((spot, place), (fitted, fitted_geometry(place, shape, matrix))):
+    for image, geometry in ((spot, place), (fitted, simulation.fitted_geometry(place, shape, matrix))):
         middle = [np.average(np.arange(n), weights=image.sum(axis=1 - k)) for k, n in enumerate(image.shape)]
         corner = geometry.first_pixel((image.shape[0], image.shape[1]))
         found.append(np.add(corner[:2], [middle[1] * geometry.pixel[1], middle[0] * geometry.pixel[0]]))

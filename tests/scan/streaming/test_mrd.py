@@ -15,19 +15,8 @@ from ismrmrd.serialization import ProtocolDeserializer, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
 from mri_design import InputError, ReadLimits
+from mri_design.scan import streaming as live
 from mri_design.scan.io import read as read_file
-from mri_design.scan.streaming import (
-    CLOSED,
-    Arrivals,
-    Journal,
-    LineReadout,
-    Message,
-    MrdStream,
-    NoiseReadout,
-    ScanHeader,
-    mrd,
-    recorded,
-)
 from mri_design.scan.streaming.mrd import ACQUISITION_HEADER
 from tests.mrd_clients import CLIENTS, bytes_of
 from tests.refusals import refuses
@@ -42,8 +31,8 @@ MODE += "</kspace_encoding_step_1><kspace_encoding_step_2>1</kspace_encoding_ste
 MODE += "<calibrationMode>{}</calibrationMode></parallelImaging>"
 
 
-def read(content: bytes, stream: MrdStream | None = None) -> list[Message]:
-    protocol, source, found = stream or MrdStream(), io.BytesIO(content), list[Message]()
+def read(content: bytes, stream: live.MrdStream | None = None) -> list[live.Message]:
+    protocol, source, found = stream or live.MrdStream(), io.BytesIO(content), list[live.Message]()
     raw = b""
     while (one := protocol.read(source)) is not None:
         raw += one[0]
@@ -52,10 +41,10 @@ def read(content: bytes, stream: MrdStream | None = None) -> list[Message]:
     return found
 
 
-def arrived(messages: list[Message]) -> Arrivals:
-    arrivals = Arrivals()
+def arrived(messages: list[live.Message]) -> live.Arrivals:
+    arrivals = live.Arrivals()
     for message in messages:
-        if message is CLOSED:
+        if message is live.CLOSED:
             arrivals.settle()
         else:
             arrivals.take(message)
@@ -87,12 +76,12 @@ def test_the_header_of_a_readout_lies_as_in_the_ismrmrd_package() -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_every_client_sends_arrives_and_each_reads_its_answers(kspace, client, config):
     lines = [readout(kspace[:, line], counter_of(line)) for line in range(12)]
-    protocol = MrdStream()
+    protocol = live.MrdStream()
     found = read(bytes_of(client, header_text(kspace), lines, config=config, waveforms=config is None), protocol)
     arrivals = arrived(found)
-    assert [message for message in found if isinstance(message, ScanHeader)] == [ScanHeader((12, 16), 2)]
+    assert [message for message in found if isinstance(message, live.ScanHeader)] == [live.ScanHeader((12, 16), 2)]
     assert not [message for message in found if isinstance(message, str) and message]
-    assert found[-1] == CLOSED and arrivals.arrived.all()
+    assert found[-1] == live.CLOSED and arrivals.arrived.all()
     np.testing.assert_array_equal(arrivals.lines(range(12)), kspace)
     assert protocol.address([0, 11]) == {"kspace_encode_step_1": [7, 18]}
     answer = protocol.text({"lines": [3]}) + protocol.closing()
@@ -108,7 +97,7 @@ def test_noise_readouts_are_read_and_a_readout_before_the_header_is_left_out(ksp
     noise = readout(kspace[:, 0], flag=ismrmrd.ACQ_IS_NOISE_MEASUREMENT)
     early, *_, again, quiet, late = read(said(line(1), "header", "header", noise, line(1)))
     assert isinstance(early, str) and early and again == ""
-    assert isinstance(quiet, NoiseReadout) and isinstance(late, LineReadout)
+    assert isinstance(quiet, live.NoiseReadout) and isinstance(late, live.LineReadout)
     np.testing.assert_array_equal(quiet.samples, kspace[:, 0])
 
 
@@ -122,7 +111,7 @@ def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(kspac
     partial.discard_pre = 3
     partial.center_sample = 8
     found = read(said("header", turned, other_slice, other_set, navigator, outside, partial))[1:]
-    assert isinstance(found[0], LineReadout)
+    assert isinstance(found[0], live.LineReadout)
     np.testing.assert_array_equal(found[0].samples, kspace[:, 4])
     assert [isinstance(one, str) and bool(one) for one in found[1:]] == [False, True, True, True, True]
 
@@ -130,10 +119,10 @@ def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(kspac
 def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(said: Said, line: Line) -> None:
     first, second = line(5), line(6)
     second.idx.contrast = 1
-    taken = read(said("header", first, second), MrdStream(counters={"contrast": 1}))[1:]
-    assert taken[0] == "" and isinstance(taken[1], LineReadout) and taken[1].line == 6
-    refuses("contrast", MrdStream, counters={"contrast": -1})
-    refuses("counters", MrdStream, counters={"average": 1})
+    taken = read(said("header", first, second), live.MrdStream(counters={"contrast": 1}))[1:]
+    assert taken[0] == "" and isinstance(taken[1], live.LineReadout) and taken[1].line == 6
+    refuses("contrast", live.MrdStream, counters={"contrast": -1})
+    refuses("counters", live.MrdStream, counters={"average": 1})
 
 
 @pytest.mark.parametrize("index", [3, -2])
@@ -146,11 +135,11 @@ def test_the_slice_that_is_taken_of_several_is_in_the_header(kspace: np.ndarray,
         made = line(number)
         made.idx.slice = 3
         out.serialize(made)
-    header, *readouts = read(written.getvalue(), MrdStream(index))
-    assert isinstance(header, ScanHeader) and header.place == (3, 5)
+    header, *readouts = read(written.getvalue(), live.MrdStream(index))
+    assert isinstance(header, live.ScanHeader) and header.place == (3, 5)
     data = arrived([header, *readouts]).data("readouts")
     assert data.provenance.slice is not None
-    refuses("slice", read, written.getvalue(), MrdStream(-6))
+    refuses("slice", read, written.getvalue(), live.MrdStream(-6))
 
 
 @pytest.mark.parametrize("first", ["image", "calibration"])
@@ -226,7 +215,7 @@ def test_a_readout_that_declares_gigabytes_is_refused_before_it_is_read() -> Non
             return super().read(size)
 
     content = struct.pack("<H", 1008) + head.tobytes()
-    refuses("readout of 65535 samples in 60000 channels", MrdStream().read, Stream(content + bytes(500)))
+    refuses("readout of 65535 samples in 60000 channels", live.MrdStream().read, Stream(content + bytes(500)))
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
@@ -252,7 +241,7 @@ def test_damaged_streams_are_refused_or_read(said: Said, line: Line, kspace: np.
     content = said("config", "header", noise, *(line(number) for number in (6, 5, 7, 2)), "text")
     rng = np.random.default_rng(seed)
     for _ in range(60):
-        protocol, stream, arrivals = MrdStream(), io.BytesIO(damaged(content, rng)), Arrivals()
+        protocol, stream, arrivals = live.MrdStream(), io.BytesIO(damaged(content, rng)), live.Arrivals()
         try:
             while (one := protocol.read(stream)) is not None:
                 arrivals.take(one[1])
@@ -263,15 +252,15 @@ def test_damaged_streams_are_refused_or_read(said: Said, line: Line, kspace: np.
 
 
 def lines_of(path: Path) -> tuple[list[int], int]:
-    found = list(recorded(path, MrdStream()))
+    found = list(live.recorded(path, live.MrdStream()))
     end = found[-1][0] if found else 0
-    return [message.line for _, message in found if isinstance(message, LineReadout)], end
+    return [message.line for _, message in found if isinstance(message, live.LineReadout)], end
 
 
 def test_a_journal_that_was_cut_off_goes_on_behind_its_last_whole_message(tmp_path, said, line):
     path = tmp_path / "readouts.mrd"
     assert lines_of(path) == ([], 0)
-    journal = Journal(path)
+    journal = live.Journal(path)
     for message in ("header", line(3), line(5)):
         journal.add(said(message))
     assert lines_of(path)[0] == [3, 5]  # before it is closed
@@ -282,15 +271,15 @@ def test_a_journal_that_was_cut_off_goes_on_behind_its_last_whole_message(tmp_pa
         path.write_bytes(whole[:-cut])
         kept, end = lines_of(path)
         assert kept == [3] and end == len(whole) - last
-        again = Journal(path, end)
+        again = live.Journal(path, end)
         again.add(said(line(7)))
         again.close()
         assert lines_of(path)[0] == [3, 7]
 
 
 def test_a_stream_without_end_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mrd, "STREAM_LIMITS", ReadLimits(max_readouts=2))
-    journal = Journal(tmp_path / "readouts")
+    monkeypatch.setattr(live.mrd, "STREAM_LIMITS", ReadLimits(max_readouts=2))
+    journal = live.Journal(tmp_path / "readouts")
     journal.add(b"a")
     journal.add(b"b")
     refuses("stream", journal.add, b"c")

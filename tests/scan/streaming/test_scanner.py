@@ -18,43 +18,26 @@ from ismrmrd.serialization import ProtocolDeserializer
 
 from mri_design import MriDesignError, ReadLimits
 from mri_design.scan import SourceImage
-from mri_design.scan.streaming import (
-    CLOSED,
-    Arrivals,
-    Channel,
-    Connection,
-    Event,
-    Gone,
-    LineReadout,
-    LineRequest,
-    LiveScanner,
-    MrdStream,
-    NoiseReadout,
-    Patience,
-    ScanHeader,
-    clients,
-    listening,
-    one_stream,
-)
+from mri_design.scan import streaming as live
 from mri_design.scan.streaming.mrd import CLOSE
 from tests.refusals import refuses
 
 ONE = np.ones((1, 16), np.complex64)
-PIPE = Connection(io.BytesIO(), len, lambda: None)
-Answer = Callable[[Mapping[str, Any]], Iterator[Event]]
-Make, Lines = Callable[..., LiveScanner], Callable[..., Iterator[Event]]
+PIPE = live.Connection(io.BytesIO(), len, lambda: None)
+Answer = Callable[[Mapping[str, Any]], Iterator[live.Event]]
+Make, Lines = Callable[..., live.LiveScanner], Callable[..., Iterator[live.Event]]
 
 
 @dataclass
 class Recorded:
     """A channel of events that a test puts in, which keeps what was sent."""
 
-    protocol: MrdStream = field(default_factory=MrdStream)
-    events: "queue.Queue[Event]" = field(default_factory=queue.Queue)
+    protocol: live.MrdStream = field(default_factory=live.MrdStream)
+    events: "queue.Queue[live.Event]" = field(default_factory=queue.Queue)
     sent: list[Mapping[str, object]] = field(default_factory=list)
     answer: Answer | None = None
 
-    def next(self, seconds: float | None) -> Event | None:
+    def next(self, seconds: float | None) -> live.Event | None:
         try:
             return self.events.get(block=False)
         except queue.Empty:
@@ -76,12 +59,12 @@ def channel() -> Recorded:
 
 
 @pytest.fixture
-def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., LiveScanner]:
+def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., live.LiveScanner]:
     """(answer to a request) -> a scanner whose header has come."""
 
-    def make(answer: Answer, requests: int = 3, before: Sequence[LineRequest] = ()) -> LiveScanner:
-        channel.events.put(ScanHeader((12, 16)))
-        made = LiveScanner(channel, Arrivals(), Patience(0.01, requests), [].append, [].append, before)
+    def make(answer: Answer, requests: int = 3, before: Sequence[live.LineRequest] = ()) -> live.LiveScanner:
+        channel.events.put(live.ScanHeader((12, 16)))
+        made = live.LiveScanner(channel, live.Arrivals(), live.Patience(0.01, requests), [].append, [].append, before)
         assert made.header().shape == (12, 16)
         channel.answer = answer
         return made
@@ -90,9 +73,9 @@ def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., LiveScanner]:
 
 
 @pytest.fixture
-def lines(kspace: np.ndarray) -> Callable[..., Iterator[Event]]:
+def lines(kspace: np.ndarray) -> Callable[..., Iterator[live.Event]]:
     """(lines) -> their readouts."""
-    return lambda *numbers: (LineReadout(number, kspace[:, number]) for number in numbers)
+    return lambda *numbers: (live.LineReadout(number, kspace[:, number]) for number in numbers)
 
 
 def test_a_request_says_what_is_wanted_and_waits_for_it(scanner: Make, channel: Any, lines: Lines) -> None:
@@ -107,15 +90,15 @@ def test_a_request_says_what_is_wanted_and_waits_for_it(scanner: Make, channel: 
 
 
 def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(scanner: Make, channel: Any, lines: Lines) -> None:
-    start, last = LineRequest(0, (6, 5), 0.25, 1.5, 0.125, 2, (5,)), LineRequest(1, (9,), 0.5, 0.5, 0.5, 1)
+    start, last = live.LineRequest(0, (6, 5), 0.25, 1.5, 0.125, 2, (5,)), live.LineRequest(1, (9,), 0.5, 0.5, 0.5, 1)
     told = [{name: "" if cell is None else str(cell) for name, cell in one.as_row().items()} for one in (start, last)]
-    assert [LineRequest.of_row(row) for row in told] == [start, last]
+    assert [live.LineRequest.of_row(row) for row in told] == [start, last]
     one = scanner(lambda told: lines(*told["lines"]), before=[start, last])
     assert one.measure([9], {}) == []  # it was asked for, and the run died before it was decided on
     assert one.measure([7], {}) == []
     assert [told["order"] for told in channel.sent] == [1, 2]
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,), (7,)]
-    refuses("exchange", LineRequest.of_row, {**told[0], "requests": "many"})
+    refuses("exchange", live.LineRequest.of_row, {**told[0], "requests": "many"})
 
 
 def test_lines_that_came_early_are_not_waited_for(scanner: Make, channel: Any, lines: Lines) -> None:
@@ -147,8 +130,8 @@ def test_a_scanner_that_answers_nothing_any_more_is_gone(scanner: Make) -> None:
     assert one.ended
 
 
-@pytest.mark.parametrize("event", [Gone("broken"), Gone("nothing more comes", for_good=True), CLOSED])
-def test_who_goes_away_is_not_waited_for(scanner: Make, event: Event) -> None:
+@pytest.mark.parametrize("event", [live.Gone("broken"), live.Gone("nothing more comes", for_good=True), live.CLOSED])
+def test_who_goes_away_is_not_waited_for(scanner: Make, event: live.Event) -> None:
     one = scanner(lambda told: iter((event,)), requests=2)
     assert one.measure([4], {}) == [4]
     assert one.ended
@@ -157,7 +140,7 @@ def test_who_goes_away_is_not_waited_for(scanner: Make, event: Event) -> None:
 
 
 def test_who_comes_back_is_told_again(scanner: Make, channel: Any, lines: Lines) -> None:
-    answers = iter([[Gone("broken"), PIPE], [*lines(4)]])
+    answers = iter([[live.Gone("broken"), PIPE], [*lines(4)]])
     one = scanner(lambda told: iter(next(answers)))
     assert one.measure([4], {}) == []
     assert channel.sent[0] == channel.sent[1] and not one.ended
@@ -165,30 +148,30 @@ def test_who_comes_back_is_told_again(scanner: Make, channel: Any, lines: Lines)
 
 def test_without_a_header_there_is_no_scan(channel: Any) -> None:
     channel.events.put("a readout before the header")
-    channel.events.put(Gone("nothing more comes", for_good=True))
-    refuses("stream", LiveScanner(channel, Arrivals(), Patience(), [].append, [].append).header)
+    channel.events.put(live.Gone("nothing more comes", for_good=True))
+    refuses("stream", live.LiveScanner(channel, live.Arrivals(), live.Patience(), [].append, [].append).header)
 
 
 @pytest.mark.parametrize(
     ("settings", "field"), [((0.0, 1), "timeout"), ((float("inf"), 1), "timeout"), ((1.0, 0), "requests")]
 )
 def test_patience_is_some_time_and_some_requests(settings: tuple[float, int], field: str) -> None:
-    refuses(field, Patience, *settings)
+    refuses(field, live.Patience, *settings)
 
 
 class Doors:
     """Clients at a door: those that say nothing are replaced by the next, as `clients` has them."""
 
-    def __init__(self, *clients: Iterator[Event]) -> None:
-        self.waiting, self.refused, self.time = list(clients), list[str](), 0.0
-        self.present: Iterator[Event] = iter(())
-        self.connection: Connection | None = None
+    def __init__(self, *clients: Iterator[live.Event]) -> None:
+        self.waiting, self.refused, self.time = list(live.clients), list[str](), 0.0
+        self.present: Iterator[live.Event] = iter(())
+        self.connection: live.Connection | None = None
 
-    def next(self, seconds: float | None) -> Event | None:
+    def next(self, seconds: float | None) -> live.Event | None:
         if self.connection is None:
             if not self.waiting:
-                return Gone("nothing more comes", for_good=True)
-            self.present, self.connection = self.waiting.pop(0), Connection(io.BytesIO(), len, lambda: None, True)
+                return live.Gone("nothing more comes", for_good=True)
+            self.present, self.connection = self.waiting.pop(0), live.Connection(io.BytesIO(), len, lambda: None, True)
             return self.connection
         event = next(self.present, None)
         assert event is not None or seconds is not None, "it would wait for ever"
@@ -196,7 +179,7 @@ class Doors:
             time.sleep(seconds or 0)
         return event
 
-    def refuse(self, connection: Connection, why: str) -> None:
+    def refuse(self, connection: live.Connection, why: str) -> None:
         assert connection is self.connection
         self.refused.append(why)
         self.connection, self.present = None, iter(())
@@ -204,13 +187,13 @@ class Doors:
     def send(self, content: Mapping[str, object]) -> bool:
         return True
 
-    protocol = MrdStream()
+    protocol = live.MrdStream()
 
 
 def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
     talker = iter(["", ""])  # a text, but no header
-    doors = Doors(iter(()), talker, iter([ScanHeader((12, 16))]))
-    scanner = LiveScanner(doors, Arrivals(), Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
+    doors = Doors(iter(()), talker, iter([live.ScanHeader((12, 16))]))
+    scanner = live.LiveScanner(doors, live.Arrivals(), live.Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
     began = time.monotonic()
     assert scanner.header().shape == (12, 16)
     assert time.monotonic() - began >= 0.1
@@ -218,25 +201,25 @@ def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
 
 
 def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarray) -> None:
-    doors = Doors(iter(()), (LineReadout(line, kspace[:, line]) for line in (5, 6)))
-    arrivals = Arrivals()
-    arrivals.take(ScanHeader((12, 16)))
-    scanner = LiveScanner(doors, arrivals, Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
+    doors = Doors(iter(()), (live.LineReadout(line, kspace[:, line]) for line in (5, 6)))
+    arrivals = live.Arrivals()
+    arrivals.take(live.ScanHeader((12, 16)))
+    scanner = live.LiveScanner(doors, arrivals, live.Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
     assert scanner.measure([5, 6], {}) == []
     assert len(doors.refused) == 1
 
 
-def begun(kspace: np.ndarray, **settings: object) -> Arrivals:
-    arrivals = Arrivals(**settings)  # type: ignore[arg-type]
-    arrivals.take(ScanHeader(kspace.shape[1:]))
+def begun(kspace: np.ndarray, **settings: object) -> live.Arrivals:
+    arrivals = live.Arrivals(**settings)  # type: ignore[arg-type]
+    arrivals.take(live.ScanHeader(kspace.shape[1:]))
     return arrivals
 
 
 def test_lines_in_any_order_fill_the_grid(kspace: np.ndarray) -> None:
-    arrivals, source = Arrivals(), SourceImage({"PatientID": "77"}, image=False)
-    arrivals.take(ScanHeader(kspace.shape[1:], source=source))
+    arrivals, source = live.Arrivals(), SourceImage({"PatientID": "77"}, image=False)
+    arrivals.take(live.ScanHeader(kspace.shape[1:], source=source))
     for line in (6, 2, 9):
-        assert arrivals.take(LineReadout(line, kspace[:, line])) == ""
+        assert arrivals.take(live.LineReadout(line, kspace[:, line])) == ""
     data = arrivals.data("scan")
     assert np.flatnonzero(data.measured).tolist() == [2, 6, 9] == sorted(arrivals.changed) and data.source == source
     np.testing.assert_array_equal(data.kspace[0][:, [2, 6, 9]], kspace[:, [2, 6, 9]])
@@ -250,29 +233,29 @@ def test_lines_in_any_order_fill_the_grid(kspace: np.ndarray) -> None:
 def test_one_readout_of_a_repeated_line_counts(kspace: np.ndarray, policy: str, strength: int) -> None:
     arrivals = begun(kspace, repeated=policy)
     for factor in (1, 2):
-        arrivals.take(LineReadout(6, factor * kspace[:, 6]))
+        arrivals.take(live.LineReadout(6, factor * kspace[:, 6]))
     np.testing.assert_array_equal(arrivals.lines([6])[:, 0], strength * kspace[:, 6])
     assert arrivals.counts["repeated"] == 1
 
 
 def test_coils_are_those_of_the_lines_else_of_the_noise_else_of_the_header(kspace: np.ndarray) -> None:
-    arrivals = Arrivals()
+    arrivals = live.Arrivals()
     assert arrivals.coils is None
-    arrivals.take(ScanHeader((12, 16), coils=5))
+    arrivals.take(live.ScanHeader((12, 16), coils=5))
     assert arrivals.coils == 5
-    arrivals.take(NoiseReadout(kspace[:1, 0]))
+    arrivals.take(live.NoiseReadout(kspace[:1, 0]))
     assert arrivals.coils == 1
-    arrivals.take(LineReadout(6, kspace[:, 6]))
+    arrivals.take(live.LineReadout(6, kspace[:, 6]))
     assert arrivals.coils == 2
-    assert arrivals.take(LineReadout(7, np.ones((3, 16), np.complex64)))
+    assert arrivals.take(live.LineReadout(7, np.ones((3, 16), np.complex64)))
     assert not arrivals.arrived[7] and arrivals.counts["left out"] == 1
 
 
 def test_noise_readouts_give_the_covariance_scaled_to_the_dwell_time(kspace: np.ndarray) -> None:
     arrivals, rng = begun(kspace), np.random.default_rng(0)
     noise = (rng.standard_normal((2, 40_000)) + 1j * rng.standard_normal((2, 40_000))).astype(np.complex64)
-    arrivals.take(NoiseReadout(np.array([[2.0], [3.0]], np.float32) * noise, 5.0))
-    arrivals.take(LineReadout(6, kspace[:, 6], 10.0))
+    arrivals.take(live.NoiseReadout(np.array([[2.0], [3.0]], np.float32) * noise, 5.0))
+    arrivals.take(live.LineReadout(6, kspace[:, 6], 10.0))
     covariance = arrivals.data("scan").noise_covariance
     np.testing.assert_allclose(covariance, np.diag([4.0, 9.0]) * 5 / 10, atol=0.1)
 
@@ -280,8 +263,8 @@ def test_noise_readouts_give_the_covariance_scaled_to_the_dwell_time(kspace: np.
 @pytest.mark.parametrize("limits", [{"max_bytes": 1000}, {"max_coils": 1}])
 def test_what_is_not_finite_or_too_large_is_left_out(kspace: np.ndarray, limits: dict[str, int]) -> None:
     arrivals = begun(kspace, limits=ReadLimits(**limits))
-    assert arrivals.take(LineReadout(6, kspace[:, 6] * np.nan))
-    assert arrivals.take(LineReadout(6, kspace[:, 6]))
+    assert arrivals.take(live.LineReadout(6, kspace[:, 6] * np.nan))
+    assert arrivals.take(live.LineReadout(6, kspace[:, 6]))
     assert not arrivals.arrived.any() and arrivals.counts["left out"] == 2
     refuses("scan", arrivals.data, "scan")
 
@@ -289,45 +272,47 @@ def test_what_is_not_finite_or_too_large_is_left_out(kspace: np.ndarray, limits:
 def test_noise_does_not_fill_the_memory(kspace: np.ndarray) -> None:
     arrivals = begun(kspace)
     large = np.zeros((1, 4 * 2**20), np.complex64)
-    assert [bool(arrivals.take(NoiseReadout(large))) for _ in range(3)] == [False, False, True]
+    assert [bool(arrivals.take(live.NoiseReadout(large))) for _ in range(3)] == [False, False, True]
 
 
 def test_a_readout_of_zeros_is_no_measurement(kspace: np.ndarray) -> None:
-    arrivals = Arrivals()
-    arrivals.take(ScanHeader((12, 16)))
-    assert arrivals.take(LineReadout(4, np.zeros_like(kspace[:, 4])))
+    arrivals = live.Arrivals()
+    arrivals.take(live.ScanHeader((12, 16)))
+    assert arrivals.take(live.LineReadout(4, np.zeros_like(kspace[:, 4])))
     assert not arrivals.arrived.any() and arrivals.counts["left out"] == 1
     holed = kspace[:, 4].copy()
     holed[:, 3] = 0  # a single zero is a sample
-    assert not arrivals.take(LineReadout(4, holed))
+    assert not arrivals.take(live.LineReadout(4, holed))
     assert arrivals.arrived[4] and arrivals.counts["repeated"] == 0
 
 
 def test_round_off_of_zeros_is_no_measurement_once_the_signal_is_known(kspace: np.ndarray) -> None:
-    arrivals = Arrivals()
-    arrivals.take(ScanHeader((12, 16)))
-    arrivals.take(LineReadout(0, np.float32(1e-14) * kspace[:, 0]))
-    arrivals.take(LineReadout(6, kspace[:, 6]))
-    assert arrivals.take(LineReadout(11, np.float32(1e-14) * kspace[:, 11]))
+    arrivals = live.Arrivals()
+    arrivals.take(live.ScanHeader((12, 16)))
+    arrivals.take(live.LineReadout(0, np.float32(1e-14) * kspace[:, 0]))
+    arrivals.take(live.LineReadout(6, kspace[:, 6]))
+    assert arrivals.take(live.LineReadout(11, np.float32(1e-14) * kspace[:, 11]))
     assert np.flatnonzero(arrivals.arrived).tolist() == [6] and arrivals.counts["left out"] == 2
     assert not arrivals.data("scan").kspace[0, :, 0].any()
-    assert not arrivals.take(LineReadout(0, kspace[:, 0])) and arrivals.arrived[0]
+    assert not arrivals.take(live.LineReadout(0, kspace[:, 0])) and arrivals.arrived[0]
 
 
 Said = Callable[..., bytes]
-HEADER = ScanHeader((12, 16), 2)
+HEADER = live.ScanHeader((12, 16), 2)
 BYE = struct.pack("<H", CLOSE)
 
 
 @contextmanager
-def served(keep: Callable[[bytes], object] = lambda raw: None) -> Iterator[tuple[Channel, Callable[[], socket.socket]]]:
-    with listening("127.0.0.1", 0) as server:
-        channel = Channel(MrdStream(), clients(server), keep)  # type: ignore[arg-type]
+def served(
+    keep: Callable[[bytes], object] = lambda raw: None,
+) -> Iterator[tuple[live.Channel, Callable[[], socket.socket]]]:
+    with live.listening("127.0.0.1", 0) as server:
+        channel = live.Channel(live.MrdStream(), live.clients(server), keep)  # type: ignore[arg-type]
         yield channel, lambda: socket.create_connection(server.getsockname())
         channel.close()
 
 
-def came(channel: Channel, count: int) -> list[Event | None]:
+def came(channel: live.Channel, count: int) -> list[live.Event | None]:
     return [channel.next(5) for _ in range(count)]
 
 
@@ -344,10 +329,10 @@ def test_what_arrives_is_kept_before_it_is_shown_and_answers_arrive(said: Said) 
     kept: list[bytes] = []
     with served(kept.append) as (channel, connect), connect() as client:
         client.sendall(said("header") + BYE)
-        assert came(channel, 3) == [ANY, HEADER, CLOSED]
+        assert came(channel, 3) == [ANY, HEADER, live.CLOSED]
         assert kept == [said("header")]
         client.shutdown(socket.SHUT_WR)  # it may still listen
-        assert isinstance(came(channel, 1)[0], Gone)
+        assert isinstance(came(channel, 1)[0], live.Gone)
         assert channel.send({"lines": [1]})
         assert next(heard(client)) == {"lines": [1]}
 
@@ -359,7 +344,7 @@ def test_one_client_after_another_and_a_message_that_is_cut_short_is_not_kept(sa
         with connect() as first:
             first.sendall(said("header") + b"\x03\x00\x01")
         *before, cut, gone = came(channel, 4)
-        assert before == [ANY, HEADER] and isinstance(cut, str) and isinstance(gone, Gone)
+        assert before == [ANY, HEADER] and isinstance(cut, str) and isinstance(gone, live.Gone)
         with connect() as second:
             second.sendall(said("header"))
             assert came(channel, 2) == [ANY, ""]
@@ -369,8 +354,8 @@ def test_one_client_after_another_and_a_message_that_is_cut_short_is_not_kept(sa
 def test_who_sends_what_cannot_be_read_is_answered_and_hung_up_on() -> None:
     with served() as (channel, connect), connect() as client:
         client.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        assert isinstance(channel.next(5), Connection)
-        assert isinstance(channel.next(5), Gone)
+        assert isinstance(channel.next(5), live.Connection)
+        assert isinstance(channel.next(5), live.Gone)
         (answer,) = heard(client)
         assert answer["kind"] == "refused"
 
@@ -378,10 +363,10 @@ def test_who_sends_what_cannot_be_read_is_answered_and_hung_up_on() -> None:
 def test_who_is_refused_is_answered_and_the_next_one_comes(said: Said) -> None:
     with served() as (channel, connect), connect() as silent:
         connected = channel.next(5)
-        assert isinstance(connected, Connection)
+        assert isinstance(connected, live.Connection)
         channel.refuse(connected, "nothing came")
         gone = channel.next(5)
-        assert isinstance(gone, Gone) and gone.why.endswith("nothing came")
+        assert isinstance(gone, live.Gone) and gone.why.endswith("nothing came")
         assert list(heard(silent)) == [{"kind": "refused", "why": "nothing came"}]
         with connect() as second:
             second.sendall(said("header"))
@@ -396,7 +381,7 @@ def test_a_disk_that_takes_nothing_ends_it(said: Said) -> None:
 
     with served(full) as (channel, connect), connect() as client:
         client.sendall(said("header"))
-        assert isinstance(channel.next(5), Connection)
+        assert isinstance(channel.next(5), live.Connection)
         with pytest.raises(OSError) as caught:
             channel.next(5)
         assert caught.value.errno == 28
@@ -405,10 +390,10 @@ def test_a_disk_that_takes_nothing_ends_it(said: Said) -> None:
 def test_a_fast_sender_waits_and_a_file_is_answered_in_lines_of_json(said, capsys):
     text = said("text")
     source = io.BytesIO(text * 1000)
-    channel = Channel(MrdStream(), one_stream(source), lambda raw: None)
+    channel = live.Channel(live.MrdStream(), live.one_stream(source), lambda raw: None)
     connected = channel.next(5)
-    assert isinstance(connected, Connection) and source.tell() < 200 * len(text)
-    while not (isinstance(event := channel.next(5), Gone) and event.for_good):
+    assert isinstance(connected, live.Connection) and source.tell() < 200 * len(text)
+    while not (isinstance(event := channel.next(5), live.Gone) and event.for_good):
         assert event is not None
     channel.send({"kind": "done"})
     channel.close()
@@ -416,17 +401,17 @@ def test_a_fast_sender_waits_and_a_file_is_answered_in_lines_of_json(said, capsy
 
 
 def test_an_address_that_is_taken_is_refused() -> None:
-    with listening("127.0.0.1", 0) as server, pytest.raises(MriDesignError):
-        listening("127.0.0.1", server.getsockname()[1])
+    with live.listening("127.0.0.1", 0) as server, pytest.raises(MriDesignError):
+        live.listening("127.0.0.1", server.getsockname()[1])
 
 
 def test_a_pipe_is_closed_once_it_is_over_and_never_refused() -> None:
     closed: list[bool] = []
-    connection = Connection(io.BytesIO(), lambda message: None, lambda: closed.append(True))
-    channel = Channel(MrdStream(), iter([connection]), lambda raw: None)
-    assert isinstance(channel.next(5), Connection)
+    connection = live.Connection(io.BytesIO(), lambda message: None, lambda: closed.append(True))
+    channel = live.Channel(live.MrdStream(), iter([connection]), lambda raw: None)
+    assert isinstance(channel.next(5), live.Connection)
     channel.refuse(connection, "too slow")
     assert not closed
-    assert [type(channel.next(5)) for _ in range(2)] == [Gone, Gone]
+    assert [type(channel.next(5)) for _ in range(2)] == [live.Gone, live.Gone]
     channel.close()
     assert closed == [True]
