@@ -163,7 +163,7 @@ class Doors:
     """Clients at a door: those that say nothing are replaced by the next, as `clients` has them."""
 
     def __init__(self, *clients: Iterator[live.Event]) -> None:
-        self.waiting, self.refused, self.time = list(live.clients), list[str](), 0.0
+        self.waiting, self.refused, self.time = list(clients), list[str](), 0.0
         self.present: Iterator[live.Event] = iter(())
         self.connection: live.Connection | None = None
 
