@@ -26,6 +26,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
@@ -124,12 +125,11 @@ def drift_matrix(drift: float | NDArray[np.floating]) -> NDArray[np.float64]:
     return Q
 
 
-ITERATIONS = 200
 GRID = 8 * np.linspace(-1, 1, 257)
 
 
 def site_mode(site: Site, mean: float, variance: float) -> tuple[float, float]:
-    """(log t)'(s) and D = -(log t)''(s) where a site times a Gaussian is largest, by Newton's method inside a bracket.
+    """(log t)'(s) and D = -(log t)''(s) where a site times a Gaussian is largest, by Brent's method.
 
     Parameters
     ----------
@@ -144,8 +144,15 @@ def site_mode(site: Site, mean: float, variance: float) -> tuple[float, float]:
     have several modes: the best point of a grid over eight standard deviations to either side is refined. D may be
     negative there.
     """
-    bracket = (_uphill if site.log_concave else _best_of_grid)(site, mean, variance)
-    position = _root(site, mean, variance, *bracket)
+
+    def residual(s: float) -> float:
+        return (s - mean) / variance - _derivatives(site, s)[0]
+
+    low, high = (_uphill if site.log_concave else _around_best)(site, mean, variance)
+    position = low if residual(low) >= 0 else high
+    if residual(low) < 0 < residual(high):
+        eps = float(np.finfo(float).eps)
+        position = scipy.optimize.brentq(residual, low, high, xtol=4 * eps * np.sqrt(variance), rtol=4 * eps)
     slope, bend = _derivatives(site, position)
     # Where the site is the sharper of the two, its slope feels the rounding of s more than the Gaussian's does.
     return slope if -bend * variance < 1 else (position - mean) / variance, -bend
@@ -157,8 +164,8 @@ def _derivatives(site: Site, s: float) -> tuple[float, float]:
         return np.asarray(site.dlog_t(point)).item(), np.asarray(site.d2log_t(point)).item()
 
 
-def _uphill(site: Site, mean: float, variance: float) -> tuple[float, float, float]:
-    """A place to start and a bracket of the root of f(s) = (s - m) / v - (log t)'(s), which increases."""
+def _uphill(site: Site, mean: float, variance: float) -> tuple[float, float]:
+    """A bracket of the root of f(s) = (s - m) / v - (log t)'(s), which increases."""
     slope, _ = _derivatives(site, mean)
     sign, near, reach = float(np.sign(slope)), mean, np.sqrt(variance)
     longest = variance * abs(slope)  # infinite where the slope overflows
@@ -166,34 +173,15 @@ def _uphill(site: Site, mean: float, variance: float) -> tuple[float, float, flo
         far = mean + sign * min(reach, longest)
         ahead, _ = _derivatives(site, far)
         if reach >= longest or sign * ((far - mean) / variance - ahead) >= 0:
-            return near, min(near, far), max(near, far)
+            return min(near, far), max(near, far)
         near, reach = far, 2 * reach
 
 
-def _best_of_grid(site: Site, mean: float, variance: float) -> tuple[float, float, float]:
-    """The best point of a grid, and its neighbours."""
+def _around_best(site: Site, mean: float, variance: float) -> tuple[float, float]:
+    """The neighbours of the best point of a grid."""
     grid = mean + np.sqrt(variance) * GRID
     best = int(np.argmin(0.5 * (grid - mean) ** 2 / variance - site.log_t(grid)))
-    return grid[best], grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-
-
-def _root(site: Site, mean: float, variance: float, s: float, low: float, high: float) -> float:
-    """Root of f in a bracket, from s: Newton's steps, halved intervals where these leave it or do not shrink."""
-    last = np.inf
-    for _ in range(ITERATIONS):
-        slope, bend = _derivatives(site, s)
-        residual = (s - mean) / variance - slope
-        if residual == 0:
-            break
-        low, high = (low, s) if residual > 0 else (s, high)
-        rise = 1 / variance - bend
-        new = s - residual / rise if np.isfinite(residual) and np.isfinite(rise) and rise > 0 else np.nan
-        if abs(new - s) <= 4 * np.finfo(float).eps * max(abs(s), np.sqrt(variance)):
-            return new
-        if not low < new < high or abs(new - s) > 0.5 * last:
-            new = 0.5 * (low + high)  # also where Newton's steps do not shrink, as down an exponential
-        last, s = abs(new - s), new
-    return s
+    return grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
 
 
 Values = NDArray[np.float64]

@@ -12,8 +12,7 @@ import pytest
 
 from mri_design import Recipe, load_phantom, make_strategy, prepare, run_design
 from mri_design.errors import MissingPackageError, UsageError
-from mri_design.experiment import DrawnMask, draw_mask, kinds_of_masks, named_kind, readouts_wanted, strategy_names
-from mri_design.experiment.strategies import STRATEGIES
+from mri_design.experiment import DrawnMask, draw_mask, kinds_of_masks, named_kind, readouts_wanted
 from mri_design.readouts import PlaneReadouts
 from tests.refusals import refused
 
@@ -52,14 +51,6 @@ def test_the_mask_is_that_of_a_design_with_the_same_seed(encoding: str, kind: st
     )
     assert state.trace.lines == made.order and 0 < made.n_start < len(made.order)
     assert draw_mask(kind, (24, 20), len(made.order), recipe, seed=6).order != made.order
-
-
-def test_marks_of_what_needs_a_scan_are_true() -> None:
-    for encoding in ("lines", "plane", "radial"):
-        for name in strategy_names(encoding):
-            known = STRATEGIES["shots" if encoding == "radial" else encoding][name]
-            looks = known.make().needs_posterior or name.startswith(("oracle", "residual"))
-            assert known.needs_scan == looks == (name not in kinds_of_masks(encoding))
 
 
 @pytest.mark.parametrize(

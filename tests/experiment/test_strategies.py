@@ -45,6 +45,8 @@ def test_every_name_makes_the_strategy_that_carries_it(encoding: str, looking: s
             assert rule.name == f"{name}:{power:g}"
             assert getattr(rule, "power", getattr(rule, "spacing", None)) == power
     assert [name for name, strategy in made.items() if strategy.needs_posterior] == looking.split()
+    blind = [name for name in made if name not in looking.split() and not name.startswith("oracle")]
+    assert list(registry.kinds_of_masks(encoding)) == blind  # as the table marks them
     assert [name for name in made if is_random(name, encoding)] == drawn.split()
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, UsageError, make_strategy, measure, reconstruct, run_design
+import mri_design as md
+from mri_design import Recipe, run_design
 from mri_design.design import ReferenceSlice
 from mri_design.evaluation import RunFolder
 from mri_design.experiment import strategies as strategy_names
@@ -58,9 +59,6 @@ def test_random_masks_have_draws_and_others_one(study: Study) -> None:
     draws = {name: {d for n, _, d, _ in wanted if n == name} for name in study.expanded}
     assert draws["vd-polynomial@tuned"] == {0, 1}
     assert draws["low-pass"] == draws["information-gain"] == draws["information-gain@train"] == {0}
-    equispaced = replace(study, strategies=["fastmri-equispaced", "golden-ratio", "random"])
-    assert {d for n, _, d, _ in equispaced.cells if n != "golden-ratio"} == {0, 1}
-    assert {d for n, _, d, _ in equispaced.cells if n == "golden-ratio"} == {0}
 
 
 def test_every_cell_is_measured_with_the_same_reconstruction(study: Study, progress: StudyPieces, tiny: Recipe) -> None:
@@ -71,8 +69,8 @@ def test_every_cell_is_measured_with_the_same_reconstruction(study: Study, progr
         lines = study.mask_lines(*cell)
         assert len(set(lines)) == len(lines) == count
         test = study.tests[image]
-        shown = reconstruct(test.slice_model, lines, "zero-filled", tiny, np.random.default_rng(0)).image
-        expected = measure(shown, test.reference)
+        shown = md.reconstruct(test.slice_model, lines, "zero-filled", tiny, np.random.default_rng(0)).image
+        expected = md.measure(shown, test.reference)
         assert row["relative_l2"] == pytest.approx(expected.relative_l2, rel=1e-5)
         assert row["ssim"] == pytest.approx(expected.ssim, rel=1e-5)
         assert (row["strategy"], row["lines"], row["draw"], row["image"]) == (name, count, draw, test.name)
@@ -91,7 +89,7 @@ def test_masks_are_shared_where_they_look_at_no_test_data(study: Study, progress
 
 
 def test_adaptive_masks_are_designs_of_the_test_scan_and_fixed_ones_of_the_training_scans(study, progress, tiny):
-    rule = make_strategy("information-gain")
+    rule = md.make_strategy("information-gain")
     for name, scan in (("information-gain", study.tests[1]), ("information-gain@train", study.training[0])):
         for count in (6, 12):
             start = rule.default_start(LineReadouts((16, 16)), count)
@@ -143,8 +141,6 @@ def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
     only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1], lines=[12])
     progress = replace(only, powers={("vd-polynomial", 12): 50.0, ("vd-gaussian", 12): 7.0}).run(Work(), Keep())
     assert progress.tuned == {"vd-polynomial|12|16": 50.0}  # tuning cannot find it
-    plain = replace(only, strategies=["vd-polynomial:50"], training=[]).run(Work(), Keep())
-    assert list(progress.masks.values()) == list(plain.masks.values())
 
 
 @pytest.mark.slow
@@ -201,7 +197,7 @@ def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker
     ):
         with refused(field):
             replace(study, **changes).run(Work(), Keep())
-    with pytest.raises(UsageError):
+    with pytest.raises(md.UsageError):
         replace(study, strategies=["magic"]).run(Work(), Keep())
 
 
@@ -236,7 +232,7 @@ def test_finished_pieces_are_kept_for_the_same_comparison_alone(tmp_path: Path) 
         mine.keep_table("progress.json", vars(filled))
         empty.read(mine, "progress.json")
         assert empty == filled
-        with pytest.raises(UsageError):
+        with pytest.raises(md.UsageError):
             empty.read(other, "progress.json")
 
 
