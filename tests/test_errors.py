@@ -7,16 +7,17 @@ import pickle
 import numpy as np
 import pytest
 
+import mri_design.errors as errors
 from mri_design import InputError
-from mri_design.errors import UnknownNameError, naming_options, number_array, option, require_choice
+from mri_design.errors import line_numbers, number_array, number_ranges, option, whole_number
 from tests.refusals import refused
 
 
 def test_a_choice_is_one_of_the_words_and_the_nearest_one_is_named() -> None:
-    require_choice(("none", "estimate"), criterion="none", other="estimate")
+    errors.require_choice(("none", "estimate"), criterion="none", other="estimate")
     for wrong, cure in (("estimat", "Did you mean estimate?"), (3, "")):
         with pytest.raises(InputError) as refused:
-            require_choice(("none", "estimate"), criterion=wrong)
+            errors.require_choice(("none", "estimate"), criterion=wrong)
         assert (refused.value.field, refused.value.cure) == ("criterion", cure)
 
 
@@ -56,15 +57,47 @@ def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> 
     ]
     assert option("input.centre", "LINE,SAMPLE") == "recipe={'input': {'centre': [LINE, SAMPLE]}}"
     assert option("matrix", "16,12") == "matrix=[16, 12]"
-    with naming_options():
+    with errors.naming_options():
         assert option("maps", "FILE") == "--maps FILE" and option("overwrite") == "--overwrite"
-        with naming_options():
+        with errors.naming_options():
             pass
         assert option("noise-sd", 0.1) == "--noise-sd 0.1"
     assert option("maps") == "coil_maps"
 
 
 def test_an_unknown_name_has_the_nearest_as_its_cure_wherever_it_was_raised() -> None:
-    error = pickle.loads(pickle.dumps(UnknownNameError("strategy", "traned:order.npz", ["random", "trained:FILE"])))
+    sent = errors.UnknownNameError("strategy", "traned:order.npz", ["random", "trained:FILE"])
+    error = pickle.loads(pickle.dumps(sent))
     assert (error.what, error.known) == ("strategy", ("random", "trained:FILE")) and "trained?" in error.cure
-    assert not UnknownNameError("rule", "xyz", ["lbcs"]).cure
+    assert not errors.UnknownNameError("rule", "xyz", ["lbcs"]).cure
+
+
+NO_NUMBERS = ["0-3", "1_0", " 3", "3 ", "+3", "3.0", "٣", "３", "1e3", "", "-", "--3", "0x3", "9" * 19]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("12", 12), ("-3", -3), ("08", 8), *((text, None) for text in NO_NUMBERS)]
+)
+def test_digits_are_a_number_and_what_only_a_library_takes_for_one_is_none(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
+
+
+def test_lists_hold_numbers_and_ranges() -> None:
+    assert number_ranges("0,3-5, 7") == [(0, 0), (3, 5), (7, 7)]
+    assert number_ranges("5-3") == [(5, 3)]
+    for text in ("", "0,", "1_0", "٣", "-3", "3-", "3--5", "0:5", "1,a"):
+        assert number_ranges(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("", ()), ("  ", ()), ("3", (3,)), ("0-3,250", (0, 1, 2, 3, 250)), (" 7 , 5-6,6 ", (5, 6, 7)), ("4-4", (4,))],
+)
+def test_lists_of_numbers_and_ranges(text: str, lines: tuple[int, ...]) -> None:
+    assert line_numbers(text) == lines
+
+
+@pytest.mark.parametrize("text", ["a", "1-", "-1", "1,,2", "1;2", "1.5", "3-1", "0-999999999", "9999999999", "٣a"])
+def test_what_is_no_list_is_refused_by_its_name(text: str) -> None:
+    with refused("forbidden lines"):
+        line_numbers(text, "forbidden lines")

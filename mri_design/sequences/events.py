@@ -390,28 +390,6 @@ class PlayedArms:
         return self.step * (self.corners.sum(axis=1) - self.corners[:, 0] / 4)
 
 
-@dataclass(frozen=True, eq=False)
-class _Spline:
-    """The waveform through all samples, with one step for each raster time, and how fast it may be played."""
-
-    corners: NDArray[np.float64]
-    per_step: int
-    samples: int
-    amplitude: float
-    slew: float
-    scanner: Scanner
-
-    @property
-    def slowest_needed(self) -> int:
-        """Raster times of a step with which the waveform is within the limits."""
-        most = self.amplitude / self.scanner.max_gradient, np.sqrt(self.slew / self.scanner.max_slew)
-        return max(1, int(np.ceil(max(most))))
-
-    def bandwidth(self, times: int) -> float:
-        """Hz for each pixel where a step lasts so many raster times."""
-        return self.per_step / (times * RASTER * self.samples)
-
-
 def largest_bandwidth(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Scanner) -> float:
     """One over the shortest time in which a scanner can sample an arm, Hz.
 
@@ -429,8 +407,8 @@ def largest_bandwidth(order: SpiralOrder, field_of_view: tuple[float, float], sc
     InputError
         For arms along which no gradients lead.
     """
-    found = _spline(order, field_of_view, scanner)
-    return found.bandwidth(found.slowest_needed)
+    _, per_step, amplitude, slew = _spline(order, field_of_view)
+    return per_step / (_slowest(amplitude, slew, scanner) * RASTER * order.samples)
 
 
 def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner) -> PlayedArms:
@@ -451,28 +429,34 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
         For arms along which no gradients lead, a bandwidth with which their samples are not at the places of the
         design, and one for which the scanner is too weak, naming the limit and the largest bandwidth that it has.
     """
-    found = _spline(order, settings.field_of_view, scanner)
-    least, asked = found.slowest_needed, settings.bandwidth
-    times = max(1, round(found.bandwidth(1) / asked))
+    designed, per_step, amplitude, slew = _spline(order, settings.field_of_view)
+    least, asked, fastest = _slowest(amplitude, slew, scanner), settings.bandwidth, per_step / (RASTER * order.samples)
+    times = max(1, round(fastest / asked))
     if times < least:
-        name, needed, unit, scale = "max_gradient", found.amplitude / times, "mT/m", 1e3
+        name, needed, unit, scale = "max_gradient", amplitude / times, "mT/m", 1e3
         if needed <= scanner.max_gradient:
-            name, needed, unit, scale = "max_slew", found.slew / times**2, "T/m/s", 1.0
+            name, needed, unit, scale = "max_slew", slew / times**2, "T/m/s", 1.0
         had, wanted = f"{scale * getattr(scanner, name):g} {unit}", f"at least {scale * needed:.4g} {unit}"
-        cure = f"Take a bandwidth of at most {found.bandwidth(least):.5g} Hz, or another scanner."
+        cure = f"Take a bandwidth of at most {fastest / least:.5g} Hz, or another scanner."
         raise InputError(f"{scanner.name}: {name}", had, f"{wanted} for arms of {1e3 / asked:.4g} ms", cure)
-    if abs(found.bandwidth(times) / asked - 1) > _BANDWIDTH_TOLERANCE:
-        some = ", ".join(f"{found.bandwidth(number):.5g}" for number in range(least, least + 3))
+    if abs(fastest / times / asked - 1) > _BANDWIDTH_TOLERANCE:
+        some = ", ".join(f"{fastest / number:.5g}" for number in range(least, least + 3))
         raise InputError("bandwidth", f"{asked:g} Hz", f"the arms as designed or times more slowly: {some} Hz, ...")
-    step, corners = times * RASTER, found.corners / times
+    step, corners = times * RASTER, designed / times
     last = corners[:, -1:]  # from where they come to rest
     count = max(1, int(np.ceil(float(np.linalg.norm(last, axis=2).max()) / GAMMA / (scanner.max_slew * step))))
     ramp = 1 - np.arange(1, count + 1) / count
     rested = np.concatenate([corners, last * ramp[:, np.newaxis]], axis=1)
-    return PlayedArms(rested, step, round(step / found.per_step, 10))
+    return PlayedArms(rested, step, round(step / per_step, 10))
 
 
-def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Scanner) -> _Spline:
+def _slowest(amplitude: float, slew: float, scanner: Scanner) -> int:
+    """Raster times of a step with which a waveform (T/m, T/m/s) is within the limits."""
+    return max(1, int(np.ceil(max(amplitude / scanner.max_gradient, np.sqrt(slew / scanner.max_slew)))))
+
+
+def _spline(order: SpiralOrder, field_of_view: tuple[float, float]) -> tuple[NDArray[np.float64], int, float, float]:
+    """Corners of the waveform through all samples, one step a raster time; samples a step, amplitude, and slew rate."""
     samples = order.arms.transpose(1, 0, 2).reshape(order.samples, -1)
     for per_step in _SAMPLES_PER_STEP:
         if per_step < order.samples:
@@ -487,7 +471,7 @@ def _spline(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Sca
     amplitude = float(np.linalg.norm(corners, axis=2).max()) / GAMMA
     rises = np.diff(corners, axis=1, prepend=-corners[:, :1])  # from zero in half a step
     slew = float(np.linalg.norm(rises, axis=2).max()) / RASTER / GAMMA
-    return _Spline(corners, per_step, order.samples, amplitude, slew, scanner)
+    return corners, per_step, amplitude, slew
 
 
 def _through(samples: NDArray[np.float64], per_step: int) -> tuple[NDArray[np.float64], float]:

@@ -9,16 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from mri_design.errors import (
-    InputError,
-    UnknownNameError,
-    described,
-    did_you_mean,
-    optional_package,
-    require_choice,
-    require_counts,
-    require_numbers,
-)
+from mri_design import errors
 
 GAMMA = 42.576e6
 """Gyromagnetic ratio of the proton over 2 pi, Hz/T; the number that Pulseq files are made with."""
@@ -73,8 +64,8 @@ class Scanner:
 
     def __post_init__(self) -> None:
         for field, (least, most) in _RANGES.items():
-            require_numbers(least=least, most=most, **{f"{self.name}: {field}": getattr(self, field)})
-        require_counts(least=1, most=64, **{f"{self.name}: samples_divisor": self.samples_divisor})
+            errors.require_numbers(least=least, most=most, **{f"{self.name}: {field}": getattr(self, field)})
+        errors.require_counts(least=1, most=64, **{f"{self.name}: samples_divisor": self.samples_divisor})
 
     def opts(self, share: float = 1.0) -> Any:
         """The limits for pypulseq, with a fraction of the gradient and slew limits.
@@ -84,7 +75,7 @@ class Scanner:
         MissingPackageError
             Where pypulseq is not installed.
         """
-        return optional_package("pypulseq", "export").Opts(
+        return errors.optional_package("pypulseq", "export").Opts(
             max_grad=share * self.max_gradient * GAMMA,
             max_slew=share * self.max_slew * GAMMA,
             rf_dead_time=self.rf_dead_time,
@@ -118,18 +109,18 @@ def load_scanner(name: str) -> Scanner:
     if not name.endswith(".toml"):
         known = shipped_scanners()
         if name not in known:
-            raise UnknownNameError("scanner", name, (*known, "FILE.toml"))
+            raise errors.UnknownNameError("scanner", name, (*known, "FILE.toml"))
         return _scanner(name, known[name])
     path = Path(name)
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(name, f"{path.stat().st_size} bytes", f"at most {_MAX_BYTES}")
+            raise errors.InputError(name, f"{path.stat().st_size} bytes", f"at most {_MAX_BYTES}")
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(name, reason, "a TOML file with one scanner") from error
+        raise errors.InputError(name, reason, "a TOML file with one scanner") from error
     if len(tables) != 1 or not all(isinstance(table, dict) for table in tables.values()):
-        raise InputError(name, f"{len(tables)} entries", "one table, [NAME], with a scanner's limits")
+        raise errors.InputError(name, f"{len(tables)} entries", "one table, [NAME], with a scanner's limits")
     ((own, table),) = tables.items()
     return _scanner(own, table)
 
@@ -138,11 +129,13 @@ def _scanner(name: str, table: dict[str, Any]) -> Scanner:
     known = [field.name for field in fields(Scanner) if field.name != "name"]
     unknown = [key for key in table if key not in known]
     if unknown:
-        cure = did_you_mean(unknown[0], known)
-        raise InputError(f"{name}: {unknown[0]}", "a name that no limit has", f"some of: {', '.join(known)}", cure)
+        cure = errors.did_you_mean(unknown[0], known)
+        raise errors.InputError(
+            f"{name}: {unknown[0]}", "a name that no limit has", f"some of: {', '.join(known)}", cure
+        )
     missing = [key for key in known if key not in table and key != "samples_divisor"]
     if missing:
-        raise InputError(f"{name}: {missing[0]}", "nothing", "a number, in SI units")
+        raise errors.InputError(f"{name}: {missing[0]}", "nothing", "a number, in SI units")
     return Scanner(name=name, **table)
 
 
@@ -199,9 +192,9 @@ class SequenceSettings:
     rf_spoiling: float = 117.0
 
     def __post_init__(self) -> None:
-        require_choice(KINDS, sequence=self.kind)
-        require_counts(least=4, most=_MOST_SAMPLES, **{"samples of a readout": self.samples})
-        require_counts(least=0, most=10_000, **{"dummies": self.dummies})
+        errors.require_choice(KINDS, sequence=self.kind)
+        errors.require_counts(least=4, most=_MOST_SAMPLES, **{"samples of a readout": self.samples})
+        errors.require_counts(least=0, most=10_000, **{"dummies": self.dummies})
         for extent in self.field_of_view:
             _within("field of view", extent, 0.005, 1.0, "m")
         _within("slice thickness", self.slice_thickness, 0.0005, 0.5, "m")
@@ -216,4 +209,4 @@ def _within(field: str, value: object, least: float, most: float, unit: str) -> 
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not (number and least <= value <= most):  # type: ignore[operator]
         cure = "Lengths are in metres." if unit == "m" else "Times are in seconds." if unit == "s" else ""
-        raise InputError(field, described(value), f"{least:g} to {most:g} {unit}", cure)
+        raise errors.InputError(field, errors.described(value), f"{least:g} to {most:g} {unit}", cure)

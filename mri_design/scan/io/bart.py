@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.kinds import KINDS
+from mri_design.scan.io import stored_arrays
 from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
 from mri_design.scan.io.source import Content, ReadOptions, Source
-from mri_design.scan.io.stored_arrays import (
-    ArrayHeader,
-    ArraySource,
-    StoredArray,
-    read_header_file,
-    scan_of_arrays,
-    source_of,
-)
 from mri_design.scan.trajectories import from_bart
 
 AXES: tuple[str, ...] = (
@@ -116,7 +109,7 @@ def opened(path: Path, options: ReadOptions) -> Source:
         On anything else than such a pair, naming the file and the field; zeros and ones alone are a mask, as
         ``mri-design export --to cfl`` writes it, and no data.
     """
-    header = read_header_file(pair_of(path)[1], options)
+    header = stored_arrays.read_header_file(pair_of(path)[1], options)
     dims = None if options.dims is None else tuple(options.dims)
     header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shapes={}, float_pairs=False)
     array, images, path = _mapped(path, options.limits), header.image_domain, pair_of(path)[1]
@@ -135,12 +128,12 @@ def opened(path: Path, options: ReadOptions) -> Source:
             _refuse_mask(stored)
         return stored.transpose(3, 2, 0, 1).reshape(-1, *shape[1:])
 
-    stack = StoredArray(shape, np.dtype(np.complex64), part, sliced=True)
-    return source_of(path, key, {key: stack}, header, options.limits)
+    stack = stored_arrays.StoredArray(shape, np.dtype(np.complex64), part, sliced=True)
+    return stored_arrays.source_of(path, key, {key: stack}, header, options.limits)
 
 
 @dataclass(frozen=True)
-class _Pair(ArraySource):
+class _Pair(stored_arrays.ArraySource):
     """A pair of files that is no stack of slices."""
 
     array: NDArray[np.complex64]
@@ -156,7 +149,7 @@ class _Pair(ArraySource):
         stored, header, path = np.array(self.array), self.header, self.path
         if header.dims is not None:  # given instead of BART's own names
             array = stored.reshape(_kept(stored.shape, header.dims))
-            return scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
+            return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
         _refuse_further_axes(stored)
         array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
         if not header.image_domain:
@@ -170,12 +163,12 @@ class _Pair(ArraySource):
             if "coil" in named:
                 raise InputError("axis 3 (coil)", "images of several coils", "images that are combined over coils")
             header = replace(header, dims=("row", "col") if named == ("x", "y") else named)
-            return scan_of_arrays(path, "image", {"image": array}, header, self.limits)
+            return stored_arrays.scan_of_arrays(path, "image", {"image": array}, header, self.limits)
         if named == ("k0", "k1", "k2"):
             _refuse_coils(stored, 2)
         if "k2" in named and header.phase_encode_axis is None:
             _refuse_slices(array, named)
-        return scan_of_arrays(path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
+        return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
 
 
 def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:
@@ -249,7 +242,7 @@ def _refuse_mask(array: NDArray[np.complex64]) -> None:
         raise InputError("samples", "only zeros and ones: a mask", "measured samples", cure)
 
 
-def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) -> bool:
+def _is_plane(samples: Path, array: NDArray[np.complex64], header: stored_arrays.ArrayHeader) -> bool:
     """Whether samples (1, ...) are those of a plane (ky, kz), not of shots along a trajectory.
 
     Both have the same axes. A plane has no trajectory beside it; either its header says so (``"encoding": "plane"``)
@@ -265,14 +258,16 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: ArrayHeader) 
     return held.size > 0 and float(held.max()) > _GATHERED * float(np.median(held))
 
 
-def _trajectory_beside(samples: Path, header: ArrayHeader) -> Path | None:
+def _trajectory_beside(samples: Path, header: stored_arrays.ArrayHeader) -> Path | None:
     """The pair in the same folder with the trajectory of samples, by its usual name or that of the header."""
     named = header.text.get("trajectory", f"{samples.stem}_traj")
     plain = Path(named).name == named
     return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
 
 
-def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: ArrayHeader, limits: ReadLimits) -> Content:
+def _along_trajectory(
+    samples: Path, array: NDArray[np.complex64], header: stored_arrays.ArrayHeader, limits: ReadLimits
+) -> Content:
     """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
     beside = _trajectory_beside(samples, header)
     if beside is None:
@@ -282,4 +277,4 @@ def _along_trajectory(samples: Path, array: NDArray[np.complex64], header: Array
     trajectory = from_bart(read_pair(beside, limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}
-    return scan_of_arrays(samples, "kspace", arrays, header, limits)
+    return stored_arrays.scan_of_arrays(samples, "kspace", arrays, header, limits)

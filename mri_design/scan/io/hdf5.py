@@ -18,16 +18,9 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.io import safe
 from mri_design.scan.io.layouts import PAIR, gathering, kspace_axes
 from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
-from mri_design.scan.io.safe import (
-    ReadLimits,
-    check_declared_shape,
-    check_expansion,
-    check_sides,
-    damage_named,
-    is_hdf5,
-)
 from mri_design.scan.io.source import ReadOptions, Source, require_counters
 from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, StackSource, StoredArray, axes_of_parts
 from mri_design.scan.sampling import is_pair, to_complex64
@@ -52,7 +45,7 @@ def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
         On any failure to open the file or, inside the block, to read from it.
     """
     wanted = "an undamaged HDF5 file"
-    with damage_named(str(path), "unreadable HDF5", wanted), h5py.File(path, "r", locking="best-effort") as file:
+    with safe.damage_named(str(path), "unreadable HDF5", wanted), h5py.File(path, "r", locking="best-effort") as file:
         yield file
 
 
@@ -95,7 +88,7 @@ def _reached(file: h5py.File, name: str) -> h5py.HLObject | str:
     return place
 
 
-def require_dataset(file: h5py.File, name: str, limits: ReadLimits, *, numbers: bool = False) -> h5py.Dataset:
+def require_dataset(file: h5py.File, name: str, limits: safe.ReadLimits, *, numbers: bool = False) -> h5py.Dataset:
     """The dataset ``name``, once nothing about it leads out of the file or over the budget.
 
     Raises
@@ -122,16 +115,16 @@ def require_dataset(file: h5py.File, name: str, limits: ReadLimits, *, numbers: 
         if wrong:
             raise InputError(field, got, wanted)
     item_bytes = dataset.id.get_type().get_size()
-    declared = check_declared_shape(f"{field}: shape", shape, item_bytes, limits)
+    declared = safe.check_declared_shape(f"{field}: shape", shape, item_bytes, limits)
     if layout == h5py.h5d.CHUNKED:  # the library allocates a whole chunk, however small the dataset
-        check_declared_shape(f"{field}: chunk", creation.get_chunk(), item_bytes, limits)
-    check_expansion(field, dataset.id.get_storage_size(), declared, limits)
+        safe.check_declared_shape(f"{field}: chunk", creation.get_chunk(), item_bytes, limits)
+    safe.check_expansion(field, dataset.id.get_storage_size(), declared, limits)
     if numbers and (dataset.dtype.hasobject or dataset.dtype.kind not in "biufcV"):
         raise InputError(field, f"dtype {dataset.dtype}", "numbers")
     return dataset
 
 
-def read_text(file: h5py.File, name: str, limits: ReadLimits) -> str:
+def read_text(file: h5py.File, name: str, limits: safe.ReadLimits) -> str:
     """The text of a dataset that holds one string.
 
     Raises
@@ -166,7 +159,7 @@ def recognises(path: Path) -> bool:
 
     Without either, or where ``kspace`` is a group, the only array of complex numbers in a file is taken for it.
     """
-    if not is_hdf5(path):
+    if not safe.is_hdf5(path):
         return False
     with open_read_only(path) as file:
         names = names_in(file)
@@ -236,7 +229,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if stored.ndim not in (3, 4):
             raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
         slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
-        check_sides(limits, {"slice": slices, "coil": coils, "row": rows, "column": columns}, field="kspace: ")
+        safe.check_sides(limits, {"slice": slices, "coil": coils, "row": rows, "column": columns}, field="kspace: ")
 
         def read(number: int | None) -> NDArray[Any]:
             part = stored[()] if number is None else stored[number : number + 1]
@@ -288,7 +281,7 @@ def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, mar
 
 
 def _provenance(
-    file: h5py.File, path: Path, limits: ReadLimits
+    file: h5py.File, path: Path, limits: safe.ReadLimits
 ) -> tuple[dict[str, str], EncodedSpace | None, SourceImage | None]:
     """Provenance, and what the header says was encoded, with identifiers; None without a header."""
     encoded, source = None, None

@@ -18,30 +18,13 @@ from numpy.typing import NDArray
 
 from mri_design.calibration.centre import ROUND_OFF, strongest_component
 from mri_design.errors import InputError
+from mri_design.scan import sampling
 from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.acquisitions import (
-    Acquisitions,
-    MrdSource,
-    Places,
-    Purposes,
-    channels_and_slices,
-    has_flag,
-    numbers_of,
-    sort_by_purpose,
-)
+from mri_design.scan.io import acquisitions as raw
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import COUNTERS, ENCODING, SlicedSource, duplicates_cure
-from mri_design.scan.sampling import (
-    Sampling,
-    index_runs,
-    measured_lines,
-    only_coils,
-    readout_positions,
-    within_single_precision,
-    working_coils,
-)
 
 _REVERSED = 22  # number of the MRD acquisition flag
 # Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.
@@ -105,7 +88,13 @@ class ReadoutPlan:
 
 
 def plan_readouts(
-    field: str, heads: NDArray[Any], header: MrdHeader, purposes: Purposes, limits: ReadLimits, *, repeats_allowed: bool
+    field: str,
+    heads: NDArray[Any],
+    header: MrdHeader,
+    purposes: raw.Purposes,
+    limits: ReadLimits,
+    *,
+    repeats_allowed: bool,
 ) -> ReadoutPlan:
     """Place the readouts of slices, or of one volume.
 
@@ -138,7 +127,7 @@ def plan_readouts(
     # First, which channels and slices there are.
     notes: dict[str, str] = {}
     chosen, encoding = purposes.imaging, purposes.encoding
-    channels, slices, ranks = channels_and_slices(field, heads, chosen, encoding, limits)
+    channels, slices, ranks = raw.channels_and_slices(field, heads, chosen, encoding, limits)
     if encoding.volume and slices.size > 1:
         at = int(np.argmax(ranks != ranks[0]))
         got, cure = f"slab {slices[ranks[at]]} beside slab {slices[ranks[0]]}", "Export each to a file of its own."
@@ -213,7 +202,7 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
 def _placed(
     field: str,
     heads: NDArray[Any],
-    at: Places,
+    at: raw.Places,
     encodings: Sequence[MrdEncoding],
     image: MrdEncoding,
     slices: NDArray[Any],
@@ -236,7 +225,11 @@ def _placed(
     stored, before, after, echoes = (
         heads[name].astype(np.intp) for name in ("number_of_samples", "discard_pre", "discard_post", "center_sample")
     )
-    all_kept, all_echoes, all_reversed = stored - before - after, echoes - before, has_flag(heads["flags"], _REVERSED)
+    all_kept, all_echoes, all_reversed = (
+        stored - before - after,
+        echoes - before,
+        raw.has_flag(heads["flags"], _REVERSED),
+    )
     kept, echo, backwards = all_kept[at], all_echoes[at], all_reversed[at]
     whole, from_start = kept == nx, np.where(backwards, kept - 1 - echo, echo)
     # The sample at the centre of most whole readouts that run forwards; the middle where none of them has one.
@@ -300,7 +293,7 @@ def kind_of(heads: NDArray[Any], at: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class CartesianSource(MrdSource, SlicedSource):
+class CartesianSource(raw.MrdSource, SlicedSource):
     """One series of lines on a grid: of raw data, whose headers are read before any samples.
 
     Raises
@@ -375,14 +368,14 @@ class CartesianSource(MrdSource, SlicedSource):
         """One slice, or one plane of a volume."""
         return KSpaceData(**self._part(index))
 
-    def samplings(self) -> tuple[Sampling, ...]:
+    def samplings(self) -> tuple[sampling.Sampling, ...]:
         """Which samples were measured, by the headers alone."""
         plan, keep = self.plan, self.encoding.columns.stop - self.encoding.columns.start
         if not self.encoding.volume:
-            return tuple(Sampling(held) for held in _held(plan.readouts, plan.shape, keep))
+            return tuple(sampling.Sampling(held) for held in _held(plan.readouts, plan.shape, keep))
         plane = np.zeros((plan.shape[3], plan.shape[2]), dtype=bool)
         plane[plan.readouts.line, plan.readouts["partition"]] = True
-        return (Sampling(plane),) * keep
+        return (sampling.Sampling(plane),) * keep
 
     def summary(self) -> ScanSummary:
         """The samples of one slice, or of a volume those of one plane, and the rest from headers."""
@@ -400,7 +393,9 @@ class CartesianSource(MrdSource, SlicedSource):
             **{name: read[name] for name in ("name", "header", "provenance", "volume")},
         )
 
-    def _looked_at(self, samplings: Sequence[Sampling], index: int, part: KSpaceData) -> tuple[Sampling, ...]:
+    def _looked_at(
+        self, samplings: Sequence[sampling.Sampling], index: int, part: KSpaceData
+    ) -> tuple[sampling.Sampling, ...]:
         """Samplings by the headers, less the readouts of zeros that the samples of one slice or plane lead to.
 
         A readout of a volume brings a sample to every plane, so that what is empty in one plane is empty in all. Lines
@@ -417,7 +412,9 @@ class CartesianSource(MrdSource, SlicedSource):
         limit = ROUND_OFF * strongest_component(part.kspace)
         for one, kept in _with_samples(self.acquisitions, readouts[suspect]):
             lines[one.slice, one.line] |= strongest_component(kept) > limit
-        looked = (Sampling(one.samples & there[:, np.newaxis]) for one, there in zip(samplings, lines, strict=True))
+        looked = (
+            sampling.Sampling(one.samples & there[:, np.newaxis]) for one, there in zip(samplings, lines, strict=True)
+        )
         return tuple(held if number == index else one for number, one in enumerate(looked))
 
     def _part(self, index: int) -> dict[str, Any]:
@@ -430,10 +427,10 @@ class CartesianSource(MrdSource, SlicedSource):
         """Fields of a `KSpaceData` of a part of the plan; of a volume all planes, or the one at a column."""
         columns = self.encoding.columns if column is None else slice(column, column + 1)
         acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
-        with within_single_precision(acquisitions.field) as sums:
+        with sampling.within_single_precision(acquisitions.field) as sums:
             stored = _filled(acquisitions, plan, plan.readouts, duplicates, columns)
-            coils, coil_notes = working_coils(stored)
-            kspace = images_kspace(self.encoding, only_coils(stored, coils), plan.readouts, columns)
+            coils, coil_notes = sampling.working_coils(stored)
+            kspace = images_kspace(self.encoding, sampling.only_coils(stored, coils), plan.readouts, columns)
             sums.append(kspace)
             calibration = None
             if len(plan.calibration):
@@ -454,7 +451,7 @@ class CartesianSource(MrdSource, SlicedSource):
             notes["duplicates"] = f"{duplicates} of up to {most} readouts a line, at least {least}"
         return {
             "kspace": kspace,
-            "measured": measured_lines("data", kspace),
+            "measured": sampling.measured_lines("data", kspace),
             "name": acquisitions.path.stem,
             "header": {**acquisitions.provenance, **notes},
             "provenance": provenance,
@@ -505,11 +502,11 @@ class CartesianSource(MrdSource, SlicedSource):
         if len(numbers) < 2:
             return None
         heads, at = self.acquisitions.heads, int(plan.readouts.at[0])
-        chosen = {name: int(numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
+        chosen = {name: int(raw.numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
         nth = numbers.index(chosen["repetition"])
         chosen["repetition"] = (*numbers[nth + 1 :], numbers[nth - 1])[0]
         try:
-            purposes = sort_by_purpose(self.acquisitions.field, heads, self.header, chosen)
+            purposes = raw.sort_by_purpose(self.acquisitions.field, heads, self.header, chosen)
             other = replace(self, purposes=replace(purposes, calibration=purposes.calibration[:0])).plan
         except InputError:  # a repetition with other sizes, or lines of its own that come again
             return None
@@ -524,7 +521,7 @@ class CartesianSource(MrdSource, SlicedSource):
     ) -> NDArray[np.complex64]:
         """K-space of some coils from some readouts, as `images_kspace` has it."""
         stored = _filled(self.acquisitions, plan, readouts, policy, columns)
-        return images_kspace(self.encoding, only_coils(stored, coils), readouts, columns)
+        return images_kspace(self.encoding, sampling.only_coils(stored, coils), readouts, columns)
 
     def _notes(self, plan: ReadoutPlan) -> dict[str, str]:
         """Where the file's counters have the centre, what was cut off the readouts, and what is zero of a volume's."""
@@ -543,7 +540,7 @@ class CartesianSource(MrdSource, SlicedSource):
             for start, count in np.unique(plan.readouts[["start", "count"]]).tolist():
                 held[start : start + count] = True
             if not held.all():
-                empty = f"columns {index_runs(~held)} of the readouts count as zeros"
+                empty = f"columns {sampling.index_runs(~held)} of the readouts count as zeros"
                 notes["partial_echo"] = f"{empty}: images are blurred along the readout"
         return notes | self.header.notes
 
@@ -577,7 +574,7 @@ def geometry_of(
     return found if len(found) == len(places) else None
 
 
-def _with_samples(acquisitions: Acquisitions, readouts: Readouts) -> Iterator[tuple[Any, NDArray[np.complex64]]]:
+def _with_samples(acquisitions: raw.Acquisitions, readouts: Readouts) -> Iterator[tuple[Any, NDArray[np.complex64]]]:
     """Readouts in the file's order, each with those of its samples (coil, sample) that are kept."""
     by_place: dict[int, Any] = dict(zip(readouts.at.tolist(), map(_One._make, readouts.tolist()), strict=True))
     for at, samples in acquisitions.samples(list(by_place)):
@@ -586,7 +583,7 @@ def _with_samples(acquisitions: Acquisitions, readouts: Readouts) -> Iterator[tu
 
 
 def _filled(
-    acquisitions: Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str, columns: slice
+    acquisitions: raw.Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str, columns: slice
 ) -> NDArray[np.complex64]:
     """K-space (slice, coil, kz, ky, kx); of a volume of which one column is wanted (slice, coil, kz, ky, 1)."""
     nx, weights = plan.shape[-1], None
@@ -628,7 +625,7 @@ def images_kspace(
     nx, keep = filled.shape[-1], columns.stop - columns.start
     if encoding.volume:
         planes = filled[0].transpose(3, 0, 2, 1)
-        return np.ascontiguousarray(planes if nx == 1 else readout_positions(planes)[columns])
+        return np.ascontiguousarray(planes if nx == 1 else sampling.readout_positions(planes)[columns])
     kspace = filled[:, :, 0]
     if keep == nx:
         return kspace

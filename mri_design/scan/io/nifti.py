@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage, impossible_sizes
-from mri_design.scan.io.safe import (
-    ReadLimits,
-    check_declared_shape,
-    check_expansion,
-    check_file,
-    check_sides,
-    damage_named,
-    read_json_table,
-)
+from mri_design.scan.io import safe
 from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import to_complex64, to_float32
@@ -66,9 +58,9 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         On anything else than such a file, naming the field.
     """
     limits = options.limits
-    size = check_file(path)
+    size = safe.check_file(path)
     nibabel = optional_package("nibabel", "export")
-    with damage_named("header", "a damaged file", "a NIfTI image"), _opened(path) as stream:
+    with safe.damage_named("header", "a damaged file", "a NIfTI image"), _opened(path) as stream:
         content = stream.read(_HEADER)
         kind = nibabel.Nifti2Image if content[4:8] in _MAGIC else nibabel.Nifti1Image
         if kind is nibabel.Nifti2Image:
@@ -78,12 +70,12 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         if len(shape) not in (2, 3, 4):
             raise InputError("dim", f"{shape}", "images (x, y), (x, y, z) or (x, y, z, time)")
         volume = (*shape, 1)[:3]
-        check_sides(limits, dict(zip("xyz", volume, strict=True)), field="dim: ")
+        safe.check_sides(limits, dict(zip("xyz", volume, strict=True)), field="dim: ")
         dtype = header.get_data_dtype()
         if dtype.kind not in "iufc":
             raise InputError("datatype", str(dtype), "numbers, one a pixel")
-        needed = check_declared_shape("dim", volume, dtype.itemsize, limits)
-        check_expansion("data", size, needed, limits)
+        needed = safe.check_declared_shape("dim", volume, dtype.itemsize, limits)
+        safe.check_expansion("data", size, needed, limits)
         offset = int(header.get_data_offset())
         if not len(content) <= offset <= _LARGEST_HEADER:
             raise InputError("vox_offset", str(offset), f"{len(content)} to {_LARGEST_HEADER}")
@@ -109,13 +101,13 @@ _LARGEST = 1e6
 """Above this no time or angle is believed."""
 
 
-def _sidecar(path: Path, limits: ReadLimits) -> tuple[SourceImage | None, dict[str, str]]:
+def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, dict[str, str]]:
     """How the images were measured, by the JSON file of their name as BIDS has it, and an entry where it is damaged."""
     beside = path.with_name(f"{_stem(path)}.json")
     if not beside.is_file():
         return None, {}
     try:
-        said = read_json_table(beside, limits)
+        said = safe.read_json_table(beside, limits)
     except InputError as error:
         return None, {"sidecar": f"{beside.name} was not read: {error.got[:80]}"}
     found = {}

@@ -22,16 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.io import stored_arrays
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_expansion, check_file, damage_named
 from mri_design.scan.io.source import ReadOptions, Source, starting
-from mri_design.scan.io.stored_arrays import (
-    COMPANIONS,
-    TRAJECTORY_MEMBERS,
-    StackSource,
-    StoredArray,
-    read_header_file,
-    source_of,
-)
 
 MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -47,7 +40,7 @@ recognises = is_numpy
 """Whether a file begins as an array or an archive of NumPy does."""
 
 
-def npy_array(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> StoredArray:
+def npy_array(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> stored_arrays.StoredArray:
     """One plain numeric array of an open file, whose header is read and held against the limits.
 
     Parameters
@@ -124,11 +117,11 @@ def npy_array(stream: IO[bytes], available: int | None, field: str, limits: Read
             stream.read(1)  # to the end, where an archive looks at the checksum
         return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
 
-    return StoredArray(shape, dtype, read, sliced=not fortran_order and len(shape) > 1)
+    return stored_arrays.StoredArray(shape, dtype, read, sliced=not fortran_order and len(shape) > 1)
 
 
 @contextmanager
-def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> Iterator[StoredArray]:
+def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> Iterator[stored_arrays.StoredArray]:
     """The array of a file, while it is open; ``field`` names it in messages, by default by its path.
 
     Raises
@@ -181,7 +174,7 @@ class NpzArchive:
                 pass
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[StoredArray]:
+    def opened(self, name: str) -> Iterator[stored_arrays.StoredArray]:
         """One member, while it is open."""
         entry, field = self.members[name], f"{self.path}: {name}"
         check_expansion(field, entry.compress_size, entry.file_size, self.limits)
@@ -319,10 +312,10 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     InputError
         On anything else than such a file, naming the field. Pickles are never loaded.
     """
-    header = read_header_file(path, options)
+    header = stored_arrays.read_header_file(path, options)
     if is_npy(path):
         with opened_npy(path, options.limits) as array:
-            yield source_of(path, "array", {"array": array}, header, options.limits)
+            yield stored_arrays.source_of(path, "array", {"array": array}, header, options.limits)
         return
     with opened_npz(path, options.limits) as archive, ExitStack() as members:
         keys = ("kspace", "image") if header.key is None else (header.key,)
@@ -330,14 +323,14 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if key is None:
             got, cure = ", ".join(archive.names[:8]) or "none", 'Say "key": NAME in the header file beside it.'
             raise InputError("members", got, f"an array named {' or '.join(keys)}", cure)
-        along = TRAJECTORY_MEMBERS if "trajectory" in archive.names else ()
-        beside = [name for name in (*COMPANIONS, *along) if options.noise or name not in _NOISE]
+        along = stored_arrays.TRAJECTORY_MEMBERS if "trajectory" in archive.names else ()
+        beside = [name for name in (*stored_arrays.COMPANIONS, *along) if options.noise or name not in _NOISE]
         names = [key, *(name for name in archive.names if name in beside and name != key)]
-        if left := [name for name in archive.names if name not in {*names, *keys, *COMPANIONS}]:
+        if left := [name for name in archive.names if name not in {*names, *keys, *stored_arrays.COMPANIONS}]:
             header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
         held = {name: members.enter_context(archive.opened(name)) for name in names}
-        source = source_of(path, key, held, header, options.limits)
-        if isinstance(source, StackSource):
+        source = stored_arrays.source_of(path, key, held, header, options.limits)
+        if isinstance(source, stored_arrays.StackSource):
             for name in names:
                 archive.check(name)
         yield source

@@ -20,22 +20,13 @@ from mri_design.calibration.centre import measured_samples
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
+from mri_design.scan import sampling
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.source import COUNTERS, Content, ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.provenance import NoiseOrigin, Provenance
-from mri_design.scan.sampling import (
-    Sampling,
-    measured_lines,
-    only_coils,
-    readout_positions,
-    require_finite,
-    to_complex64,
-    to_float32,
-    working_coils,
-)
 
 Arrays = Mapping[str, NDArray[Any]]
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
@@ -312,17 +303,17 @@ class StackSource(ArraySource, SlicedSource):
         assert isinstance(scan, KSpaceData)
         return scan
 
-    def samplings(self) -> tuple[Sampling, ...]:
+    def samplings(self) -> tuple[sampling.Sampling, ...]:
         """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
         found = []
         declared = self.arrays["measured"].read(None) if "measured" in self.arrays else None
         for number in range(self.n_slices):
             (coils,) = self.axes.arrange("array", self.arrays[self.key].read(number), chosen=self.header.counters)
-            held = measured_samples(to_complex64(f"array, slice {number}", coils))
+            held = measured_samples(sampling.to_complex64(f"array, slice {number}", coils))
             held[[line for line in self.header.zero_filled if 0 <= line < len(held)]] = False
             if declared is not None:
                 held[~chosen_flags(declared, (len(held),), field="measured")] = False
-            found.append(Sampling(held))
+            found.append(sampling.Sampling(held))
         return tuple(found)
 
 
@@ -425,11 +416,11 @@ def scan_of_arrays(
     if header.float_pairs:
         if stored.ndim < 2 or stored.shape[-1] != 2:
             raise InputError(key, f"shape {stored.shape}", "real and imaginary parts on the last axis")
-        stored = to_float32(key, stored).view(np.complex64)[..., 0]
+        stored = sampling.to_float32(key, stored).view(np.complex64)[..., 0]
     elif not (header.images or key == "image"):
         stored, dims, note = joined(key, stored, header.dims)
         if stored.dtype.kind == "c" and stored.ndim in BARE and header.unnamed and "coil_maps" not in arrays:
-            require_finite(key, stored)
+            sampling.require_finite(key, stored)
             dims, found = shown(key, stored, BARE[stored.ndim], reverse=header.from_matlab)
             note = "; ".join(filter(None, (note, found)))
         header = replace(header, dims=dims, text={**header.text, **({"axes": note} if note else {})})
@@ -446,7 +437,7 @@ def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, lim
         got = f"shape {stored.shape}" + ("" if names is None else f" named {list(names)}")
         raise InputError(key, got, "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z)")
     check_sides(limits, dict(zip(_STACK[-stored.ndim :], stored.shape, strict=True)), field=f"{key}: ")
-    pixels = to_complex64(key, stored) if stored.dtype.kind == "c" else to_float32(key, stored)
+    pixels = sampling.to_complex64(key, stored) if stored.dtype.kind == "c" else sampling.to_float32(key, stored)
     return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
 
 
@@ -457,10 +448,10 @@ def _kspace(
     check_sides(limits, dict(zip(axes.roles, stored.shape, strict=True)), field=f"{key}: ")
     require_counters(path, header.counters, replace(header, dims=axes.names).series(stored.shape))
     chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
-    kspace = to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
+    kspace = sampling.to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
     notes, taken = _provenance(path, header), dict[str, tuple[int, tuple[int, ...]]]()
     if axes.volume:
-        kspace = readout_positions(kspace)
+        kspace = sampling.readout_positions(kspace)
     again: NDArray[np.complex64] | None = None
     for role, number in chosen.items():
         count = stored.shape[axis := axes.roles.index(role)]
@@ -468,10 +459,10 @@ def _kspace(
             taken[role] = (number, tuple(range(count)))
         if count > 1 and axes.names[axis] in REPEATS:
             other = {**chosen, role: 0 if number else 1}
-            again = to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
+            again = sampling.to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
     if header.of_coils:
-        coils, dropped = working_coils(kspace)
-        kspace, notes = only_coils(kspace, coils), notes | dropped
+        coils, dropped = sampling.working_coils(kspace)
+        kspace, notes = sampling.only_coils(kspace, coils), notes | dropped
     n_lines = kspace.shape[2]
     declared = np.ones(n_lines, dtype=bool)
     if "measured" in arrays:
@@ -489,7 +480,7 @@ def _kspace(
     }
     return KSpaceData(
         kspace=kspace,
-        measured=measured_lines("mask" if header.of_coils else "measured lines", kspace, declared),
+        measured=sampling.measured_lines("mask" if header.of_coils else "measured lines", kspace, declared),
         name=path.stem,
         repeat=again,
         orientation=axes.orientation,
@@ -518,7 +509,7 @@ def _noise(arrays: Arrays, header: ArrayHeader) -> dict[str, Any]:
 
 
 def _complex_or_real(name: str, stored: NDArray[Any]) -> NDArray[np.complex64]:
-    return to_complex64(name, stored.astype(np.complex128) if stored.dtype.kind in "iuf" else stored)
+    return sampling.to_complex64(name, stored.astype(np.complex128) if stored.dtype.kind in "iuf" else stored)
 
 
 def _provenance(path: Path, header: ArrayHeader) -> dict[str, str]:
@@ -599,7 +590,7 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
                 raise InputError(name, f"shape {arrays[name].shape}", f"{shape[1:]} or {shape}")
             on_grid[name] = np.broadcast_to(_complex_or_real(name, arrays[name]), shape).copy()
     return TrajectoryData(
-        to_complex64("kspace", kspace).reshape(slices, coils, -1),
+        sampling.to_complex64("kspace", kspace).reshape(slices, coils, -1),
         _per_field_of_view(points, header.text.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
         grid,
         n_readouts=axes[0] if len(axes) == 2 else 1,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -162,29 +162,40 @@ class MrdStream:
         InputError
             Where the bytes are no message, or one over the bounds: what follows cannot be found any more.
         """
-        taken = _Taken(stream)
-        try:
-            (number,) = struct.unpack("<H", taken.next(2))
-            message = self._message(number, taken)
-        except EOFError:
-            if not taken.content:
-                return None
-            return b"", f"the stream ended within a message, of which {len(taken.content)} bytes had come"
-        return taken.content, message
+        content = bytearray()
 
-    def _message(self, number: int, taken: _Taken) -> Message:
+        def take(count: int, field: str = "message", most: int = _MESSAGE_BYTES) -> bytes:
+            """So many bytes, refused over ``most`` (64 MiB) before anything is allocated."""
+            if count > most:
+                raise InputError(field, f"{count} bytes", f"at most {most}")
+            part = stream.read(count) if count else b""
+            content.extend(part)
+            if len(part) < count:
+                raise EOFError
+            return part
+
+        try:
+            (number,) = struct.unpack("<H", take(2))
+            message = self._message(number, take)
+        except EOFError:
+            if not content:
+                return None
+            return b"", f"the stream ended within a message, of which {len(content)} bytes had come"
+        return bytes(content), message
+
+    def _message(self, number: int, take: Callable[..., bytes]) -> Message:
         if number == CLOSE:
             return CLOSED
         if number == ACQUISITION:
-            return self._acquisition(taken)
+            return self._acquisition(take)
         if number == CONFIG_FILE:
-            taken.next(_CONFIG_FILE_BYTES)
+            take(_CONFIG_FILE_BYTES)
         elif number == WAVEFORM:
-            *_, samples, channels, _, _ = _WAVEFORM_HEADER.unpack(taken.next(_WAVEFORM_HEADER.size))
-            taken.next(4 * samples * channels, "waveform")
+            *_, samples, channels, _, _ = _WAVEFORM_HEADER.unpack(take(_WAVEFORM_HEADER.size))
+            take(4 * samples * channels, "waveform")
         elif number in (CONFIG_TEXT, HEADER, TEXT):
-            (length,) = struct.unpack("<I", taken.next(4))
-            text = taken.next(length, f"text of message {number}", self._limits.max_text_bytes)
+            (length,) = struct.unpack("<I", take(4))
+            text = take(length, f"text of message {number}", self._limits.max_text_bytes)
             self._end = text[-1:] if text.endswith(_NUL) else b""
             return self._read_header(text.rstrip(_NUL)) if number == HEADER else ""
         else:
@@ -219,13 +230,13 @@ class MrdStream:
             place=(self._wanted["slice"], encoding.slices),
         )
 
-    def _acquisition(self, taken: _Taken) -> Message:
-        heads = np.frombuffer(taken.next(ACQUISITION_HEADER.itemsize), ACQUISITION_HEADER)
+    def _acquisition(self, take: Callable[..., bytes]) -> Message:
+        heads = np.frombuffer(take(ACQUISITION_HEADER.itemsize), ACQUISITION_HEADER)
         samples, channels, dimensions = (
             int(heads[name][0]) for name in ("number_of_samples", "active_channels", "trajectory_dimensions")
         )
         trajectory, named = 4 * samples * dimensions, f"readout of {samples} samples in {channels} channels"
-        held = taken.next(trajectory + 8 * samples * channels, named)
+        held = take(trajectory + 8 * samples * channels, named)
         data = np.frombuffer(held, "<c8", offset=trajectory).reshape(channels, samples)
         if self._header is None:
             return "a readout before the header"
@@ -288,23 +299,6 @@ class MrdStream:
 def _shape(encoding: MrdEncoding) -> tuple[int, int]:
     """Grid (ky, kx) of an encoding, without readout oversampling."""
     return encoding.encoded.matrix[1], encoding.columns.stop - encoding.columns.start
-
-
-class _Taken:
-    """Bytes of one message, as they are taken from the stream."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self.content = stream, b""
-
-    def next(self, count: int, field: str = "message", most: int = _MESSAGE_BYTES) -> bytes:
-        """So many bytes, refused over ``most`` (64 MiB) before anything is allocated."""
-        if count > most:
-            raise InputError(field, f"{count} bytes", f"at most {most}")
-        part = self._stream.read(count) if count else b""
-        self.content += part
-        if len(part) < count:
-            raise EOFError
-        return part
 
 
 class Journal:

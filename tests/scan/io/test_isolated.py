@@ -14,14 +14,6 @@ from tests.command_line import called
 from tests.refusals import refused, refuses
 
 
-def test_the_scan_that_comes_back_is_the_one_read_here(fastmri_file: Path) -> None:
-    here, there = read(fastmri_file, isolated=False), read(fastmri_file)
-    for name in ("kspace", "measured"):
-        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
-    for name in ("name", "orientation", "header", "noise_variance"):
-        assert getattr(there, name) == getattr(here, name)
-
-
 def test_verbs_ask_another_process(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "_CHILD", "import os; os.abort()")
     for words in (("info", fastmri_file), ("recon", fastmri_file, "--out", "nowhere")):
