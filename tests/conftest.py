@@ -9,17 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from mri_design import (
-    Dense,
-    FiniteDifferences,
-    GeneralizedLinearModel,
-    Identity,
-    Laplace,
-    LinearOperator,
-    SiteBlock,
-    Wavelet,
-    cartesian,
-)
+import mri_design as md
 from mri_design.errors import say_once
 from mri_design.experiment import ORACLES, TRAINING_RULES
 from mri_design.experiment.strategies import STRATEGIES
@@ -34,7 +24,7 @@ MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "m
 QUICK_MODELS = ["groups", "coils", "matrix"]
 """Real and complex, one coil and several, groups and single sites; the others are left to the whole suite."""
 
-ModelBuilder = Callable[..., GeneralizedLinearModel]
+ModelBuilder = Callable[..., md.GeneralizedLinearModel]
 
 
 def _piecewise(shape: tuple[int, int]) -> np.ndarray:
@@ -44,56 +34,35 @@ def _piecewise(shape: tuple[int, int]) -> np.ndarray:
     return image
 
 
-def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndarray, dict[str, tuple]]:
+def _parts(name: str, rng: np.random.Generator) -> tuple[md.LinearOperator, np.ndarray, dict[str, tuple]]:
     """X, a true image, and (analysis, relative scale, group axes) by block name."""
     if name == "matrix":
         u = np.zeros(8)
         u[[1, 2, 5]] = 1.5, 1.0, -2.0
         walk = np.eye(8)[1:] - np.eye(8)[:-1]
-        X = Dense(rng.standard_normal((5, 8)) / np.sqrt(5))
-        return (
-            X,
-            u,
-            {
-                "entries": (Identity((8,), is_complex=False), 1.0, ()),
-                "steps": (Dense(walk), 0.5, ()),
-            },
-        )
+        X = md.Dense(rng.standard_normal((5, 8)) / np.sqrt(5))
+        return X, u, {"entries": (md.Identity((8,), is_complex=False), 1.0, ()), "steps": (md.Dense(walk), 0.5, ())}
     shape = (5, 4) if name in ("parts", "coils") else (6, 5)
     image = _piecewise(shape)
     lines = [shape[0] // 2, shape[0] // 2 - 1, 0]
     if name == "real image":
-        analysis = {
-            "pixels": (Identity(shape, is_complex=False), 0.5, ()),
-            "differences": (FiniteDifferences(shape, is_complex=False), 1.0, ()),
-        }
-        return cartesian(lines, shape) @ RealImage(shape), image, analysis
+        pixels, slopes = (kind(shape, is_complex=False) for kind in (md.Identity, md.FiniteDifferences))
+        analysis = {"pixels": (pixels, 0.5, ()), "differences": (slopes, 1.0, ())}
+        return md.cartesian(lines, shape) @ RealImage(shape), image, analysis
     u = image * np.exp(0.3j * np.arange(shape[1]))
     maps = None
     if name == "coils":
         maps = rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
         maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
-    X = cartesian(lines, shape, maps)
+    X = md.cartesian(lines, shape, maps)
     if name == "parts":
-        return (
-            X,
-            u,
-            {
-                "pixels": (RealAndImaginary(shape), 0.5, ()),
-                "differences": (RealAndImaginary((2, *shape)) @ FiniteDifferences(shape), 1.0, ()),
-            },
-        )
+        slopes = RealAndImaginary((2, *shape)) @ md.FiniteDifferences(shape)
+        return X, u, {"pixels": (RealAndImaginary(shape), 0.5, ()), "differences": (slopes, 1.0, ())}
+    slopes = md.FiniteDifferences(shape)
     if name == "wavelet":
-        return (
-            X,
-            u,
-            {
-                "wavelet": (Wavelet(shape, "db2", 1), 1.0, ()),
-                "differences": (FiniteDifferences(shape), 0.5, ()),
-            },
-        )
+        return X, u, {"wavelet": (md.Wavelet(shape, "db2", 1), 1.0, ()), "differences": (slopes, 0.5, ())}
     group = (-3,) if name == "groups" else ()
-    return X, u, {"pixels": (Identity(shape), 0.5, ()), "differences": (FiniteDifferences(shape), 1.0, group)}
+    return X, u, {"pixels": (md.Identity(shape), 0.5, ()), "differences": (slopes, 1.0, group)}
 
 
 TESTS = Path(__file__).parent
@@ -155,12 +124,12 @@ def registries_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_model() -> ModelBuilder:
-    """(name, site=Laplace, scale=1, sigma=0.1, seed=0, real=float64) -> a model with simulated data.
+    """(name, site=md.Laplace, scale=1, sigma=0.1, seed=0, real=float64) -> a model with simulated data.
 
     ``site`` makes a potential from a scale tau in units of 1; a typical coefficient is 10 sigma.
     """
 
-    def build(name, site=Laplace, *, scale=1.0, sigma=0.1, seed=0, real=np.float64):
+    def build(name, site=md.Laplace, *, scale=1.0, sigma=0.1, seed=0, real=np.float64):
         rng = np.random.default_rng(seed)
         X, u, analysis = _parts(name, rng)
         clean = X(u)
@@ -168,8 +137,10 @@ def tiny_model() -> ModelBuilder:
         if X.out_complex:
             noise = noise + 1j * rng.standard_normal(clean.shape)
         data = (clean + sigma * noise).astype(np.result_type(real, np.complex64) if X.out_complex else real)
-        blocks = tuple(SiteBlock(key, B, site(scale * relative), axes) for key, (B, relative, axes) in analysis.items())
-        return GeneralizedLinearModel(X, data, sigma**2, blocks)
+        blocks = tuple(
+            md.SiteBlock(key, B, site(scale * relative), axes) for key, (B, relative, axes) in analysis.items()
+        )
+        return md.GeneralizedLinearModel(X, data, sigma**2, blocks)
 
     return build
 
@@ -181,10 +152,10 @@ def model_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def random_precisions() -> Callable[[GeneralizedLinearModel, int], tuple[np.ndarray, ...]]:
+def random_precisions() -> Callable[[md.GeneralizedLinearModel, int], tuple[np.ndarray, ...]]:
     """(model, seed) -> site precisions pi between 0.1 and 3."""
 
-    def draw(model: GeneralizedLinearModel, seed: int) -> tuple[np.ndarray, ...]:
+    def draw(model: md.GeneralizedLinearModel, seed: int) -> tuple[np.ndarray, ...]:
         rng = np.random.default_rng(seed)
         return tuple(rng.uniform(0.1, 3, block.site_shape) for block in model.blocks)
 

@@ -22,10 +22,15 @@ def places(shape: tuple[int, int]) -> np.ndarray:
     return np.mgrid[: shape[0], : shape[1]] / np.array(shape)[:, None, None] - 0.5
 
 
+def disc(phase: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A disc of random magnitudes under a phase: nothing in it is piecewise constant."""
+    y, x = places(phase.shape)
+    return (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=phase.shape)) * np.exp(1j * phase)
+
+
 def textured(phase: np.ndarray) -> SliceModel:
-    """A fully sampled disc of random magnitudes under a phase."""
+    """Such a disc, fully sampled, with noise."""
     rng, shape = np.random.default_rng(0), phase.shape
-    y, x = places(shape)
-    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=shape)) * np.exp(1j * phase)
+    image = disc(phase, rng)
     noise = SD * (rng.standard_normal(shape) + 1j * rng.standard_normal(shape))
     return SliceModel((CentredFFT(shape)(image) + noise)[None].astype(np.complex64), np.ones(shape[0], bool), SD**2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mri_design import KSpaceData
+from mri_design.operators import to_kspace
 
 
 @dataclass(frozen=True)
@@ -33,26 +34,18 @@ class Truth:
         return KSpaceData((self.kspace + noise).astype(np.complex64), lines)
 
 
-def _to_kspace(image: np.ndarray) -> np.ndarray:
-    axes = (-2, -1)
-    return np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(image, axes=axes), norm="ortho"), axes=axes)
-
-
 def truth(ny: int = 64, nx: int = 64, coils: int = 6) -> Truth:
     """A scene on a grid (ny, nx) with a number of coils."""
     y = (np.arange(ny)[:, np.newaxis] - ny // 2) / ny * 2
     x = (np.arange(nx) - nx // 2) / nx * 2
     angles = 2 * np.pi * np.arange(coils) / coils
-    seen = [
-        np.exp(-((y - 1.2 * np.sin(a)) ** 2 + (x - 1.2 * np.cos(a)) ** 2) / 1.2)
-        * np.exp(1j * (a + x * np.cos(a) + 0.7 * y * np.sin(a)))
-        for a in angles
-    ]
-    maps = np.array(seen)
+    far = ((y - 1.2 * np.sin(a)) ** 2 + (x - 1.2 * np.cos(a)) ** 2 for a in angles)
+    phases = (a + x * np.cos(a) + 0.7 * y * np.sin(a) for a in angles)
+    maps = np.array([np.exp(-square / 1.2 + 1j * phase) for square, phase in zip(far, phases, strict=True)])
     maps /= np.linalg.norm(maps, axis=0)
     body = ((y / 0.8) ** 2 + (x / 0.6) ** 2 < 1) * (1 + 0.5 * np.sin(9 * x) * np.cos(7 * y))
     image = body * np.exp(1j * (0.5 + 0.8 * x))
-    return Truth(image, maps, _to_kspace(maps * image)[np.newaxis])
+    return Truth(image, maps, to_kspace(maps * image)[np.newaxis])
 
 
 def textured(n: int, ends: tuple[int, int], power: float, noise_sd: float, seed: int) -> KSpaceData:
@@ -66,5 +59,5 @@ def textured(n: int, ends: tuple[int, int], power: float, noise_sd: float, seed:
     image = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(white / (1 + k) ** power), norm="ortho"))
     image /= np.abs(image).max()
     image[:, : ends[0]] = image[:, ends[1] :] = 0
-    kspace = _to_kspace(image) + noise_sd * (rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))
+    kspace = to_kspace(image) + noise_sd * (rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))
     return KSpaceData(kspace.astype(np.complex64)[np.newaxis, np.newaxis], np.ones(n, dtype=bool))

@@ -15,6 +15,7 @@ from mri_design.calibration.noise import BESIDE, ENDS, IMAGE_AIR, OBJECT_BESIDE,
 from mri_design.experiment import load_scan
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import measure_noise, readout_positions, with_volume_noise
+from tests.arrays import noise
 from tests.calibration.scenes import textured, truth
 from tests.refusals import refused
 
@@ -34,7 +35,7 @@ def centre_alone(count: int) -> Callable[[int], np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "coils", "noise", "lines", "seeds", "within"),
+    ("shape", "coils", "sd", "lines", "seeds", "within"),
     [
         ((127, 96), 1, 0.05, lambda seed: np.ones(127, dtype=bool), 4, 0.05),
         ((96, 97), 8, 0.05, lambda seed: np.ones(96, dtype=bool), 4, 0.05),
@@ -43,10 +44,10 @@ def centre_alone(count: int) -> Callable[[int], np.ndarray]:
         ((128, 128), 6, 0.01, centre_alone(24), 1, 0.1),
     ],
 )
-def test_white_noise_is_measured_without_bias(shape, coils, noise, lines, seeds, within) -> None:
+def test_white_noise_is_measured_without_bias(shape, coils, sd, lines, seeds, within) -> None:
     scene = truth(*shape, coils)
-    found = [estimate_noise_variance(without_lines(scene.scan(noise, seed), lines(seed))) for seed in range(seeds)]
-    assert np.mean(found) == pytest.approx(noise**2, rel=within)
+    found = [estimate_noise_variance(without_lines(scene.scan(sd, seed), lines(seed))) for seed in range(seeds)]
+    assert np.mean(found) == pytest.approx(sd**2, rel=within)
 
 
 def test_zero_filled_lines_and_readouts_do_not_count_as_noise() -> None:
@@ -71,32 +72,28 @@ def test_a_filter_along_the_phase_encode_is_seen(sampled: bool) -> None:
     assert estimate_noise_variance(data) > 1.5 * 0.05**2 / 9
 
 
-def quarter(data: KSpaceData, seed: int) -> KSpaceData:
-    """Sixteen central lines, and a quarter of all at random."""
-    ny = data.grid_shape[0]
-    keep = np.abs(np.arange(ny) - ny // 2) < 8
-    keep[np.random.default_rng(seed).choice(ny, ny // 4, replace=False)] = True
-    return without_lines(data, keep)
-
-
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("ends", [(12, 84), (0, 84), (12, 96)])
 def test_signal_in_the_outermost_samples_is_no_noise(ends: tuple[int, int], sampled: bool) -> None:
     """A scan of low resolution: the corners are four times louder than noise and more, and fall off."""
     data = textured(96, ends, 1.5, 0.01, 0)
-    found = measure_noise(quarter(data, 0) if sampled else data)
+    if sampled:  # sixteen central lines, and a quarter of all at random
+        keep = np.abs(np.arange(96) - 48) < 8
+        keep[np.random.default_rng(0).choice(96, 24, replace=False)] = True
+        data = without_lines(data, keep)
+    found = measure_noise(data)
     assert found.variance == pytest.approx(0.01**2, rel=0.6 if sampled else 0.15)
     assert found.reason == SIGNAL_OUTSIDE
 
 
-@pytest.mark.parametrize("noise", [0.001, 0.01])
-def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(noise: float) -> None:
+@pytest.mark.parametrize("sd", [0.001, 0.01])
+def test_an_object_that_fills_the_readout_is_measured_where_it_shows_least(sd: float) -> None:
     """Its profiles hold no air: on the outer lines there is less of it than on most."""
-    data = textured(96, (0, 96), 2, noise, 0)
+    data = textured(96, (0, 96), 2, sd, 0)
     found, profile = measure_noise(data), np.fft.fft(np.fft.ifftshift(data.kspace[0, 0], axes=1), norm="ortho")
     on_most = np.median(np.abs(profile) ** 2) / (2 * np.log(2))
     assert found.reason == OBJECT_BESIDE
-    assert 0.9 * noise**2 < found.variance < 0.5 * on_most
+    assert 0.9 * sd**2 < found.variance < 0.5 * on_most
 
 
 def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter() -> None:
@@ -107,15 +104,9 @@ def test_air_above_an_object_that_fills_the_readout_counts_where_it_is_quieter()
     assert found.reason == ""
 
 
-def mixing_matrix(coils: int) -> np.ndarray:
-    rng = np.random.default_rng(9)
-    random = rng.standard_normal((coils, coils)) + 1j * rng.standard_normal((coils, coils))
-    return np.diag(np.linspace(1, 3, coils)) + 0.2 * random
-
-
 @pytest.mark.parametrize("sampled", [False, True])
 def test_the_covariance_of_the_coils_is_found(sampled: bool) -> None:
-    mixing = mixing_matrix(6)
+    mixing = np.diag(np.linspace(1, 3, 6)) + 0.2 * noise((6, 6), seed=9)
     data = truth(128, 128, 6).scan(0.01, mixing=mixing)
     if sampled:
         data = without_lines(data, variable_density(128, 1))
@@ -132,9 +123,8 @@ def test_a_coil_that_measured_nothing_takes_no_part(sampled: bool) -> None:
         data = without_lines(data, variable_density(64, 0))
     dead = data.kspace.copy()
     dead[:, 3] = 0
-    with_dead, without = (
-        measure_noise(replace(data, kspace=kspace)) for kspace in (dead, np.delete(data.kspace, 3, axis=1))
-    )
+    others = np.delete(data.kspace, 3, axis=1)
+    with_dead, without = (measure_noise(replace(data, kspace=kspace)) for kspace in (dead, others))
     others = np.delete(np.delete(with_dead.covariance, 3, axis=0), 3, axis=1)
     np.testing.assert_allclose(others, without.covariance, rtol=0.1, atol=0.03 * 0.02**2)
     assert not np.delete(with_dead.covariance[3], 3).any()
@@ -156,10 +146,8 @@ def test_correlations_of_signal_are_not_those_of_noise() -> None:
     """The object fills the readout, so that the air beside it is the object, which neighbouring coils see alike."""
     scene = truth(64, 64, 6)
     rng = np.random.default_rng(3)
-    everywhere = scene.maps * rng.standard_normal((64, 64))
-    noise = 0.1 * (rng.standard_normal((2, 6, 64, 64)).T @ [1, 1j]).T
-    kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(everywhere, axes=(-2, -1)), norm="ortho"), axes=(-2, -1))
-    data = KSpaceData((kspace + noise)[None].astype(np.complex64), np.ones(64, dtype=bool))
+    kspace = to_kspace(scene.maps * rng.standard_normal((64, 64))) + 0.1 * noise((6, 64, 64))
+    data = KSpaceData(kspace[None].astype(np.complex64), np.ones(64, dtype=bool))
     found = measure_noise(data)
     assert found.alone > 0.6 and found.correlations is None
     np.testing.assert_array_equal(found.covariance, np.diag(np.diag(found.covariance)))
@@ -196,21 +184,12 @@ def test_correlations_beyond_the_limit_are_those_of_signal(correlation: float, b
     assert bool(correlated_by_signal(covariance)) == beyond
 
 
-def one_sample() -> KSpaceData:
-    kspace = np.zeros((1, 1, 32, 32), np.complex64)
-    kspace[0, 0, 16, 16] = 1
-    return KSpaceData(kspace, np.ones(32, dtype=bool))
-
-
-def few_samples() -> KSpaceData:
-    kspace = np.random.default_rng(0).standard_normal((1, 16, 4, 4)).astype(np.complex64)
-    return KSpaceData(kspace, np.ones(4, dtype=bool))
-
-
-@pytest.mark.parametrize(("scan", "field"), [(one_sample, "noise_variance"), (few_samples, "kspace")])
-def test_scans_without_noise_or_with_too_little_for_their_coils_are_refused(scan: Callable, field: str) -> None:
-    with refused(field):
-        measure_noise(scan())
+def test_scans_without_noise_or_with_too_little_for_their_coils_are_refused() -> None:
+    single, few = np.zeros((1, 1, 32, 32), np.complex64), noise((1, 16, 4, 4), np.complex64)
+    single[0, 0, 16, 16] = 1
+    for kspace, field in ((single, "noise_variance"), (few, "kspace")):
+        with refused(field):
+            measure_noise(KSpaceData(kspace, np.ones(kspace.shape[2], dtype=bool)))
 
 
 SD = 0.05
@@ -233,13 +212,6 @@ def filtered(data: KSpaceData) -> tuple[KSpaceData, float]:
     return replace(data, kspace=seen), float(np.sqrt(np.mean(profile**2)))
 
 
-def some_lines(data: KSpaceData) -> KSpaceData:
-    """Sixteen central lines and every fourth."""
-    n = data.grid_shape[0]
-    keep = (np.abs(np.arange(n) - n // 2) < 8) | (np.arange(n) % 4 == 0)
-    return without_lines(data, keep)
-
-
 @pytest.mark.parametrize("coils", [1, 6])
 def test_a_window_on_kspace_misleads_its_ends_alone(coils: int) -> None:
     data = truth(128, 128, coils).scan(SD)
@@ -260,7 +232,8 @@ def test_a_receivers_filter_misleads_the_air_at_the_ends_of_the_readout_alone(co
     assert (found.source.name, found.reason) == (IMAGE_AIR, "")
     assert places[IMAGE_AIR] == pytest.approx(left, rel=0.08)
     assert places[BESIDE] < left / 2
-    few = measure_noise(some_lines(data))
+    central = np.abs(np.arange(128) - 64) < 8
+    few = measure_noise(without_lines(data, central | (np.arange(128) % 4 == 0)))
     assert (few.source.name, few.reason) == (ENDS, "")
     assert np.sqrt(few.variance) / SD == pytest.approx(left, rel=0.15)
 
@@ -275,18 +248,14 @@ def test_coils_keep_their_own_noise_where_one_of_them_rings_over_the_image() -> 
 
 
 def test_differences_of_repeats_count_wherever_the_object_is() -> None:
-    first, second = (textured(96, (0, 96), 2, 0.0, 0), textured(96, (0, 96), 2, 0.0, 0))
-    rng = np.random.default_rng(1)
-    noisy = [
-        (one.kspace + SD * (rng.standard_normal(one.kspace.shape) + 1j * rng.standard_normal(one.kspace.shape)))
-        for one in (first, second)
-    ]
-    data = replace(first, kspace=noisy[0].astype(np.complex64), repeat=noisy[1].astype(np.complex64))
+    one = textured(96, (0, 96), 2, 0.0, 0)
+    noisy = [(one.kspace + SD * noise(one.kspace.shape, seed=seed)).astype(np.complex64) for seed in (1, 2)]
+    data = replace(one, kspace=noisy[0], repeat=noisy[1])
     found = measure_noise(data)
     assert (found.source.name, found.reason) == (REPEATS, "")
     assert np.sqrt(found.variance) == pytest.approx(SD, rel=0.03)
     assert measure_noise(data.scaled(1e-6)).variance == pytest.approx(1e-12 * found.variance, rel=1e-3)
-    changed = replace(data, repeat=(noisy[1] + 0.5 * first.kspace).astype(np.complex64))
+    changed = replace(data, repeat=(noisy[1] + 0.5 * one.kspace).astype(np.complex64))
     assert REPEATS not in places_of(changed)
 
 
@@ -318,12 +287,12 @@ def volume(coils: int = 1, seed: int = 0, share: float = 0.3, readout: int = REA
     image[readout // 8 : -readout // 8, :, 5:-5, 7:-6] = 1 + rng.standard_normal((coils, PLANE - 10, PLANE - 13)) ** 2
     kspace = np.fft.fftshift(np.fft.fftn(np.fft.ifftshift(image, axes=(0, 2, 3)), axes=(0, 2, 3), norm="ortho"))
     kspace = np.fft.ifftshift(kspace, axes=1)
-    noise = SD * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    added = SD * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
     if coils > 1:
-        noise[:, 1] = CORRELATION * noise[:, 0] + np.sqrt(1 - CORRELATION**2) * noise[:, 1]
+        added[:, 1] = CORRELATION * added[:, 0] + np.sqrt(1 - CORRELATION**2) * added[:, 1]
     mask = rng.random((PLANE, PLANE)) < share
     mask[8:16, 8:16] = True
-    return ((kspace + noise) * mask).astype(np.complex64)
+    return ((kspace + added) * mask).astype(np.complex64)
 
 
 def planes(kspace: np.ndarray) -> KSpaceData:

@@ -8,6 +8,7 @@ import scipy.optimize
 
 from mri_design import GeneralizedLinearModel, PenalisedProblem, Tilted
 from mri_design.operators import Array
+from tests.arrays import as_real
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -24,16 +25,11 @@ def value_at(problem: PenalisedProblem, u: Array) -> float:
     return problem.value(model.data - model.measurement(u), model.analysis_coefficients(u))
 
 
-def embedded(u: np.ndarray, is_complex: bool) -> np.ndarray:
-    """(real parts, imaginary parts)."""
-    return np.concatenate([u.real.ravel(), u.imag.ravel()]) if is_complex else u.real.ravel()
-
-
 def objective_of(problem: PenalisedProblem) -> Objective:
     """J and its gradient on (real parts, imaginary parts) of the image."""
     model, z = problem.model, tuple(penalty.z for penalty in problem.penalties)
     X, sigma2 = model.measurement.to_dense_real(), model.noise_variance
-    y = embedded(model.data, model.measurement.out_complex)
+    y = as_real(model.data, model.measurement.out_complex)
     blocks = []
     for block, z_block in zip(model.blocks, z, strict=True):
         numbers = np.arange(np.prod(block.site_shape)).reshape(block.site_shape)

@@ -14,7 +14,8 @@ from mri_design.operators import CartesianLines, CartesianSamples, Identity
 from mri_design.potentials import Laplace
 from mri_design.scan.simulation import simulate_coil_maps
 from mri_design.status import Convergence
-from tests.estimation.problems import embedded, problem_of, value_at, with_offsets_and_odd_parts
+from tests.arrays import as_real, noise
+from tests.estimation.problems import problem_of, value_at, with_offsets_and_odd_parts
 from tests.slow_cases import slow_case
 
 ACCURATE = md.IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
@@ -23,20 +24,15 @@ SHAPE = (7, 6)
 
 def denoising(tau: float, sigma: float = 0.5) -> md.GeneralizedLinearModel:
     """All lines and Laplace sites on pixels: the MAP image is the data's own, soft-thresholded at tau sigma."""
-    rng = np.random.default_rng(0)
-    X = md.cartesian(range(SHAPE[0]), SHAPE)
-    u = rng.standard_normal(SHAPE) + 1j * rng.standard_normal(SHAPE)
+    X, u = md.cartesian(range(SHAPE[0]), SHAPE), noise(SHAPE)
     return md.GeneralizedLinearModel(X, X(u), sigma**2, (md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(tau)),))
-
-
-def soft_threshold(u: np.ndarray, level: float) -> np.ndarray:
-    return u * np.maximum(1 - level / np.abs(u), 0)
 
 
 def test_approaches_soft_thresholding_as_the_smoothing_goes():
     tau = 1.0
     model = denoising(tau)
-    exact = soft_threshold(model.back_projection(), tau * 0.5)
+    given = model.back_projection()
+    exact = given * np.maximum(1 - tau * 0.5 / np.abs(given), 0)
     assert (exact == 0).any() and (exact != 0).any()
     errors = []
     for smoothing in (1e-1, 1e-3, 1e-5):
@@ -287,14 +283,14 @@ def test_equals_the_dense_solution(damping, tiny_model, model_name):
     """For more unknowns than data: the one of minimum norm."""
     model = tiny_model(model_name)
     np.testing.assert_array_equal(zero_filled(model), model.measurement.adjoint(model.data))
-    X, y = model.measurement.to_dense_real(), embedded(model.data, model.measurement.out_complex)
+    X, y = model.measurement.to_dense_real(), as_real(model.data, model.measurement.out_complex)
     n = X.shape[1]
     dense = np.linalg.lstsq(
         np.vstack([X, np.sqrt(damping) * np.eye(n)]), np.concatenate([y, np.zeros(n)]), rcond=1e-10
     )[0]
     u, convergence = least_squares(model, damping=damping, tolerance=1e-10, max_iterations=500)
     assert convergence.converged
-    np.testing.assert_allclose(embedded(u, model.measurement.in_complex), dense, atol=1e-7)
+    np.testing.assert_allclose(as_real(u, model.measurement.in_complex), dense, atol=1e-7)
 
 
 def test_one_coil_is_zero_filling_and_several_take_iterations(tiny_model):

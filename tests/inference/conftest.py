@@ -1,6 +1,5 @@
 """Settings that leave no error but rounding."""
 
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -48,9 +47,7 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture(scope="session")
-def settled(
-    tiny_model: Callable[..., md.GeneralizedLinearModel], accurate: md.DoubleLoop
-) -> Callable[[str], md.GaussianPosterior]:
+def settled(tiny_model, accurate):
     """name -> the converged posterior of that tiny model with its default Laplace sites, inferred once."""
     return cache(lambda name: accurate.infer(tiny_model(name), np.random.default_rng(0)))
 

@@ -11,6 +11,7 @@ from mri_design.glm import exact_criterion, minimise_exact_criterion
 from mri_design.inference import LogDeterminant, WarmStart, cold_start, pooled_variances
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
+from tests.arrays import as_real
 from tests.inference.conftest import SITES
 from tests.refusals import refused
 from tests.unfit_sites import Honest, Quartic
@@ -36,34 +37,26 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize(("site", "name", "algorithm"), ON_CONVEX_MODELS)
-def test_every_algorithm_falls_to_the_same_minimum_on_convex_models(site, name, algorithm, tiny_model, accurate):
-    model = tiny_model(name, SITES[site], scale=0.7)
-    assert model.log_concave
+@pytest.mark.parametrize(("site", "name", "algorithm"), [*ON_CONVEX_MODELS, *ELSEWHERE])
+def test_every_algorithm_falls_to_the_minimum_of_convex_models_and_a_local_one_elsewhere(
+    site, name, algorithm, tiny_model, accurate
+):
+    convex = (site, name, algorithm) in ON_CONVEX_MODELS
+    model = tiny_model(name, SITES[site], scale=0.7 if convex else 1.0)
+    assert model.log_concave == convex
     posterior = replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0))
-    trace = posterior.criterion
+    trace, precisions = posterior.criterion, posterior.precision.site_precisions
     assert all(later <= earlier + 1e-10 * abs(earlier) for earlier, later in pairwise(trace))
-    start = tuple(np.full(b.site_shape, 1.0) for b in model.blocks)
     if site == "Gaussian":  # whose widths are fixed
-        for block, pi in zip(model.blocks, posterior.precision.site_precisions, strict=True):
+        for block, pi in zip(model.blocks, precisions, strict=True):
             np.testing.assert_allclose(pi, np.broadcast_to(block.potential.precision, pi.shape), rtol=1e-12)
     else:
-        assert trace[-1] == pytest.approx(minimise_exact_criterion(model, start)[0], rel=1e-7)
-        assert trace[-1] == pytest.approx(exact_criterion(model, posterior.precision.site_precisions), rel=1e-9)
-    assert posterior.convergence.converged and posterior.stationarity < 1e-5
-    assert posterior.criterion_kind == "exact"
-
-
-@pytest.mark.parametrize(("site", "name", "algorithm"), ELSEWHERE)
-def test_every_algorithm_ends_in_a_local_minimum_elsewhere(site, name, algorithm, tiny_model, accurate):
-    model = tiny_model(name, SITES[site])
-    assert not model.log_concave
-    posterior = replace(accurate, algorithm=algorithm).infer(model, np.random.default_rng(0))
-    trace = posterior.criterion
-    assert all(later <= earlier + 1e-10 * abs(earlier) for earlier, later in pairwise(trace))
-    lowest, _ = minimise_exact_criterion(model, posterior.precision.site_precisions)
-    assert trace[-1] == pytest.approx(lowest, rel=1e-6)
-    assert posterior.stationarity < 1e-3
+        start = tuple(np.full(b.site_shape, 1.0) for b in model.blocks) if convex else precisions
+        lowest, _ = minimise_exact_criterion(model, start)
+        assert trace[-1] == pytest.approx(lowest, rel=1e-7 if convex else 1e-6)
+        assert trace[-1] == pytest.approx(exact_criterion(model, precisions), rel=1e-9)
+    assert posterior.stationarity < (1e-5 if convex else 1e-3) and posterior.criterion_kind == "exact"
+    assert posterior.convergence.converged or not convex
 
 
 ESTIMATORS = {
@@ -93,17 +86,11 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
         assert np.mean(a) == pytest.approx(np.mean(b), rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("site", "algorithm"),
-    [("Student-t", "first"), ("tilted", "hybrid"), ("power 0.6", "second")],
-)
+@pytest.mark.parametrize(("site", "algorithm"), [("Student-t", "first"), ("tilted", "hybrid"), ("power 0.6", "second")])
 def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, rng):
-    single, double = (
-        md.DoubleLoop(md.Exact(), outer_iterations=8, algorithm=algorithm).infer(
-            tiny_model("parts", SITES[site], real=real), rng
-        )
-        for real in (np.float32, np.float64)
-    )
+    loop = md.DoubleLoop(md.Exact(), outer_iterations=8, algorithm=algorithm)
+    models = (tiny_model("parts", SITES[site], real=real) for real in (np.float32, np.float64))
+    single, double = (loop.infer(model, rng) for model in models)
     assert single.mean.dtype == np.complex64
     assert all(pi.dtype == np.float32 for pi in single.precision.site_precisions)
     np.testing.assert_allclose(single.mean, double.mean, atol=2e-3 * np.abs(double.mean).max())
@@ -136,10 +123,8 @@ def closed_form(model: md.GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarra
         B = block.analysis.to_dense_real()
         weights = np.broadcast_to(block.potential.precision, block.analysis.out_shape).ravel()
         A += B.T @ (np.tile(weights, len(B) // len(weights))[:, None] * B)
-    y = model.data.ravel()
-    y = np.concatenate([y.real, y.imag]) if model.measurement.out_complex else y
     covariance = np.linalg.inv(A)
-    return covariance @ X.T @ y, covariance
+    return covariance @ X.T @ as_real(model.data, model.measurement.out_complex), covariance
 
 
 def test_gaussian_sites_give_the_closed_form_posterior(tiny_model, model_name, accurate, rng):
@@ -150,9 +135,7 @@ def test_gaussian_sites_give_the_closed_form_posterior(tiny_model, model_name, a
     inner = md.IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
     posterior = replace(accurate, inner=inner).infer(model, rng)
     mean, covariance = closed_form(model)
-    found = posterior.mean.ravel()
-    found = np.concatenate([found.real, found.imag]) if model.measurement.in_complex else found
-    np.testing.assert_allclose(found, mean, atol=1e-9)
+    np.testing.assert_allclose(as_real(posterior.mean, model.measurement.in_complex), mean, atol=1e-9)
     np.testing.assert_allclose(np.linalg.inv(posterior.precision.dense_real()), covariance, atol=1e-10)
     for block, values in zip(model.blocks, posterior.marginals.values, strict=True):
         B = block.analysis.to_dense_real()
@@ -239,9 +222,8 @@ def test_the_dense_criterion_of_one_unknown_by_hand():
 
 def test_every_loop_is_reported(tiny_model, rng):
     seen = []
-    posterior = md.DoubleLoop(md.Exact(), outer_iterations=3, tolerance=1e-12).infer(
-        tiny_model("moduli"), rng, callback=seen.append
-    )
+    loop = md.DoubleLoop(md.Exact(), outer_iterations=3, tolerance=1e-12)
+    posterior = loop.infer(tiny_model("moduli"), rng, callback=seen.append)
     assert [info.loop for info in seen] == [1, 2, 3]
     assert tuple(info.criterion for info in seen) == posterior.criterion
     assert seen[-1].change == posterior.convergence.residual
@@ -254,9 +236,8 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
     X, u = rng.standard_normal((40, 80)), np.zeros(80)
     u[:8] = 3 * rng.standard_normal(8)
     blocks = (md.SiteBlock("sparse", md.Identity((80,), is_complex=False), md.Laplace(1e-4)),)
-    model = md.GeneralizedLinearModel(
-        md.Dense(X), X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40), 1e-6, blocks
-    )
+    data = X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40)
+    model = md.GeneralizedLinearModel(md.Dense(X), data, 1e-6, blocks)
     converged = md.DoubleLoop(md.Exact()).infer(model, rng).convergence
     assert converged.converged and converged.iterations > 6 and converged.advice == ""
     short = md.DoubleLoop(md.Exact(), outer_iterations=6).infer(model, rng).convergence
@@ -341,12 +322,7 @@ SETTINGS = [
     ("log-determinant: probes", lambda: LogDeterminant(probes=1)),
     ("log-determinant: steps", lambda: LogDeterminant(steps=0)),
     *(
-        (
-            name,
-            lambda name=name, wrong=wrong: conjugate_gradients(
-                lambda x: 2 * x, np.ones((1, 3)), n_axes=1, **{name: wrong}
-            ),
-        )
+        (name, lambda given={name: wrong}: conjugate_gradients(lambda x: 2 * x, np.ones((1, 3)), n_axes=1, **given))
         for name, wrong in (("tolerance", np.nan), ("tolerance", -1.0), ("max_iterations", -1), ("max_iterations", 2.5))
     ),
     ("learn_hyperparameters: rounds", lambda: learnt(with_steps(), rounds=0)),
@@ -377,16 +353,10 @@ def test_what_cannot_be_is_refused_by_its_field(field, call):
         call()
 
 
-ENGINES = [
-    md.DoubleLoop(),
-    md.VariationalGaussian(),
-    md.DecoupledGaussian(),
-    md.LaplacePropagation(),
-    md.LaplaceFilter(),
-]
+ENGINES = [md.DoubleLoop, md.VariationalGaussian, md.DecoupledGaussian, md.LaplacePropagation, md.LaplaceFilter]
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: type(engine).__name__)
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("field", "change"),
     [
@@ -405,13 +375,12 @@ def test_warm_starts_of_another_model_are_refused(engine, field, change):
     labels = md.SiteBlock("labels", md.Dense(np.eye(4)), md.Logistic(np.ones(4)))
     start = replace(WarmStart(np.zeros(4), (np.ones(4), np.ones(4))), **change)
     with refused(field):
-        engine.infer(md.GeneralizedLinearModel.of_sites((labels, prior)), np.random.default_rng(0), warm_start=start)
+        engine().infer(md.GeneralizedLinearModel.of_sites((labels, prior)), np.random.default_rng(0), warm_start=start)
 
 
 def test_log_determinants_of_indefinite_matrices_are_refused(tiny_model):
     model = tiny_model("matrix")
     pi = tuple(np.full(b.site_shape, -9.0) for b in model.blocks)
     with refused("posterior precision"):
-        LogDeterminant()(
-            PosteriorPrecision(model.measurement, model.blocks, pi), np.random.default_rng(0), cold_start(model).mean
-        )
+        indefinite = PosteriorPrecision(model.measurement, model.blocks, pi)
+        LogDeterminant()(indefinite, np.random.default_rng(0), cold_start(model).mean)

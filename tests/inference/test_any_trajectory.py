@@ -7,6 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision
+from tests.arrays import smooth_maps, spokes
 
 pytest.importorskip("finufft")
 N = 12
@@ -14,12 +15,9 @@ SHAPE = (N, N)
 NOISE_SD = 0.01
 
 
-def trajectory(name: str) -> np.ndarray:
-    if name == "spokes":
-        radius, angles = np.arange(-N, N)[:, None] / 2, np.pi * np.arange(7) / 7
-    else:
-        along = np.linspace(0, 1, 60)[:, None]
-        radius, angles = N / 2 * along, 6 * np.pi * along + 2 * np.pi * np.arange(3) / 3
+def spiral(n: int, power: float, turns: float, leaves: int, count: int) -> np.ndarray:
+    along = np.linspace(0, 1, count)[:, None]
+    radius, angles = n / 2 * along**power, 2 * np.pi * (turns * along + np.arange(leaves) / leaves)
     return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
 
 
@@ -28,12 +26,8 @@ def model(request: pytest.FixtureRequest) -> md.GeneralizedLinearModel:
     name, coils = request.param
     rng = np.random.default_rng(0)
     y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
-    maps = None
-    if coils > 1:
-        angles = 2 * np.pi * np.arange(coils) / coils
-        maps = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
-        maps /= np.sqrt(np.sum(np.abs(maps) ** 2, axis=0))
-    X = md.NonUniformFourier(trajectory(name), SHAPE, maps)
+    points = spokes(7, N) if name == "spokes" else spiral(N, 1, 3, 3, 60)
+    X = md.NonUniformFourier(points, SHAPE, smooth_maps(SHAPE, coils))
     image = ((np.hypot(y, x) < 0.8) - 0.5 * (np.abs(y - 0.2) + np.abs(x) < 0.4)) * np.exp(0.5j * x)
     data = X(image) + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
     blocks = (
@@ -62,11 +56,7 @@ def test_mean_and_variances_are_those_of_dense_matrices(model):
 def test_single_precision_does_where_samples_crowd_around_the_centre():
     """An adjoint that is not exact to rounding leaves objectives without a minimum."""
     rng, n = np.random.default_rng(3), 16
-    along = np.linspace(0, 1, 150)[:, None]
-    radius, angles = n / 2 * along**2, 4 * np.pi * along + np.pi * np.arange(6) / 6
-    X = md.NonUniformFourier(
-        np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2), (n, n)
-    )
+    X = md.NonUniformFourier(spiral(n, 2, 2, 6, 150), (n, n))
     y, x = np.meshgrid(*2 * (np.linspace(-1, 1, n),), indexing="ij")
     data = X((np.hypot(y, x) < 0.8) * np.exp(0.5j * x))
     data = data + 0.007 * (rng.standard_normal(data.shape) + 1j * rng.standard_normal(data.shape))

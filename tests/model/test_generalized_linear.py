@@ -21,6 +21,7 @@ from mri_design.model import (
 from mri_design.operators import CentredFFT, Diagonal, PhasedParts, RealImage
 from mri_design.readouts import LineReadouts
 from mri_design.registry import BLOCKS
+from tests.arrays import as_real
 from tests.refusals import refused
 
 SHAPE = (6, 5)
@@ -164,11 +165,6 @@ def test_large_determined_models_pass_the_probe(kind):
         require_determined(model_of(md.Dense(rows[:400]), md.Dense(rows[400:790])))
 
 
-def embedded(values: np.ndarray) -> np.ndarray:
-    flat = values.ravel()
-    return np.concatenate([flat.real, flat.imag]) if np.iscomplexobj(flat) else flat
-
-
 def covariances(model: md.GeneralizedLinearModel, kind: str) -> tuple[dict, np.ndarray]:
     """The argument, and C on all real measurements."""
     rng = np.random.default_rng(5)
@@ -186,29 +182,24 @@ def covariances(model: md.GeneralizedLinearModel, kind: str) -> tuple[dict, np.n
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [("matrix", "variances"), ("matrix", "matrix"), ("coils", "coils"), ("coils", "matrix")],
+    ("name", "kind"), [("matrix", "variances"), ("matrix", "matrix"), ("coils", "coils"), ("coils", "matrix")]
 )
 def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
     """Gaussian sites: the bound is the evidence, a normal density of the data in their own units, and exact."""
     model = tiny_model(name, md.Gaussian)
-    block = md.SiteBlock(
-        "pixels", md.Identity(model.image_shape, is_complex=model.measurement.in_complex), md.Gaussian(0.7)
-    )
-    model = md.GeneralizedLinearModel(model.measurement, model.data, model.noise_variance, (block,))
+    pixels = md.Identity(model.image_shape, is_complex=model.measurement.in_complex)
+    model = replace(model, blocks=(md.SiteBlock("pixels", pixels, md.Gaussian(0.7)),))
     argument, C = covariances(model, kind)
     white = md.with_noise_covariance(model, **argument)
     posterior = md.DoubleLoop(md.Exact(), tolerance=1e-8).infer(white, np.random.default_rng(0))
-    X, y, sigma2, n = (
-        model.measurement.to_dense_real(),
-        embedded(model.data),
-        model.noise_variance,
-        model.measurement.in_size,
-    )
+    X, sigma2, n = model.measurement.to_dense_real(), model.noise_variance, model.measurement.in_size
+    y = as_real(model.data, np.iscomplexobj(model.data))
     inverse = np.linalg.inv(C)
     A = X.T @ inverse @ X + 0.7 * np.eye(n)
     np.testing.assert_allclose(posterior.precision.dense_real(), A, atol=1e-10)
-    np.testing.assert_allclose(embedded(posterior.mean), np.linalg.solve(A, X.T @ inverse @ y), atol=1e-4)
+    np.testing.assert_allclose(
+        as_real(posterior.mean, np.iscomplexobj(model.data)), np.linalg.solve(A, X.T @ inverse @ y), atol=1e-4
+    )
     normaliser = 0.5 * n * np.log(2 * np.pi * sigma2 / 0.7)
     marginal = scipy.stats.multivariate_normal(cov=sigma2 * (C + X @ X.T / 0.7)).logpdf(y)
     assert md.evidence_bound(white, posterior.criterion[-1]) == pytest.approx(marginal + normaliser, abs=1e-5)

@@ -18,7 +18,7 @@ from mri_design.model import (
 )
 from mri_design.model import posterior as module
 from mri_design.operators import GraphDifferences, PhasedParts
-from tests.operators.noise import noise
+from tests.arrays import as_real, noise
 from tests.slow_cases import slow_case
 
 Pi = tuple[np.ndarray, ...]
@@ -28,35 +28,21 @@ def precision_of(model: md.GeneralizedLinearModel, pi: Pi) -> PosteriorPrecision
     return PosteriorPrecision(model.measurement, model.blocks, pi)
 
 
-def as_real(u: np.ndarray, is_complex: bool) -> np.ndarray:
-    flat = u.reshape(len(u), -1)
-    return np.concatenate([flat.real, flat.imag], axis=1) if is_complex else flat.real
-
-
 def test_products_are_those_of_the_dense_matrix(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A = precision_of(model, random_precisions(model, 1))
-    rng, is_complex = np.random.default_rng(2), model.measurement.in_complex
-    u = rng.standard_normal((3, *model.image_shape))
-    if is_complex:
-        u = u + 1j * rng.standard_normal(u.shape)
+    is_complex = model.measurement.in_complex
+    u = noise((3, *model.image_shape), "D" if is_complex else "d", 2)
     matrix = A.dense_real()
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
-    np.testing.assert_allclose(as_real(A(u), is_complex), as_real(u, is_complex) @ matrix, atol=1e-11)
+    np.testing.assert_allclose(as_real(A(u), is_complex, 1), as_real(u, is_complex, 1) @ matrix, atol=1e-11)
     np.testing.assert_allclose(A(u[0]), A(u)[0], atol=1e-12)
+    assert A.complex_linear == (model_name in ("moduli", "groups", "coils", "wavelet"))
+    assert not is_complex or A.complex_linear == np.allclose(A(1j * u), 1j * A(u))
     blocks, u = (md.SiteBlock("pixels", md.Identity((3, 2)), md.Laplace(1.0)),), np.ones((3, 2), complex)
     A = PosteriorPrecision(md.Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
     np.testing.assert_allclose(A(u), 3)
     assert (u == 1).all()
-
-
-def test_complex_linear_where_real_and_imaginary_parts_are_exchangeable(tiny_model, model_name, random_precisions):
-    model = tiny_model(model_name)
-    A = precision_of(model, random_precisions(model, 3))
-    assert A.complex_linear == (model_name in ("moduli", "groups", "coils", "wavelet"))
-    if model.measurement.in_complex:
-        u = np.random.default_rng(4).standard_normal(model.image_shape) + 0j
-        assert A.complex_linear == np.allclose(A(1j * u), 1j * A(u))
 
 
 def test_single_precision_stays_single(tiny_model, model_name, random_precisions):
@@ -69,28 +55,23 @@ def test_single_precision_stays_single(tiny_model, model_name, random_precisions
     assert A(like).dtype == A.perturbations(np.random.default_rng(0), 2, like).dtype == like.dtype
 
 
-@pytest.mark.parametrize("model_name", ["groups", "coils", "matrix", slow_case("parts"), slow_case("wavelet")])
-def test_perturbations_have_covariance_A(tiny_model, model_name, random_precisions):
-    model = tiny_model(model_name)
-    A, count = precision_of(model, random_precisions(model, 6)), 8_000
-    b = A.perturbations(np.random.default_rng(7), count, like=model.back_projection())
-    assert b.shape == (count, *model.image_shape)
-    flat, matrix = as_real(b, model.measurement.in_complex), A.dense_real()
-    # The standard error of an empirical covariance entry is sqrt((A_ii A_jj + A_ij^2) / count).
-    error = np.sqrt((np.outer(matrix.diagonal(), matrix.diagonal()) + matrix**2) / count)
-    z = (flat.T @ flat / count - matrix) / error
+def check_covariance(draws, covariance):
+    """The standard error of an empirical covariance entry is sqrt((C_ii C_jj + C_ij^2) / count)."""
+    variances, count = covariance.diagonal(), len(draws)
+    z = (draws.T @ draws / count - covariance) / np.sqrt((np.outer(variances, variances) + covariance**2) / count)
     assert np.abs(z).max() < 5
     assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
-    assert np.abs(flat.mean(axis=0) * np.sqrt(count / matrix.diagonal())).max() < 5
 
 
-@pytest.mark.parametrize("model_name", ["coils", "matrix"])
-def test_perturbations_that_are_made_again_are_the_same(tiny_model, model_name, random_precisions):
+@pytest.mark.parametrize("model_name", ["groups", "coils", "matrix", slow_case("parts"), slow_case("wavelet")])
+def test_perturbations_have_covariance_a_and_are_the_same_when_made_again(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
-    A, like = precision_of(model, random_precisions(model, 6)), model.back_projection()
-    made = [A.perturbations(np.random.default_rng(7), 3, like, again=again) for again in (False, True, True)]
-    np.testing.assert_array_equal(made[0], made[1])
-    np.testing.assert_array_equal(made[0], made[2])
+    A, count, like = precision_of(model, random_precisions(model, 6)), 8_000, model.back_projection()
+    b, *more = (A.perturbations(np.random.default_rng(7), count, like, again=again) for again in (False, True, True))
+    assert b.shape == (count, *model.image_shape) and all((one == b).all() for one in more)
+    flat, matrix = as_real(b, model.measurement.in_complex, 1), A.dense_real()
+    check_covariance(flat, matrix)
+    assert np.abs(flat.mean(axis=0) * np.sqrt(count / matrix.diagonal())).max() < 5
 
 
 def test_circulant_spectrum_where_every_block_knows_its_own(tiny_model, model_name, random_precisions):
@@ -126,12 +107,8 @@ def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisio
     count = 4_000
     draws, convergence = posterior.draw(np.random.default_rng(2), count, tolerance=1e-6, max_iterations=500)
     assert convergence.converged and draws.shape == (count, *model.image_shape)
-    flat = as_real(draws, model.measurement.in_complex)
     covariance = np.linalg.inv(posterior.precision.dense_real())
-    variances = covariance.diagonal()
-    z = (flat.T @ flat / count - covariance) / np.sqrt((np.outer(variances, variances) + covariance**2) / count)
-    assert np.abs(z).max() < 5
-    assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
+    check_covariance(as_real(draws, model.measurement.in_complex, 1), covariance)
 
 
 @pytest.mark.parametrize("estimator", [md.Exact(), md.Lanczos(60), md.ControlVariate(), md.MonteCarlo(20)], ids=str)
@@ -172,8 +149,8 @@ def test_deviations_reuse_the_draws_of_inference(made, wanted, given, tiny_model
         assert not np.any(deviations[made:] == 7 + 1j)
 
 
-@pytest.mark.parametrize("shape", [(5, 4)])
-def test_on_real_vectors_it_is_the_real_part_and_positive_definite(shape):
+def test_on_real_vectors_it_is_the_real_part_and_positive_definite():
+    shape = (5, 4)
     rng = np.random.default_rng(3)
     spectrum = rng.uniform(0.1, 10, shape)
     precondition = circulant_inverse(spectrum)
@@ -285,9 +262,8 @@ N = (9, 13)
 GRAPH = GraphDifferences(np.random.default_rng(0).integers(N[0] * N[1], size=(3, *N)))
 
 
-def images(dtype: type) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(1)
-    return tuple((rng.standard_normal(N) + 1j * rng.standard_normal(N)).astype(dtype) for _ in range(2))
+def images(dtype: type) -> tuple[np.ndarray, ...]:
+    return tuple(noise(N, dtype, seed) for seed in (1, 2))
 
 
 def behind(operator: md.LinearOperator, factors: np.ndarray | float) -> PhasedParts:
@@ -342,10 +318,6 @@ def test_weights_before_the_adjoint_are_those_of_the_parts():
             np.testing.assert_allclose(parts.weighted_adjoint(weights, v), parts.adjoint(weights * v), atol=1e-12)
 
 
-def numbers(shape, dtype, seed):
-    return noise(shape, "D", seed).astype(dtype)
-
-
 def plain(operators, weights, u):
     return sum(a.adjoint(w * a(u)) for a, w in zip(operators, weights, strict=True))
 
@@ -365,15 +337,11 @@ def plain(operators, weights, u):
 def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chunk, monkeypatch):
     monkeypatch.setattr(module, "CHUNK", chunk)
     complex_ = dtype in "FD"
-    u = numbers((*batch, *shape), np.complex128, 1)
+    u = noise((*batch, *shape), seed=1)
     u = u if complex_ else u.real
-    options = {"is_complex": complex_}
-    blocks = [
-        md.FiniteDifferences(shape, **options),
-        md.Wavelet(shape, "db2", 1, **options),
-        md.Identity(shape, **options),
-    ]
-    weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    kinds = (md.FiniteDifferences, lambda shape, **more: md.Wavelet(shape, "db2", 1, **more), md.Identity)
+    blocks = [kind(shape, is_complex=complex_) for kind in kinds]
+    weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
     weights[0] = weights[0][:1]  # shared by both directions
     for order in ([0, 1, 2], [2, 0], [2, 1], [0], []):
         operators, chosen = [blocks[k] for k in order], [weights[k] for k in order]
@@ -387,9 +355,9 @@ def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chu
 
 
 def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
-    shape, u = (6, 8), numbers((3, 6, 8), complex, 2)
+    shape, u = (6, 8), noise((3, 6, 8), complex, 2)
     blocks = [md.Identity(shape), md.FiniteDifferences(shape)]
-    weights = [np.exp(numbers((3, *a.out_shape), complex, 3).real) for a in blocks]
+    weights = [np.exp(noise((3, *a.out_shape), complex, 3).real) for a in blocks]
     total = np.zeros_like(u)
     add_weighted_grams(blocks, weights, u, total)
     np.testing.assert_allclose(total, plain(blocks, weights, u), atol=1e-12)
@@ -402,11 +370,11 @@ def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
 @pytest.mark.parametrize(("dtype", "shape", "chunk"), [("F", (16, 10), 1), ("D", (8, 8), 1 << 19)], ids=str)
 def test_parts_apart_in_one_phase_beside_plain_moduli(dtype, shape, chunk, monkeypatch):
     monkeypatch.setattr(module, "CHUNK", chunk)
-    u = numbers((3, *shape), dtype, 1)
-    turns = [np.exp(1j * numbers(shape, complex, k).real) for k in (2, 3)]
+    u = noise((3, *shape), dtype, 1)
+    turns = [np.exp(1j * noise(shape, complex, k).real) for k in (2, 3)]
     inner = [md.FiniteDifferences(shape), md.Wavelet(shape, "db2", 1), md.Identity(shape)]
     blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(md.Identity(shape), turns[1])]
-    weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
     weights[0] = weights[0][:1]
     for order in ([0, 1, 2], [2, 0], [0], [1], [2], [3, 0, 5, 2], [6, 2, 0], [4, 6, 1]):
         operators, chosen = [blocks[k] for k in order], [weights[k] for k in order]
@@ -424,10 +392,10 @@ def test_a_graph_takes_eight_images_together_however_large_they_are(dtype, phase
     graph = GraphDifferences(np.where(neighbours == np.arange(120).reshape(shape), (neighbours + 1) % 120, neighbours))
     blocks = [graph, md.FiniteDifferences(shape)]
     if phased:
-        turn = np.exp(1j * numbers(shape, complex, 2).real)
+        turn = np.exp(1j * noise(shape, complex, 2).real)
         blocks = [PhasedParts(block, turn) for block in blocks]
-    weights = [np.exp(numbers(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
-    u, taken = numbers((19, *shape), dtype, 1), []
+    weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
+    u, taken = noise((19, *shape), dtype, 1), []
     monkeypatch.setattr(module, "CHUNK", 1)
     monkeypatch.setattr(GraphDifferences, "_add", lambda self, w, u, t: (taken.append(len(u)), monkeyed(self, w, u, t)))
     total = np.zeros_like(u)

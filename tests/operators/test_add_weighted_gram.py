@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
 from mri_design.operators import GraphDifferences, PhasedParts, RealAndImaginary, ScalarOperator
-from tests.operators.noise import noise
+from tests.arrays import noise
 
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}
 SHAPES = [(1, 1), (2, 2), (3, 5), (8, 8), (16, 9), (9, 40), (33, 70)]
@@ -80,27 +80,11 @@ def test_sums_have_the_same_bits_alone_in_a_batch_and_every_time():
             )
 
 
-def textbook(shape: tuple[int, int]) -> np.ndarray:
-    size = shape[0] * shape[1]
-    flat = neighbours(shape).reshape(-1, size)
-    return np.concatenate([np.eye(size) - np.eye(size)[row] for row in flat])
-
-
 @pytest.mark.parametrize("shape", SHAPES[:5], ids=str)
 def test_rows_are_those_of_the_textbook(shape):
-    np.testing.assert_array_equal(GraphDifferences(neighbours(shape)).to_dense(), textbook(shape))
-
-
-@pytest.mark.parametrize("dtype", "FD")
-@pytest.mark.parametrize("batch", [(), (1,), (3,), (9,)], ids=str)
-def test_parts_may_have_weights_of_their_own(dtype, batch):
-    u, total = noise((*batch, 9, 8), dtype, 1), np.zeros((*batch, 9, 8), dtype)
-    weights = np.random.default_rng(4).uniform(0.1, 2, (4, 9, 8, 2)).astype(u.real.dtype)
-    GraphDifferences(neighbours((9, 8))).add_weighted_parts(weights, u, total)
-    for part, of_total, of_u in ((0, total.real, u.real), (1, total.imag, u.imag)):
-        real = GraphDifferences(neighbours((9, 8)), is_complex=False)
-        expected = real.weighted_gram(weights[..., part], np.ascontiguousarray(of_u))
-        np.testing.assert_allclose(of_total, expected, atol=ROUNDING[dtype])
+    eye = np.eye(shape[0] * shape[1])
+    rows = [eye - eye[chosen] for chosen in neighbours(shape).reshape(-1, len(eye))]
+    np.testing.assert_array_equal(graph(shape).to_dense(), np.concatenate(rows))
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (8, 5)], ids=str)
@@ -142,23 +126,22 @@ def test_it_is_parts_after_analysis_after_turning_back(kind, shape):
 
 
 @pytest.mark.parametrize("dtype", "FD")
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 5), (8, 8), (9, 40), (33, 70)], ids=str)
-@pytest.mark.parametrize("with_pixels", [False, True])
-def test_compiled_differences_with_weights_of_parts_against_the_general_way(dtype, shape, with_pixels):
-    u, total = noise((2, *shape), dtype, 1), noise((2, *shape), dtype, 2)
-    real = u.real.dtype
-    slopes = np.exp(noise((2, *shape, 2), "d", 3)).astype(real)
-    pixels = np.exp(noise((*shape, 2), "d", 4)).astype(real) if with_pixels else None
-    inner = FiniteDifferences(shape)
-    parts = RealAndImaginary(inner.out_shape)
-    expected = total + inner.adjoint(parts.adjoint(slopes * parts(inner(u))))
-    if pixels is not None:
-        on_pixels = RealAndImaginary(shape)
-        expected = expected + on_pixels.adjoint(pixels * on_pixels(u))
-    before = u.copy()
-    inner.add_weighted_parts(slopes, u, total, pixels)
-    np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())
-    np.testing.assert_array_equal(u, before)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["graph", "differences", "differences and pixels"])
+def test_parts_may_have_weights_of_their_own(kind, shape, dtype):
+    """Compiled, against the general way."""
+    inner = KINDS[kind.split()[0]](shape)
+    for batch in ((), (2,), (9,)):
+        u, total = noise((*batch, *shape), dtype, 1), noise((*batch, *shape), dtype, 2)
+        before, expected = u.copy(), total.copy()
+        terms = [(A, noise((*A.out_shape, 2), "d", 3)) for A in (inner, Identity(shape))[: 1 + ("pixels" in kind)]]
+        weights = [np.exp(0.5 * logs).astype(u.real.dtype) for _, logs in terms]
+        for (A, _), one in zip(terms, weights, strict=True):
+            parts = RealAndImaginary(A.out_shape)
+            expected = expected + A.adjoint(parts.adjoint(one * parts(A(u))))
+        inner.add_weighted_parts(weights[0], u, total, *weights[1:])
+        np.testing.assert_allclose(total, expected, atol=(5e-6 if dtype == "F" else 1e-13) * np.abs(expected).max())
+        np.testing.assert_array_equal(u, before)
 
 
 def test_spectra():

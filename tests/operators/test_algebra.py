@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -32,7 +33,7 @@ from mri_design.operators import (
     transform,
 )
 from mri_design.readouts import PlaneReadouts, ShotReadouts
-from tests.operators.noise import noise
+from tests.arrays import as_real, noise
 from tests.refusals import refused
 
 SHAPES = [(8, 8), (9, 7), (6, 11)]
@@ -88,6 +89,7 @@ ZOO: dict[str, Callable[[tuple[int, int], type], md.LinearOperator]] = {
     "samples, three coils": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)),
     "any points, one coil": lambda shape, real: md.NonUniformFourier(points_of(shape), shape),
     "any points, three coils": lambda shape, real: md.NonUniformFourier(points_of(shape), shape, maps_of(shape, real)),
+    "any points, summed": lambda shape, real: DirectFourier(points_of(shape), shape, maps_of(shape, real)),
     "no lines": lambda shape, real: md.cartesian([], shape, maps_of(shape, real)),
     "differences": lambda shape, real: md.FiniteDifferences(shape),
     "differences, real": lambda shape, real: md.FiniteDifferences(shape, is_complex=False),
@@ -132,9 +134,7 @@ def built(request: pytest.FixtureRequest) -> Callable[[type], md.LinearOperator]
     return lambda real: ZOO[request.param](SHAPES[(number + (real is np.float64)) % 3], real)
 
 
-def draw(
-    operator: LinearOperator, seed: int, real: type = np.float64, batch: tuple[int, ...] = (), side: str = "in"
-) -> np.ndarray:
+def draw(operator, seed, real=np.float64, batch=(), side="in"):
     """An input; ``side="out"`` for an output."""
     shape = operator.in_shape if side == "in" else operator.out_shape
     is_complex = operator.in_complex if side == "in" else operator.out_complex
@@ -147,12 +147,6 @@ PRECISIONS = (np.float32, np.float64)
 def inner(a: np.ndarray, b: np.ndarray) -> float:
     """Re<a, b>."""
     return float(np.sum((np.conj(a).astype(complex) * b).real))
-
-
-def as_real_vector(array: np.ndarray, is_complex: bool) -> np.ndarray:
-    """(real parts, imaginary parts) of one array, or the real array itself."""
-    flat = array.ravel()
-    return np.concatenate([flat.real, flat.imag]) if is_complex else flat.real
 
 
 def test_adjoint_shapes_fields_and_precision(built):
@@ -179,12 +173,8 @@ def test_leading_axes_are_a_batch(built):
     A = built(np.float64)
     u, v = draw(A, 14, batch=(2, 3)), draw(A, 15, batch=(2, 3), side="out")
     weights = np.abs(draw(A, 16, side="out"))
-    for function, stack in [
-        (A, u),
-        (A.adjoint, v),
-        (A.gram, u),
-        (lambda one: A.weighted_gram(weights, one), u),
-    ]:
+    weighted = partial(A.weighted_gram, weights)
+    for function, stack in ((A, u), (A.adjoint, v), (A.gram, u), (weighted, u)):
         together = function(stack)
         for index in np.ndindex(2, 3):
             np.testing.assert_allclose(together[index], function(stack[index]), rtol=1e-12, atol=1e-13)
@@ -194,10 +184,10 @@ def test_products_are_those_of_the_dense_matrix(built):
     A = built(np.float64)
     matrix, close = A.to_dense_real(), {"rtol": 1e-12, "atol": 1e-12}
     u, v = draw(A, 21), draw(A, 22, side="out")
-    flat = as_real_vector(u, A.in_complex)
-    np.testing.assert_allclose(matrix @ flat, as_real_vector(A(u), A.out_complex), **close)
-    adjoint = as_real_vector(A.adjoint(v), A.in_complex)
-    np.testing.assert_allclose(matrix.T @ as_real_vector(v, A.out_complex), adjoint, **close)
+    flat = as_real(u, A.in_complex)
+    np.testing.assert_allclose(matrix @ flat, as_real(A(u), A.out_complex), **close)
+    adjoint = as_real(A.adjoint(v), A.in_complex)
+    np.testing.assert_allclose(matrix.T @ as_real(v, A.out_complex), adjoint, **close)
     for gram in (A.gram(u), A.gram.adjoint(u)):
         np.testing.assert_allclose(gram, A.adjoint(A(u)), **close)
     full = np.abs(draw(A, 20, side="out"))
@@ -250,11 +240,7 @@ def test_scipy_solvers_take_an_operator(built):
     stacked = (A.in_complex or A.out_complex) and not A.complex_linear
 
     def flat(array):
-        return (
-            np.concatenate([array.real.ravel(), array.imag.ravel()])
-            if stacked and np.iscomplexobj(array)
-            else array.ravel()
-        )
+        return as_real(array, True) if stacked and np.iscomplexobj(array) else array.ravel()
 
     assert interop.shape == (flat(v).size, flat(u).size)
     assert np.iscomplexobj(np.zeros(0, interop.dtype)) == A.complex_linear

@@ -11,13 +11,13 @@ from mri_design.operators import (
     CartesianSamples,
     CentredFFT,
     Diagonal,
-    DirectFourier,
     GraphDifferences,
     ScalarOperator,
     chosen_flags,
     chosen_numbers,
     transform,
 )
+from tests.arrays import noise
 from tests.refusals import refused
 
 SIZES = [(4, 4), (5, 4), (4, 7), (9, 5), (1, 6)]
@@ -32,8 +32,7 @@ def centred_matrix(n: int) -> np.ndarray:
 @pytest.mark.parametrize("library", ["scipy", "pyfftw"])
 @pytest.mark.parametrize("grid", SIZES)
 def test_it_is_the_centred_sum(grid, library):
-    rng = np.random.default_rng(0)
-    u = rng.standard_normal(grid) + 1j * rng.standard_normal(grid)
+    u = noise(grid)
     expected = centred_matrix(grid[0]) @ u @ centred_matrix(grid[1]).T
     np.testing.assert_allclose(CentredFFT(grid, library)(u), expected, atol=1e-13)
 
@@ -59,37 +58,6 @@ def test_a_cached_plan_gives_fresh_arrays():
     np.testing.assert_array_equal(first, kept)
 
 
-def coils(count, shape, rng):
-    return rng.standard_normal((count, *shape)) + 1j * rng.standard_normal((count, *shape)) if count else None
-
-
-@pytest.mark.parametrize("shape", [(6, 8), (7, 5)])
-@pytest.mark.parametrize("count", [0, 3])
-def test_at_whole_numbers_it_is_the_fft(shape, count):
-    rng = np.random.default_rng(0)
-    maps, u = coils(count, shape, rng), rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-    ky, kx = (axis.ravel() - n // 2 for axis, n in zip(np.indices(shape), shape, strict=True))
-    found = DirectFourier(np.stack([ky, kx], axis=1), shape, maps)(u)
-    expected = CentredFFT(shape)(u if maps is None else maps * u)
-    np.testing.assert_allclose(found, expected.reshape(count or 1, -1), atol=1e-13)
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_between_them_it_is_the_sum_and_its_adjoint(count):
-    rng = np.random.default_rng(1)
-    shape, k = (5, 6), rng.uniform(-2.5, 2.5, (7, 2))
-    maps = coils(count, shape, rng)
-    X = DirectFourier(k, shape, maps)
-    y, x = (np.arange(5) - 2) / 5, (np.arange(6) - 3) / 6
-    rows = np.exp(-2j * np.pi * (k[:, 0, None, None] * y[:, None] + k[:, 1, None, None] * x)) / np.sqrt(30)
-    expected = (np.ones((1, *shape)) if maps is None else maps)[:, None] * rows
-    np.testing.assert_allclose(X.to_dense(), expected.reshape(-1, 30), atol=1e-13)
-    np.testing.assert_allclose(X.H.to_dense(), X.to_dense().conj().T, atol=1e-13)
-    batch = rng.standard_normal((4, *shape)) + 0j
-    np.testing.assert_allclose(X(batch)[2], X(batch[2]), atol=1e-14)
-    assert X(batch.astype(np.complex64)).dtype == np.complex64
-
-
 SHAPES = [(8, 8), (9, 7), (6, 4)]
 
 
@@ -103,8 +71,7 @@ def dense_spectrum(operator: LinearOperator, weights: np.ndarray | float) -> np.
 
 
 def maps(shape: tuple[int, int]) -> np.ndarray:
-    rng = np.random.default_rng(5)
-    return rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
+    return noise((3, *shape), seed=5)
 
 
 EXACT = {
@@ -176,10 +143,8 @@ def test_levels_are_where_the_map_says_and_a_constant_is_coarse_alone():
 
 
 def test_lines_come_in_acquisition_order_from_the_centred_spectrum():
-    rng = np.random.default_rng(0)
     shape, lines = (7, 6), [5, 0, 3]
-    u = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-    maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    u, maps = noise(shape), noise((2, *shape), seed=1)
     X = cartesian(lines, shape, maps)
     assert X.out_shape == (2, 3, 6)
     for coil in range(2):
@@ -193,10 +158,9 @@ def test_lines_come_in_acquisition_order_from_the_centred_spectrum():
 @pytest.mark.parametrize("library", ["scipy", "pyfftw"])
 @pytest.mark.parametrize("coils", [0, 1, 4])
 def test_grams_are_two_passes_also_of_real_arrays(shape, library, coils):
-    rng = np.random.default_rng(1)
-    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
-    lines, samples = [0, shape[0] - 1, shape[0] // 2], rng.random(shape) < 0.4
-    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
+    maps = noise((coils, *shape)) if coils else None
+    lines, samples = [0, shape[0] - 1, shape[0] // 2], np.random.default_rng(1).random(shape) < 0.4
+    u = noise((2, *shape), seed=2)
     for X in (cartesian(lines, shape, maps, library), CartesianSamples(samples, maps, library)):
         np.testing.assert_allclose(X.gram(u), X.adjoint(X(u)), atol=1e-12)
         np.testing.assert_allclose(X.gram(u.real), X.adjoint(X(u.real)), atol=1e-12)
@@ -207,10 +171,9 @@ def test_grams_are_two_passes_also_of_real_arrays(shape, library, coils):
 @pytest.mark.parametrize("shape", [(24, 20), (25, 17), (11, 10), (34, 16)])  # the last one is left to the library
 @pytest.mark.parametrize("coils", [0, 3])
 def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils, real):
-    rng, real = np.random.default_rng(5), np.dtype(real)
-    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    real, maps = np.dtype(real), noise((coils, *shape)) if coils else None
     X = cartesian([3, 1, 7, shape[0] - 1], shape, maps)
-    Y = CartesianSamples(rng.random(shape) < 0.4, maps)
+    Y = CartesianSamples(np.random.default_rng(5).random(shape) < 0.4, maps)
     for operator in (X, Y):
         shared = operator.shared_noise(np.random.default_rng(6), 2, real)
         assert shared.shape == (2, *operator.noise_shape) and shared.real.dtype == real
@@ -221,9 +184,7 @@ def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils
 @pytest.mark.parametrize("shape", [(24, 20), (25, 17), (7, 9), (34, 16)])  # the last two are left to the library
 @pytest.mark.parametrize("coils", [0, 3])
 def test_columns_are_lines_with_readouts_transformed_back(shape, coils):
-    rng = np.random.default_rng(7)
-    u = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
-    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape)) if coils else None
+    u, maps = noise((2, *shape)), noise((coils, *shape), seed=7) if coils else None
     X = cartesian([5, 0, 3], shape, maps)
     expected = scipy.fft.fftshift(scipy.fft.ifft(scipy.fft.ifftshift(X(u), axes=-1), norm="ortho"), axes=-1)
     np.testing.assert_allclose(X.columns(u), expected, atol=1e-13)
@@ -232,12 +193,9 @@ def test_columns_are_lines_with_readouts_transformed_back(shape, coils):
 
 
 def test_a_mask_of_whole_lines_is_those_lines():
-    rng = np.random.default_rng(4)
     shape, lines = (8, 6), [1, 4, 5]
-    maps = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
-    mask = np.zeros(shape, dtype=bool)
+    u, maps, mask = noise(shape), noise((2, *shape), seed=4), np.zeros(shape, dtype=bool)
     mask[lines] = True
-    u = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
     for known in (None, maps):
         X, Y = cartesian(lines, shape, known), CartesianSamples(mask, known)
         np.testing.assert_allclose(Y(u), X(u).reshape(Y.out_shape), atol=1e-13)

@@ -11,7 +11,7 @@ from mri_design.operators.kernels.compiling import COUNT
 from mri_design.operators.kernels.copies import pulled, relax, relax_coils, renew_coils, seen_by_coils, split
 from mri_design.operators.kernels.draws import mean_squares
 from mri_design.operators.kernels.fft import filter_images, filter_lines, in_groups, in_strips, suits, suits_both
-from tests.operators.noise import noise
+from tests.arrays import noise
 
 ROUNDING = {"f": 1e-5, "F": 1e-5, "d": 1e-13, "D": 1e-13}
 
@@ -172,29 +172,19 @@ def filtered(images, response):
     return np.fft.ifft2(response * np.fft.fft2(images.astype(np.complex128)))
 
 
+LARGER = [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128))]
+
+
 @pytest.mark.parametrize("dtype", list(FFT_ROUNDING))
-@pytest.mark.parametrize("grid", FILTERED_GRIDS, ids=lambda grid: f"{grid[0]}x{grid[1]}")
+@pytest.mark.parametrize(("shape", "grid"), [*((grid, grid) for grid in FILTERED_GRIDS), *LARGER], ids=str)
 @pytest.mark.parametrize("batch", [(), (2, 2)], ids=str)
-def test_images_are_filtered_as_by_the_library(dtype, grid, batch):
-    images, response = noise((*batch, *grid), dtype, 1), np.random.default_rng(2).random(grid)
-    kept = images.copy()
-    assert suits_both(images.shape, images.dtype)
-    found, expected = filter_images(images, in_groups(response, images.dtype)), filtered(images, response)
-    assert found.dtype == dtype and found.shape == images.shape
-    assert np.abs(found - expected).max() <= FFT_ROUNDING[dtype] * np.abs(expected).max()
-    np.testing.assert_array_equal(images, kept)
-
-
-@pytest.mark.parametrize("dtype", list(FFT_ROUNDING))
-@pytest.mark.parametrize(
-    ("small", "grid"), [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128))], ids=str
-)
-def test_images_on_a_larger_grid_are_those_with_zeros_around(dtype, small, grid):
-    images, response = noise((3, *small), dtype, 11), np.random.default_rng(12).random(grid)
-    kept, padded = images.copy(), np.zeros((3, *grid), complex)
-    padded[:, : small[0], : small[1]] = images
-    expected = filtered(padded, response)[:, : small[0], : small[1]]
-    found = filter_images(images, in_groups(response, images.dtype), grid)
+def test_images_are_filtered_as_by_the_library_also_with_zeros_around(dtype, shape, grid, batch):
+    images, response = noise((*batch, *shape), dtype, 1), np.random.default_rng(2).random(grid)
+    kept, around = images.copy(), np.zeros((*batch, *grid), complex)
+    around[..., : shape[0], : shape[1]] = images
+    assert suits_both(around.shape, images.dtype)
+    found = filter_images(images, in_groups(response, images.dtype), *([] if grid == shape else [grid]))
+    expected = filtered(around, response)[..., : shape[0], : shape[1]]
     assert found.dtype == dtype and found.shape == images.shape
     assert np.abs(found - expected).max() <= FFT_ROUNDING[dtype] * np.abs(expected).max()
     np.testing.assert_array_equal(images, kept)
@@ -283,13 +273,10 @@ def test_rotated_lines_are_as_far_from_the_rotated_data(grid, coils, batch):
     np.testing.assert_allclose(np.linalg.norm(rotated - Q(u), axis=-1), np.linalg.norm(y - X(u), axis=-1), rtol=1e-12)
     np.testing.assert_allclose(Q.adjoint(rotated), X.adjoint(y), atol=1e-12)
     np.testing.assert_allclose(Q.gram(u), X.adjoint(X(u)), atol=1e-10)
+    single = cartesian([3, 9, 0, 14], grid, None if maps is None else maps.astype(np.complex64))
+    P, of_single = single.rotated(y.astype(np.complex64))
+    assert of_single.dtype == P(u.astype(np.complex64)).dtype == P.adjoint(of_single).dtype == np.complex64
+    assert P.gram is single.gram
     np.testing.assert_allclose(
         np.sum(np.conj(rotated) * Q(u), axis=axes), np.sum(np.conj(Q.adjoint(rotated)) * u, axis=(-2, -1)), rtol=1e-10
     )
-
-
-def test_rotated_lines_keep_single_precision():
-    X = cartesian([3, 9], (16, 24), noise((2, 16, 24), np.complex64, 1))
-    Q, rotated = X.rotated(noise(X.out_shape, np.complex64, 2))
-    assert rotated.dtype == Q(noise((16, 24), np.complex64, 3)).dtype == Q.adjoint(rotated).dtype == np.complex64
-    assert Q.gram is X.gram

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from mri_design import NonUniformFourier, equispaced_angles, radial_spokes, turned
-from mri_design.operators import CartesianSamples, checked_trajectory, density_weights, look_of_trajectory
+from mri_design.operators import (
+    CartesianSamples,
+    DirectFourier,
+    checked_trajectory,
+    density_weights,
+    look_of_trajectory,
+)
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from tests.arrays import noise, spokes
 from tests.refusals import refused
 
 pytest.importorskip("finufft")
@@ -15,19 +22,8 @@ SHOTS = ShotReadouts(GRID, turned(SHOT, np.linspace(0, np.pi, 7, endpoint=False)
 SHAPES = [(8, 8), (9, 7), (6, 11), (16, 8)]
 
 
-def images(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-
-
 def random_maps(shape: tuple[int, int]) -> np.ndarray:
-    return images((3, *shape), 3)
-
-
-def spokes(count: int, n: int) -> np.ndarray:
-    """Spokes over half a turn of an n x n grid, two samples a cycle."""
-    radius, angles = np.arange(-n, n) / 2, np.pi * np.arange(count) / count
-    return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
+    return noise((3, *shape), seed=3)
 
 
 def points(shape: tuple[int, int], count: int = 40) -> np.ndarray:
@@ -39,28 +35,23 @@ POINTS = points((8, 8))
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("coils", [False, True])
-def test_whole_numbers_are_the_samples_of_the_grid(shape, coils):
-    mask = np.random.default_rng(2).random(shape) < 0.5
-    maps = random_maps(shape) if coils else None
-    on_grid = NonUniformFourier(np.argwhere(mask) - np.array(shape) // 2, shape, maps)
-    samples = CartesianSamples(mask, maps)
-    u = images((2, *shape))
+@pytest.mark.parametrize("kind", [DirectFourier, NonUniformFourier])
+def test_samples_are_sums_over_pixels_at_whole_numbers_those_of_the_grid(kind, shape, coils):
+    mask, maps = np.random.default_rng(2).random(shape) < 0.5, random_maps(shape) if coils else None
+    on_grid, samples = kind(np.argwhere(mask) - np.array(shape) // 2, shape, maps), CartesianSamples(mask, maps)
+    u = noise((2, *shape))
     np.testing.assert_allclose(on_grid(u), samples(u), atol=1e-11)
     np.testing.assert_allclose(on_grid.gram(u), samples.gram(u), atol=1e-11)
-    np.testing.assert_allclose(on_grid.circulant_spectrum(), samples.circulant_spectrum(), atol=1e-11)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_each_sample_is_the_sum_over_pixels(shape):
-    k, maps, u = points(shape), random_maps(shape), images(shape)
-    y, x = (np.arange(n) - n // 2 for n in shape)
+    if kind is NonUniformFourier:
+        np.testing.assert_allclose(on_grid.circulant_spectrum(), samples.circulant_spectrum(), atol=1e-11)
+    k, (y, x) = points(shape), (np.arange(n) - n // 2 for n in shape)
     waves = [np.exp(-2j * np.pi * (a * y[:, None] / shape[0] + b * x / shape[1])) for a, b in k]
-    expected = [[np.sum(w * s * u) / np.sqrt(u.size) for w in waves] for s in maps]
-    np.testing.assert_allclose(NonUniformFourier(k, shape, maps)(u), expected, atol=1e-11)
+    expected = [[np.sum(w * s * u[0]) / np.sqrt(u[0].size) for w in waves] for s in (maps if coils else [1])]
+    np.testing.assert_allclose(kind(k, shape, maps)(u[0]), expected, atol=1e-11 if kind is NonUniformFourier else 1e-13)
 
 
 def test_single_precision_is_accurate_to_one_in_ten_thousand():
-    shape, u = (16, 12), images((16, 12))
+    shape, u = (16, 12), noise((16, 12))
     maps = random_maps(shape)
     X, Y = (NonUniformFourier(points(shape), shape, maps.astype(kind)) for kind in (np.complex64, np.complex128))
     v = Y(u)
@@ -78,7 +69,7 @@ def test_single_precision_is_accurate_to_one_in_ten_thousand():
 def test_weighted_gram_operators_and_their_circulants(shape, coils):
     X = NonUniformFourier(points(shape), shape, random_maps(shape) if coils else None)
     full = np.random.default_rng(4).uniform(0.1, 3, X.out_shape)
-    u, fourier = images(shape), np.kron(*(np.fft.fft(np.eye(n), norm="ortho") for n in shape))
+    u, fourier = noise(shape), np.kron(*(np.fft.fft(np.eye(n), norm="ortho") for n in shape))
     for weights in (1.0, full, full[:1], full[0], full[:, :1]):
         gram = X.toeplitz_gram(weights)
         np.testing.assert_allclose(gram(u), X.adjoint(weights * X(u)), atol=1e-10)
@@ -96,19 +87,19 @@ def test_weighted_gram_operators_and_their_circulants(shape, coils):
 )
 def test_samples_keep_their_noise_when_others_are_added(few, more, chosen):
     rngs = [np.random.default_rng(5) for _ in range(2)]
-    first, noise = (
+    first, all_of_it = (
         made().unit_noise(rng, 4, np.dtype(np.float32)) for made, rng in zip((few, more), rngs, strict=True)
     )
-    np.testing.assert_array_equal(first, noise[..., chosen])
+    np.testing.assert_array_equal(first, all_of_it[..., chosen])
     assert first.dtype == np.complex64 and first.shape == (4, *few().out_shape)
     assert rngs[0].random() == rngs[1].random()
 
 
 def test_noise_has_unit_variance_and_its_adjoint_the_covariance_of_the_gram():
     X = NonUniformFourier(points((4, 3)), (4, 3), random_maps((4, 3)))
-    noise = X.unit_noise(np.random.default_rng(6), 8000, np.dtype(np.float64))
-    np.testing.assert_allclose([noise.real.var(), noise.imag.var()], 1, rtol=0.02)
-    drawn = X.adjoint(noise).reshape(8000, -1)
+    drawn = X.unit_noise(np.random.default_rng(6), 8000, np.dtype(np.float64))
+    np.testing.assert_allclose([drawn.real.var(), drawn.imag.var()], 1, rtol=0.02)
+    drawn = X.adjoint(drawn).reshape(8000, -1)
     covariance, gram = drawn.T @ drawn.conj() / 16000, X.gram.to_dense()
     assert np.linalg.norm(covariance - gram) < 0.04 * np.linalg.norm(gram)
 
@@ -211,7 +202,7 @@ def test_without_the_spectrum_of_x_there_are_no_moments() -> None:
 @pytest.mark.parametrize("coils", [1, 3])
 @pytest.mark.parametrize("encoding", [LineReadouts(GRID), PlaneReadouts(GRID), SHOTS], ids=["lines", "plane", "shots"])
 def test_rows_measure_what_data_takes_from_full_kspace_and_values_have_their_energy(encoding: Readouts, coils) -> None:
-    image, maps = images(GRID), None if coils == 1 else images((coils, *GRID), 1)
+    image, maps = noise(GRID), None if coils == 1 else noise((coils, *GRID), seed=1)
     shots = isinstance(encoding, ShotReadouts)
     points = SHOTS.shots if shots else np.moveaxis(np.indices(GRID), 0, -1) - np.array(GRID) // 2
     full = np.einsum("syx,cyx->cs", waves(points.reshape(-1, 2)), image[None] if maps is None else maps * image)

@@ -3,25 +3,29 @@
 import numpy as np
 
 from mri_design import FiniteDifferences, GeneralizedLinearModel, Identity, Laplace, SiteBlock, Wavelet, cartesian
-from mri_design.model import PosteriorPrecision, Variances
+from mri_design.model import PosteriorPrecision, Variances, least_memory
 from mri_design.operators import Array
-from mri_design.variances import VarianceEstimator
+from tests.arrays import smooth_maps
 
 
-def run(
-    estimator: VarianceEstimator, precision: PosteriorPrecision, seed: int = 0, like: Array | None = None
-) -> Variances:
-    """Variances of all blocks, of complex images in double precision where ``like`` does not say otherwise."""
+def run(estimator, precision: PosteriorPrecision, seed: int = 0, like=None, previous=None) -> Variances:
+    """Variances of all blocks, of complex images as precise as the sites where ``like`` does not say otherwise."""
+    kind = np.result_type(precision.site_precisions[0].dtype, np.complex64)
+    like = np.zeros(precision.measurement.in_shape, kind) if like is None else like
     analyses = [block.analysis for block in precision.blocks]
-    like = np.zeros(precision.measurement.in_shape, complex) if like is None else like
-    return estimator(precision, analyses, np.random.default_rng(seed), like)
+    return estimator(precision, analyses, np.random.default_rng(seed), like, *([] if previous is None else [previous]))
 
 
-def run_on(
-    estimator: VarianceEstimator, model: GeneralizedLinearModel, pi: tuple[Array, ...], seed: int = 0
-) -> Variances:
+def run_on(estimator, model: GeneralizedLinearModel, pi: tuple[Array, ...], seed: int = 0, previous=None) -> Variances:
     """Variances of a model's blocks under these site precisions."""
-    return run(estimator, PosteriorPrecision(model.measurement, model.blocks, pi), seed, model.back_projection())
+    precision = PosteriorPrecision(model.measurement, model.blocks, pi)
+    return run(estimator, precision, seed, model.back_projection(), previous)
+
+
+def narrow_memory(precision: PosteriorPrecision, count: int) -> float:
+    """MiB that have draws made one by one."""
+    real = precision.site_precisions[0].dtype
+    return least_memory(count, precision.measurement, [b.analysis for b in precision.blocks], real)
 
 
 def together(values: tuple[Array, ...]) -> Array:
@@ -29,22 +33,15 @@ def together(values: tuple[Array, ...]) -> Array:
     return np.concatenate([v.ravel() for v in values]).astype(float)
 
 
-def scan_like(
-    lines: list[int], shape: tuple[int, int], prior: str, coils: int = 1
-) -> tuple[GeneralizedLinearModel, tuple[Array, ...]]:
+def scan_like(lines, shape, prior, coils=1):
     """A model and site precisions that vary as those of an image, small on a square's edge and large elsewhere.
 
     ``prior`` is "differences" or the name of a wavelet, beside pixels.
     """
     sparsity = FiniteDifferences(shape) if prior == "differences" else Wavelet(shape, prior, 2)
-    blocks = tuple(
-        SiteBlock(name, B, Laplace(1.0)) for name, B in (("pixels", Identity(shape)), ("sparsity", sparsity))
-    )
-    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
-    angles = 2 * np.pi * np.arange(coils) / coils
-    maps = [np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles]
-    maps = maps / np.sqrt(np.sum(np.abs(maps) ** 2, axis=0))
-    X = cartesian(lines, shape, maps if coils > 1 else None)
+    analyses = {"pixels": Identity(shape), "sparsity": sparsity}
+    blocks = tuple(SiteBlock(name, B, Laplace(1.0)) for name, B in analyses.items())
+    X = cartesian(lines, shape, smooth_maps(shape, coils))
     image = np.zeros(shape)
     image[shape[0] // 4 : -shape[0] // 4, shape[1] // 4 : -shape[1] // 4] = 1
     pi = tuple(1 / (0.1 + 2 * np.abs(block.analysis(image))) for block in blocks)

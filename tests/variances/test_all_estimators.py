@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.model import PosteriorPrecision, Variances, draws_at_once, least_memory
+from mri_design.model import PosteriorPrecision, draws_at_once
 from mri_design.variances import ColumnControl, ColumnFactors
+from tests.arrays import noise
 from tests.refusals import refused
 from tests.slow_cases import slow_case
-from tests.variances.running import run, run_on, together
+from tests.variances.running import narrow_memory, run, run_on, together
 
 PLAIN = md.MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
 CONTROLLED = md.ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
@@ -70,14 +71,9 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
     """Same noise, sites 5 % stronger: the same values as from zero, for fewer multiplications."""
     model = tiny_model("coils")
     pi = random_precisions(model, 7)
-    precision = PosteriorPrecision(model.measurement, model.blocks, tuple(1.05 * p for p in pi))
     estimator = md.MonteCarlo(50, tolerance=1e-4, max_iterations=200)
     before = run_on(estimator, model, pi, seed=8)
-    analyses = [b.analysis for b in model.blocks]
-    cold, warm = (
-        estimator(precision, analyses, np.random.default_rng(8), model.back_projection(), previous)
-        for previous in (None, before)
-    )
+    cold, warm = (run_on(estimator, model, tuple(1.05 * p for p in pi), 8, previous) for previous in (None, before))
     assert warm.convergence.converged and warm.convergence.matvecs < 0.9 * cold.convergence.matvecs
     np.testing.assert_allclose(together(warm.values), together(cold.values), rtol=2e-3)
     assert np.abs(together(warm.values) / together(before.values) - 1).max() > 0.01
@@ -161,9 +157,7 @@ def test_site_precisions_over_twelve_decades_are_legitimate(tiny_model):
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A positive definite ring of blocks, and the same as one matrix (column by column)."""
-    rng = np.random.default_rng(seed)
-    below = rng.standard_normal((count, n, n)) + 1j * rng.standard_normal((count, n, n))
-    diagonal = rng.standard_normal((count, n, n)) + 1j * rng.standard_normal((count, n, n))
+    below, diagonal = noise((2, count, n, n), seed=seed)
     diagonal = diagonal @ np.conj(np.swapaxes(diagonal, -1, -2)) + 8 * n * np.eye(n)
     matrix = np.zeros((count, n, count, n), dtype=complex)
     for k in range(count):
@@ -198,11 +192,8 @@ def test_indefinite_matrices_have_no_factors():
     assert ColumnFactors.of(diagonal, below) is None
 
 
-def coils_and_sites(
-    shape: tuple[int, int], coils: int, operators: list[md.LinearOperator], seed: int = 0
-) -> PosteriorPrecision:
-    rng = np.random.default_rng(seed)
-    maps = rng.standard_normal((coils, *shape)) + 1j * rng.standard_normal((coils, *shape))
+def coils_and_sites(shape, coils, operators, seed=0):
+    rng, maps = np.random.default_rng(seed), noise((coils, *shape), seed=seed)
     maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
     lines = rng.choice(shape[0], shape[0] // 2, replace=False).tolist()
     blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
@@ -214,19 +205,16 @@ def coils_and_sites(
 def test_pixels_and_differences_are_exact(shape, coils):
     operators = [md.Identity(shape), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, coils, operators)
-    like, rng = np.zeros(shape, complex), np.random.default_rng(0)
-    exact = md.Exact()(precision, operators, rng, like)
-    fast = md.ExactByColumns()(precision, operators, rng, like)
-    control = md.ControlVariate(control="columns")(precision, operators, rng, like)
+    control = md.ControlVariate(control="columns")
+    exact, fast, control = (run(one, precision) for one in (md.Exact(), md.ExactByColumns(), control))
     for made in (fast, control):
         assert made.kind == "exact" and made.convergence.matvecs == 0
         assert made.log_determinant == pytest.approx(exact.log_determinant, rel=1e-12)
         for value, reference in zip(made.values, exact.values, strict=True):
             np.testing.assert_allclose(value, reference, rtol=1e-10)
     np.testing.assert_allclose(control.image, exact.values[0], rtol=1e-10)
-    b = precision.perturbations(np.random.default_rng(0), 8, like)
-    again = md.ControlVariate(control="columns")(precision, operators, np.random.default_rng(0), like)
-    np.testing.assert_allclose(precision(again.samples), b, atol=1e-11)
+    b = precision.perturbations(np.random.default_rng(0), 8, np.zeros(shape, complex))
+    np.testing.assert_allclose(precision(control.samples), b, atol=1e-11)
 
 
 def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeypatch):
@@ -248,10 +236,8 @@ def test_wavelets_beside_differences_are_unbiased_with_many_coils():
     shape = (16, 16)
     operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 4, operators)
-    like = np.zeros(shape, complex)
-    exact = md.Exact()(precision, operators, np.random.default_rng(0), like)
-    estimator = md.ControlVariate(samples=100, tolerance=1e-5)
-    results = [estimator(precision, operators, np.random.default_rng(seed), like) for seed in range(5)]
+    exact = run(md.Exact(), precision)
+    results = [run(md.ControlVariate(samples=100, tolerance=1e-5), precision, seed) for seed in range(5)]
     for block, reference in enumerate(exact.values):
         values = np.array([r.values[block] for r in results])
         errors = np.array([r.std_error[block] for r in results])
@@ -267,12 +253,8 @@ def test_the_draws_have_the_posterior_covariance_with_any_control():
     shape = (16, 16)
     operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 1, operators)
-    draws = [
-        md.ControlVariate(4, tolerance=1e-7, control=name)(
-            precision, operators, np.random.default_rng(3), np.zeros(shape, complex)
-        ).samples
-        for name in ("columns", "circulant", "none")
-    ]
+    controls = [md.ControlVariate(4, tolerance=1e-7, control=name) for name in ("columns", "circulant", "none")]
+    draws = [run(estimator, precision, 3).samples for estimator in controls]
     np.testing.assert_allclose(draws[0], draws[2], atol=1e-5)
     np.testing.assert_allclose(draws[1], draws[2], atol=1e-5)
 
@@ -317,12 +299,8 @@ def test_wavelets_alone_are_no_matter_of_columns():
 @pytest.mark.parametrize(
     "estimator",
     [
-        md.Exact(),
-        md.ExactByColumns(),
-        md.Lanczos(500),
-        md.MonteCarlo(4),
-        md.ControlVariate(4),
-        md.ControlVariate(4, control="columns"),
+        *(md.Exact(), md.ExactByColumns(), md.Lanczos(500), md.MonteCarlo(4)),
+        *(md.ControlVariate(4), md.ControlVariate(4, control="columns")),
     ],
     ids=lambda e: f"{type(e).__name__} {getattr(e, 'control', '')}",
 )
@@ -350,27 +328,13 @@ def test_null_spaces_that_rounding_hides_are_found():
 DRAWS = 9
 
 
-def narrow_memory(precision: PosteriorPrecision, count: int) -> float:
-    """MiB that have draws made one by one."""
-    real = precision.site_precisions[0].dtype
-    return least_memory(count, precision.measurement, [b.analysis for b in precision.blocks], real)
-
-
 def precision_of(n: int, *, wavelet: bool = True, real: type = np.float64) -> PosteriorPrecision:
     rng = np.random.default_rng(0)
     operators = [md.FiniteDifferences((n, n)), *([md.Wavelet((n, n), "db4", 2)] if wavelet else [])]
     blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
     pi = tuple(rng.uniform(0.1, 3, B.out_shape).astype(real) for B in operators)
-    return PosteriorPrecision(
-        md.cartesian(sorted({*range(n // 2 - 3, n // 2 + 3), *range(0, n, 3)}), (n, n)), blocks, pi
-    )
-
-
-def variances(
-    estimator: md.ControlVariate | md.MonteCarlo, precision: PosteriorPrecision, previous: Variances | None = None
-) -> Variances:
-    like = np.zeros((precision.measurement.in_shape), np.result_type(precision.site_precisions[0].dtype, np.complex64))
-    return estimator(precision, [b.analysis for b in precision.blocks], np.random.default_rng(1), like, previous)
+    lines = sorted({*range(n // 2 - 3, n // 2 + 3), *range(0, n, 3)})
+    return PosteriorPrecision(md.cartesian(lines, (n, n)), blocks, pi)
 
 
 @pytest.mark.parametrize(
@@ -379,9 +343,11 @@ def variances(
 def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: bool) -> None:
     precision = precision_of(24, wavelet=wavelet)
     little = narrow_memory(precision, DRAWS)
-    previous: Variances | None = None
+    previous = None
     for _ in range(2):  # cold, then from the draws of before
-        roomy, narrow = (variances(kind(DRAWS, 1e-3, memory=memory), precision, previous) for memory in (1e6, little))
+        roomy, narrow = (
+            run(kind(DRAWS, 1e-3, memory=memory), precision, 1, None, previous) for memory in (1e6, little)
+        )
         assert roomy.convergence.matvecs == narrow.convergence.matvecs
         assert roomy.convergence.status is narrow.convergence.status and roomy.kind == narrow.kind
         for name in ("values", "std_error", "bias", "samples"):
@@ -394,10 +360,10 @@ def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
     precision = precision_of(96, real=np.float32)
     peaks = []
     for memory in (1e6, narrow_memory(precision, 24)):
-        variances(md.ControlVariate(2, 0.1, memory=memory), precision)  # what is made once is there
+        run(md.ControlVariate(2, 0.1, memory=memory), precision, 1)  # what is made once is there
         tracemalloc.start()
         try:
-            variances(md.ControlVariate(24, 0.1, memory=memory), precision)
+            run(md.ControlVariate(24, 0.1, memory=memory), precision, 1)
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()

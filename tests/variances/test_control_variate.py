@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.model import PosteriorPrecision, least_memory
+from mri_design.model import PosteriorPrecision
 from mri_design.operators import CartesianSamples, GraphDifferences, PhasedParts
 from mri_design.variances import CirculantControl, ColumnControl, PhasedControl
-from tests.variances.running import run, run_on, scan_like, together
+from tests.arrays import smooth_maps, spokes
+from tests.variances.running import narrow_memory, run, run_on, scan_like, together
 
 
 def test_the_moments_of_the_circulant_control_are_those_of_dense_matrices():
@@ -49,21 +50,6 @@ N = 16
 SHAPE = (N, N)
 
 
-def maps(coils: int, shape: tuple[int, int] = SHAPE) -> np.ndarray | None:
-    """Smooth maps around the image, of unit root-sum-of-squares."""
-    if coils < 2:
-        return None
-    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
-    angles = 2 * np.pi * np.arange(coils) / coils
-    seen = np.array([np.exp(-((y - np.sin(a)) ** 2) - (x - np.cos(a)) ** 2 + 1j * a) for a in angles])
-    return seen / np.sqrt(np.sum(np.abs(seen) ** 2, axis=0))
-
-
-def spokes(count: int) -> np.ndarray:
-    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(count) / count
-    return np.stack([np.outer(np.sin(angles), radius), np.outer(np.cos(angles), radius)], axis=-1).reshape(-1, 2)
-
-
 def spirals(count: int) -> np.ndarray:
     along = np.linspace(0, 1, 120)
     angles = 6 * np.pi * along + 2 * np.pi * np.arange(count)[:, None] / count
@@ -78,10 +64,10 @@ def mask() -> np.ndarray:
 
 
 MEASUREMENTS: dict[str, Callable[[int], md.LinearOperator]] = {
-    "spokes": lambda coils: md.NonUniformFourier(spokes(6), SHAPE, maps(coils)),
-    "spirals": lambda coils: md.NonUniformFourier(spirals(3), SHAPE, maps(coils)),
-    "mask": lambda coils: CartesianSamples(mask(), maps(coils)),
-    "lines": lambda coils: md.cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, maps(coils)),
+    "spokes": lambda coils: md.NonUniformFourier(spokes(6, N), SHAPE, smooth_maps(SHAPE, coils)),
+    "spirals": lambda coils: md.NonUniformFourier(spirals(3), SHAPE, smooth_maps(SHAPE, coils)),
+    "mask": lambda coils: CartesianSamples(mask(), smooth_maps(SHAPE, coils)),
+    "lines": lambda coils: md.cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, smooth_maps(SHAPE, coils)),
 }
 CASES = [("spokes", 1), ("spirals", 4), ("mask", 4), ("lines", 4)]
 
@@ -95,9 +81,8 @@ def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
     y, x = np.meshgrid(*2 * (np.arange(N) - N // 2,), indexing="ij")
     image = np.hypot(y / 6, x / 5) < 1
     blocks = tuple(md.SiteBlock(str(B), B, md.Laplace(1.0)) for B in (md.Identity(SHAPE), md.FiniteDifferences(SHAPE)))
-    pi = tuple(
-        rate / (0.1 + 3 * np.abs(block.analysis(image))) for rate, block in zip((0.01, 0.1), blocks, strict=True)
-    )
+    edges = (np.abs(block.analysis(image)) for block in blocks)
+    pi = tuple(rate / (0.1 + 3 * edge) for rate, edge in zip((0.01, 0.1), edges, strict=True))
     return PosteriorPrecision(MEASUREMENTS[name](coils), blocks, pi)
 
 
@@ -135,7 +120,9 @@ def test_the_known_moment_is_that_of_the_dense_matrix(precision):
 
 def test_lines_of_several_coils_keep_their_columns():
     blocks = (md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(1.0)),)
-    precision = PosteriorPrecision(md.cartesian([6, 7, 8, 9, 3], SHAPE, maps(3)), blocks, (np.ones(SHAPE),))
+    precision = PosteriorPrecision(
+        md.cartesian([6, 7, 8, 9, 3], SHAPE, smooth_maps(SHAPE, 3)), blocks, (np.ones(SHAPE),)
+    )
     assert isinstance(md.ControlVariate()._control(precision), ColumnControl)
     assert isinstance(md.ControlVariate(column_limit=0)._control(precision), CirculantControl)
     assert md.ControlVariate(column_limit=0, extrapolated=False)._control(precision) is None
@@ -159,15 +146,11 @@ def precision_of(coils: int = 1, apart: bool = True) -> PosteriorPrecision:
     emphasis = 1 + 0.6 * np.exp(-(y**2) - x**2)
     image = np.zeros(GRID, complex)
     image[3:-3, 4:-4] = 1
-    blocks, pi = [], []
-    for name, inner in zip("abcd", inner_operators()[:3], strict=False):
-        analysis = PhasedParts(inner, rotation, emphasis)
-        edges = np.abs(inner(image))[..., None]
-        weights = 1 / (0.3 + 2 * edges) * np.array([1.0, 3.0 if apart else 1.0])
-        blocks.append(md.SiteBlock(name, analysis, md.Laplace(1.0)))
-        pi.append(weights)
-    X = md.cartesian([4, 5, 6, 7, 8, 1, 10], GRID, maps(coils, GRID))
-    return PosteriorPrecision(X, tuple(blocks), tuple(pi))
+    operators, tighter = inner_operators()[:3], np.array([1.0, 3.0 if apart else 1.0])
+    pi = tuple(1 / (0.3 + 2 * np.abs(inner(image))[..., None]) * tighter for inner in operators)
+    parts = (PhasedParts(inner, rotation, emphasis) for inner in operators)
+    blocks = tuple(md.SiteBlock(name, one, md.Laplace(1.0)) for name, one in zip("abc", parts, strict=True))
+    return PosteriorPrecision(md.cartesian([4, 5, 6, 7, 8, 1, 10], GRID, smooth_maps(GRID, coils)), blocks, pi)
 
 
 def real_matrix(function: object) -> np.ndarray:
@@ -183,22 +166,18 @@ def test_the_known_moment_is_that_of_dense_matrices(coils):
     control = PhasedControl.of(precision)
     assert control.whole_gram is (coils == 1)
     P = real_matrix(control.image)
-    rotation = precision.blocks[0].analysis.rotation
-    emphasis = precision.blocks[0].analysis.imaginary
+    rotation, emphasis = precision.blocks[0].analysis.rotation, precision.blocks[0].analysis.imaginary
     for inner in inner_operators():
-        on_grid = inner.out_shape[-2:] == GRID
-        parts = PhasedParts(inner, rotation, emphasis if on_grid else 1.3)
+        parts = PhasedParts(inner, rotation, emphasis if inner.out_shape[-2:] == GRID else 1.3)
         B = real_matrix(parts)
         first, second = control.moments(parts)
         np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B), rtol=1e-9)
         assert second is None
     first, _ = control.moments(md.Identity(GRID))
-    both = np.diag(P).reshape(2, SIZE).sum(axis=0)
-    np.testing.assert_allclose(2 * first.ravel(), both, rtol=1e-9)
+    np.testing.assert_allclose(2 * first.ravel(), np.diag(P).reshape(2, SIZE).sum(axis=0), rtol=1e-9)
     assert control.moments(md.FiniteDifferences(GRID)) is None  # of the image itself, phase and all
-    assert (
-        control.moments(PhasedParts(md.Identity(GRID), rotation.copy())) is None
-    )  # who knows whether that is the phase
+    other = PhasedParts(md.Identity(GRID), rotation.copy())  # who knows whether that is the phase
+    assert control.moments(other) is None
 
 
 def test_without_a_phase_there_is_no_such_control():
@@ -224,15 +203,13 @@ def test_beside_a_phase_unbiased_and_far_nearer_than_plain_draws(coils, apart):
 def test_draws_a_few_at_a_time_are_the_same_and_single_precision_stays_single():
     precision = precision_of()
     whole = run(md.ControlVariate(8, with_bias=False), precision)
-    real = precision.site_precisions[0].dtype
-    least = least_memory(8, precision.measurement, [block.analysis for block in precision.blocks], real)
-    little = run(md.ControlVariate(8, with_bias=False, memory=least), precision)
+    little = run(md.ControlVariate(8, with_bias=False, memory=narrow_memory(precision, 8)), precision)
     np.testing.assert_allclose(together(little.values), together(whole.values), rtol=1e-6)
     np.testing.assert_allclose(little.image, whole.image, rtol=1e-6)
     assert whole.explained is not None
     single = tuple(pi.astype(np.float32) for pi in precision.site_precisions)
     precision = PosteriorPrecision(precision.measurement, precision.blocks, single)
-    made = run(md.ControlVariate(4), precision, like=np.zeros(GRID, np.complex64))
+    made = run(md.ControlVariate(4), precision)
     assert made.samples.dtype == np.complex64
     assert all(v.dtype == np.float32 for v in (*made.values, *made.std_error, *made.bias, made.image))
     assert all((b > 0).all() for b in made.bias)

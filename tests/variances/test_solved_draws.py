@@ -68,12 +68,11 @@ def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name):
 def test_a_warm_start_leaves_a_bias_that_is_stated_as_well():
     """From the draws of a nearby precision few iterations are needed, and some of the bias is that of the start."""
     precision = case_of("db2", 1)
-    analyses = [b.analysis for b in precision.blocks]
-    like, rng = np.zeros(SHAPE, complex), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     nearby = tuple((p * np.exp(0.1 * rng.standard_normal(p.shape))).astype(p.dtype) for p in precision.site_precisions)
     estimator = md.ControlVariate(512, tolerance=0.1)
     before = run(estimator, replace(precision, site_precisions=nearby), 4)
-    warm = estimator(precision, analyses, np.random.default_rng(4), like, before)
+    warm = run(estimator, precision, 4, None, before)
     tight = run(replace(estimator, tolerance=1e-5), precision, 4)
     assert warm.convergence.iterations < 4
     tight_z, stated = together(tight.values), together(warm.bias)
@@ -97,8 +96,7 @@ def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else():
 
 
 @pytest.mark.parametrize(
-    ("name", "tolerance"),
-    [("circulant", 0.03), ("circulant, wavelets", 0.1), ("columns, wavelets", 0.3)],
+    ("name", "tolerance"), [("circulant", 0.03), ("circulant, wavelets", 0.1), ("columns, wavelets", 0.3)]
 )
 def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(name, tolerance):
     """Half for the sum over coefficients, 0.6 for single ones, against the same draws solved tightly."""
