@@ -27,9 +27,7 @@ def arms(matrix: int = 32, turns: float = 3.0, amplitude: float = 0.024, slew: f
     return sequences.SpiralOrder(kept.astype(np.float64), (matrix, matrix))
 
 
-def settings_for(
-    order: sequences.SpiralOrder, scanner: sequences.Scanner, share: float = 1.0
-) -> sequences.SequenceSettings:
+def settings_for(order, scanner, share=1.0):
     """A share of the largest bandwidth."""
     extents = (FIELD, FIELD)
     bandwidth = share * sequences.largest_bandwidth(order, extents, scanner)

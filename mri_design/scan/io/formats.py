@@ -24,21 +24,11 @@ from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.registry import Shipped
 from mri_design.scan.data import ImageStack, Scan, TrajectoryData
+from mri_design.scan.io import source as sources
 from mri_design.scan.io.acquisitions import NoiseReadouts, noise_of_samples
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
 from mri_design.scan.io.numpy_files import is_numpy, read_stored
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5, read_small
-from mri_design.scan.io.source import (
-    GE_CURE,
-    REGISTERED,
-    CentredSource,
-    Content,
-    Reader,
-    ReadOptions,
-    Source,
-    Summary,
-    require_counters,
-)
 from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
@@ -46,13 +36,13 @@ from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 Held = TypeVar("Held")
 
 
-def _reader(says: str, module: str, **what: Any) -> Reader:
+def _reader(says: str, module: str, **what: Any) -> sources.Reader:
     """The reader that a module of this folder is, by its ``recognises`` and ``opened``, loaded when a file is asked."""
     recognises, opens = (Shipped(f"scan.io.{module}", name) for name in ("recognises", "opened"))
-    return Reader(says, recognises, opens, **what)
+    return sources.Reader(says, recognises, opens, **what)
 
 
-READERS: list[Reader] = [
+READERS: list[sources.Reader] = [
     _reader("NumPy .npy or .npz", "numpy_files", series=True, matrix=True, arrays=True),
     _reader("DICOM images", "dicom"),
     _reader("NIfTI images", "nifti"),
@@ -68,7 +58,7 @@ ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
 """Source of a file in a container whose library damaged files can crash."""
 
 
-def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> Content:
+def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> sources.Content:
     """Read a scan or a stack of images in any supported format, or one of `register_reader`.
 
     Parameters
@@ -92,11 +82,11 @@ def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any)
     InputError
         Where the format is unknown or the file does not pass its reader's checks.
     """
-    with opened(path, ReadOptions(**options), isolated=isolated) as source:
+    with opened(path, sources.ReadOptions(**options), isolated=isolated) as source:
         return _on_matrix(source.load(), Path(path), options.get("matrix"))
 
 
-def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> Summary:
+def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> sources.Summary:
     """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
 
     Parameters
@@ -111,7 +101,7 @@ def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: A
     InputError
         As `read`, but for samples that were not looked at.
     """
-    with opened(path, ReadOptions(**options), isolated=isolated) as source:
+    with opened(path, sources.ReadOptions(**options), isolated=isolated) as source:
         return _on_matrix(source.summary(), Path(path), options.get("matrix"))
 
 
@@ -136,7 +126,7 @@ def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -
     if BART.recognises(path):
         stored = np.moveaxis(read_pair(path, limits), 3, 0)
     elif not (check_file(path) and is_numpy(path)):
-        with opened(path, ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
+        with opened(path, sources.ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
             found: Any = source.load()
             if not isinstance(found, NoiseReadouts):
                 wanted = "an array of samples (coil, sample) in .npy, .npz or .cfl, or noise readouts of ISMRMRD"
@@ -151,7 +141,9 @@ def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool = True) -> Iterator[Source]:
+def opened(
+    path: str | os.PathLike[str], options: sources.ReadOptions, *, isolated: bool = True
+) -> Iterator[sources.Source]:
     """A file as a `Source`, while it is open: only its header has been read.
 
     Parameters
@@ -178,11 +170,11 @@ def opened(path: str | os.PathLike[str], options: ReadOptions, *, isolated: bool
         got, cure = f"{','.join(options.dims)} for {path.name}", f"Leave out {option('dims')}, also in the recipe."
         raise InputError("dims", got, "an array: NumPy, BART, MATLAB or other HDF5", cure)
     if not reader.series:
-        require_counters(path, options.counters)
+        sources.require_counters(path, options.counters)
     if reader is BART:
         path, _ = pair_of(path)
     with errors_named(path), reader.opened(path, options) as source:
-        yield CentredSource(source, options.centre)
+        yield sources.CentredSource(source, options.centre)
 
 
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
@@ -193,7 +185,7 @@ def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
     return held
 
 
-def _reader_of(path: Path, isolated: bool) -> Reader | None:
+def _reader_of(path: Path, isolated: bool) -> sources.Reader | None:
     """The reader of a file, by its first bytes or its name; None for one that another process has to look at."""
     if not path.name:  # the current folder, or the root
         check_file(path)
@@ -205,7 +197,7 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     check_file(path)
     with path.open("rb") as stream:
         head = stream.read(512)
-    registered = next((reader for reader in REGISTERED if reader.recognises(path)), None)
+    registered = next((reader for reader in sources.REGISTERED if reader.recognises(path)), None)
     if registered is not None:
         return registered
     text, others = head.decode("latin-1"), resources.files("mri_design.scan.io").joinpath("other_files.toml")
@@ -220,11 +212,11 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     if other is not None:
         got, cure = other["is"], other["cure"]
     elif path.suffix == ".7" or path.name.startswith("ScanArchive"):  # as scanners of GE call them
-        got, cure = f"{got}, named as raw data of GE are", GE_CURE
+        got, cure = f"{got}, named as raw data of GE are", sources.GE_CURE
     elif is_hdf5(path):
         got, cure = Shipped("scan.io.hdf5", "without_kspace")(path)
     cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
-    raise InputError(str(path), got, "; ".join(reader.says for reader in (*REGISTERED, *READERS, BART)), cure)
+    raise InputError(str(path), got, "; ".join(reader.says for reader in (*sources.REGISTERED, *READERS, BART)), cure)
 
 
 def _is_pair_of_nifti(path: Path) -> bool:

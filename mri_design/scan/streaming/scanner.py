@@ -29,16 +29,7 @@ from mri_design.scan.io.acquisitions import covariance_of_data
 from mri_design.scan.io.mrd_cartesian import UNSAID, calibration_data
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.provenance import Centre, NoiseOrigin, Provenance
-from mri_design.scan.streaming.mrd import (
-    CLOSED,
-    STREAM_LIMITS,
-    Gone,
-    LineReadout,
-    Message,
-    MrdStream,
-    NoiseReadout,
-    ScanHeader,
-)
+from mri_design.scan.streaming import mrd
 
 _WAITING = 64
 _SEND_SECONDS = 5
@@ -67,7 +58,7 @@ class Connection:
     replaceable: bool = False
 
 
-Event = Message | Connection
+Event = mrd.Message | Connection
 
 
 class Channel:
@@ -85,7 +76,9 @@ class Channel:
         Takes the bytes of every message but the closing one, before `next` shows it.
     """
 
-    def __init__(self, protocol: MrdStream, connections: Iterator[Connection], keep: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, protocol: mrd.MrdStream, connections: Iterator[Connection], keep: Callable[[bytes], None]
+    ) -> None:
         self.protocol = protocol
         self._connections, self._keep = connections, keep
         self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
@@ -160,8 +153,8 @@ class Channel:
                 if self._stopped.is_set():
                     return
                 refused, reason = self._refused
-                self._events.put(Gone(f"refused: {reason}" if refused is connection else why))
-            self._events.put(Gone("nothing more comes", for_good=True))
+                self._events.put(mrd.Gone(f"refused: {reason}" if refused is connection else why))
+            self._events.put(mrd.Gone("nothing more comes", for_good=True))
         except Exception as error:  # whoever waits has to know, whatever it is
             self._events.put(error)
 
@@ -180,7 +173,7 @@ class Channel:
                 return "the stream ended"  # who says nothing more may still listen
             raw, message = read
             # A scan that is begun again goes on behind a closing message; one that is cut short has no bytes.
-            if raw and message is not CLOSED:
+            if raw and message is not mrd.CLOSED:
                 self._keep(raw)
             self._events.put(message)
         return ""
@@ -263,32 +256,32 @@ class Arrivals:
     is acquired, the rest of the stream may show that it is a scan of its own: they wait until `settle` is called.
     """
 
-    def __init__(self, repeated: RepeatPolicy = "first", limits: ReadLimits = STREAM_LIMITS) -> None:
+    def __init__(self, repeated: RepeatPolicy = "first", limits: ReadLimits = mrd.STREAM_LIMITS) -> None:
         self._repeated, self._limits = repeated, limits
-        self.header: ScanHeader | None = None
+        self.header: mrd.ScanHeader | None = None
         self.arrived = np.zeros(0, dtype=bool)
         self.changed = set[int]()
         self.counts = {"repeated": 0, "left out": 0}
         self._kspace: NDArray[np.complex64] | None = None
         self._geometry: SliceGeometry | None = None
-        self._noise, self._dwells = list[NoiseReadout](), list[float]()
+        self._noise, self._dwells = list[mrd.NoiseReadout](), list[float]()
         self._peaks = np.zeros(0)
-        self._imaged, self._calibration = set[int](), dict[int, LineReadout]()
+        self._imaged, self._calibration = set[int](), dict[int, mrd.LineReadout]()
         self._centre: Centre | None = None
 
-    def take(self, message: Message) -> str:
+    def take(self, message: mrd.Message) -> str:
         """Put a message in its place; what is worth saying about it, empty where nothing is."""
         why = ""
-        if isinstance(message, ScanHeader):
+        if isinstance(message, mrd.ScanHeader):
             self.header, self.arrived = message, np.zeros(message.shape[0], dtype=bool)
             self._peaks = np.zeros(message.shape[0])
         elif isinstance(message, str):
             why = message
-        elif isinstance(message, LineReadout | NoiseReadout) and not np.isfinite(message.samples).all():
+        elif isinstance(message, mrd.LineReadout | mrd.NoiseReadout) and not np.isfinite(message.samples).all():
             why = "a readout with NaN or infinite samples"
-        elif isinstance(message, LineReadout):
+        elif isinstance(message, mrd.LineReadout):
             why = self._placed(self._moved(message))
-        elif isinstance(message, NoiseReadout):
+        elif isinstance(message, mrd.NoiseReadout):
             if sum(one.samples.nbytes for one in (*self._noise, message)) > _NOISE_BYTES:
                 why = "a noise readout after more of them than are needed"
             else:
@@ -312,7 +305,7 @@ class Arrivals:
     def _numbered(self, lines: Iterable[int], by: int) -> list[int]:
         return [(line + by) % len(self.arrived) for line in lines]
 
-    def _moved(self, readout: LineReadout) -> LineReadout:
+    def _moved(self, readout: mrd.LineReadout) -> mrd.LineReadout:
         """A readout with the line and the samples that it has around the centre of k-space."""
         if self._centre is None:
             return readout
@@ -340,7 +333,7 @@ class Arrivals:
         for line in sorted(set(chosen).intersection(self._calibration)):
             self._fill(self._calibration[line])
 
-    def _placed(self, readout: LineReadout) -> str:
+    def _placed(self, readout: mrd.LineReadout) -> str:
         """Put a readout on the grid, which the first one makes; why that cannot be, empty where it can.
 
         One of calibration is data at once where the header says that it may be; else it is kept for `settle`.
@@ -375,7 +368,7 @@ class Arrivals:
         self._fill(readout)
         return ""
 
-    def _fill(self, readout: LineReadout) -> None:
+    def _fill(self, readout: mrd.LineReadout) -> None:
         assert self._kspace is not None
         self._kspace[:, readout.line] = readout.samples
         self.arrived[readout.line] = True
@@ -587,7 +580,7 @@ class LiveScanner:
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = 0
 
-    def header(self) -> ScanHeader:
+    def header(self) -> mrd.ScanHeader:
         """The header; where none is known, it takes as long as it takes somebody to connect and send it.
 
         Whoever connects and has not sent it when the time for a readout is over is hung up on.
@@ -702,13 +695,13 @@ class LiveScanner:
             self._silent = (event, time.monotonic() + self._patience.seconds) if event.replaceable else None
             if self._request is not None:
                 self._tell(self._request, again=True)
-        elif isinstance(event, Gone):
+        elif isinstance(event, mrd.Gone):
             self._connected, self._silent = False, None
             self._say(event.why)
             if event.for_good:
                 self._end(event.why)
         else:
-            if self.arrivals.header is not None or isinstance(event, ScanHeader):
+            if self.arrivals.header is not None or isinstance(event, mrd.ScanHeader):
                 self._silent = None
             said = self.arrivals.take(event)
             if said and said not in self._said:  # all are counted, and a whole series may be left out for one reason

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from mri_design import ImageStack, KSpaceData, TrajectoryData
+from mri_design import ImageStack, KSpaceData
 from mri_design.scan import ScanSummary
 from mri_design.scan.io import read, summary
 
@@ -12,11 +12,7 @@ read_here = partial(read, isolated=False)
 summary_here = partial(summary, isolated=False)
 
 
-def assert_told(
-    told: ScanSummary | TrajectoryData | ImageStack,
-    whole: KSpaceData | TrajectoryData | ImageStack,
-    atol: float = 0,
-) -> None:
+def assert_told(told, whole, atol=0):
     """The same slice, the same samples of all slices, the same header; images are their own summary."""
     if isinstance(whole, ImageStack):
         assert isinstance(told, ImageStack) and (told.header, told.provenance) == (whole.header, whole.provenance)

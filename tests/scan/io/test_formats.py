@@ -308,9 +308,7 @@ SQUARE = np.ones((8, 8), dtype=bool)
 def mask_of(tmp_path: Path) -> Callable[..., np.ndarray]:
     """Write an array, a text or a pair of BART, and read it as the mask of a scan of 8 lines of 6 samples."""
 
-    def read_back(
-        stored: object, samples: np.ndarray = EVERYWHERE, name: str = "mask.npy", **given: bool
-    ) -> np.ndarray:
+    def read_back(stored, samples=EVERYWHERE, name="mask.npy", **given):
         if isinstance(stored, str):
             (tmp_path / name).write_text(stored)
         elif name.endswith("cfl"):

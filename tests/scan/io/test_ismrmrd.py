@@ -571,9 +571,7 @@ def test_calibration_that_does_not_fit_is_counted_and_left_out(scan, accelerated
     assert got.calibration is None
 
 
-def noisy(
-    raw: object, deviation: float, count: int, channels: int = 3, dwell: float = 0.0, seed: int = 0
-) -> np.ndarray:
+def noisy(raw, deviation, count, channels=3, dwell=0.0, seed=0):
     """Add noise readouts of correlated channels; returns their true covariance per real component."""
     rng = np.random.default_rng(seed)
     mixing = deviation * (np.eye(channels) + 0.3j * np.eye(channels, k=1))

@@ -21,9 +21,7 @@ VOLUME = np.random.default_rng(0).random((6, 5, 3)).astype(np.float32)
 SHAPE_AT, TYPE_AT, SIZES_AT, OFFSET_AT, SLOPE_AT = 40, 70, 80, 108, 112
 
 
-def saved(
-    path: Path, data: np.ndarray, affine: object = (2.0, 1.5, 5.0, 1.0), unit: str = "", second: bool = False
-) -> Path:
+def saved(path, data, affine=(2.0, 1.5, 5.0, 1.0), unit="", second=False):
     kind = nibabel.Nifti2Image if second else nibabel.Nifti1Image
     made = kind(data, np.diag(affine) if np.ndim(affine) == 1 else affine)
     if unit:

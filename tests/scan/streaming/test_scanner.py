@@ -303,9 +303,7 @@ BYE = struct.pack("<H", CLOSE)
 
 
 @contextmanager
-def served(
-    keep: Callable[[bytes], object] = lambda raw: None,
-) -> Iterator[tuple[live.Channel, Callable[[], socket.socket]]]:
+def served(keep=lambda raw: None):
     with live.listening("127.0.0.1", 0) as server:
         channel = live.Channel(live.MrdStream(), live.clients(server), keep)  # type: ignore[arg-type]
         yield channel, lambda: socket.create_connection(server.getsockname())
