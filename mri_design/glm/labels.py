@@ -93,8 +93,7 @@ class LabelPool:
             raise InputError("pool", f"features of shape {shape}", "(cases, weights), at least one")
         if np.iscomplexobj(self.features):
             raise InputError("pool", "complex features", "real numbers")
-        if self.rows.in_shape != shape[1:]:
-            raise InputError("pool", f"rows of {self.rows.in_shape}", f"{shape[1:]}")
+        _ = self.rows  # which refuses numbers that are not finite
         for block in self.prior:
             if block.is_likelihood:
                 raise InputError(

@@ -69,9 +69,7 @@ def test_the_mask_is_that_of_a_design_with_the_same_seed(encoding: str, kind: st
         ("bart-poisson", 2, None, ("bart-poisson", "plane")),
     ],
 )
-def test_a_kind_says_the_strategy_and_what_it_chooses(
-    kind: str, axes: int, encoding: str | None, found: tuple[str, str]
-) -> None:
+def test_a_kind_says_the_strategy_and_what_it_chooses(kind, axes, encoding, found):
     assert named_kind(kind, axes, encoding) == found
 
 

@@ -1,6 +1,6 @@
-"""Posteriors and slices as the tests of line designs have them, engines and quadrature as those of inference."""
+"""Random numbers as the tests of line designs have them, an engine as those of inference."""
 
-from tests.design.conftest import make_posterior, make_slice, rng
+from tests.design.conftest import rng
 from tests.inference.conftest import accurate
 
-__all__ = ["accurate", "make_posterior", "make_slice", "rng"]
+__all__ = ["accurate", "rng"]

@@ -8,10 +8,11 @@ from mri_design import best_free_encoding
 from mri_design.design import exact_gains
 from mri_design.glm import water_filling
 from mri_design.readouts import LineReadouts
+from tests.design.conftest import make_posterior
 
 
 @pytest.fixture(scope="module")
-def posterior(make_posterior):
+def posterior():
     return make_posterior(1, tuple(range(4, 12)))
 
 

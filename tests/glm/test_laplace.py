@@ -9,11 +9,7 @@ import pytest
 import scipy.optimize
 
 import mri_design as md
-from mri_design.glm import (
-    coefficients_of_sites,
-    load_chunk,
-    partition_sites,
-)
+from mri_design.glm import coefficients_of_sites, load_chunk, partition_sites
 from mri_design.operators import RowsOnDisk
 from tests.refusals import refused
 

@@ -10,6 +10,8 @@ import scipy.sparse
 import mri_design as md
 from mri_design.glm import expected_gain
 from mri_design.operators import DirectFourier, SparseMatrix
+from tests.design.conftest import make_posterior
+from tests.glm.test_laplace import with_prior
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)
@@ -28,12 +30,6 @@ def begun(indices, labels):
 
 def encode(k):
     return DirectFourier(k, (12, 12))
-
-
-def with_prior(rows, site, **more):
-    n = rows.shape[1]
-    prior = md.SiteBlock("prior", md.Identity((n,), is_complex=False), md.Gaussian(2.0))
-    return md.GeneralizedLinearModel.of_sites([md.SiteBlock("sites", md.Dense(rows), site, **more), prior])
 
 
 def logistic():
@@ -141,7 +137,7 @@ def test_what_cannot_be_is_refused_by_its_field(field, call):
         call()
 
 
-def test_posteriors_and_shots_that_do_not_fit_are_refused(make_posterior, rng):
+def test_posteriors_and_shots_that_do_not_fit_are_refused(rng):
     posterior = make_posterior(1, tuple(range(4, 12)))
     root = md.exact_root(posterior)
     with refused("encode"):
