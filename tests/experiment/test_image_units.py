@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, reconstruct
 from mri_design.experiment import load_scan
 from mri_design.operators import to_image
-from tests.shared_scans import shared_scan
 
 RECIPE = Recipe()
 MULTI_COIL = ("mc_brain_prescan16.npy", "mc_phantom_ffe12.npy", "ge_pfile8.npy", "ph_gre_rep2_256.npy")
@@ -94,6 +94,14 @@ def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | 
         assert np.abs(np.vdot(own / np.abs(own), reference / np.abs(reference))) == pytest.approx(own.size, rel=1e-5)
         found.append(np.abs(reference * scan.image_unit(0)))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-4 * found[1].max())
+
+
+def shared_scan(name: str) -> Path:
+    """A file of the folder ``shared/data`` beside the checkout, or beside a folder that it is in."""
+    for above in Path(__file__).parents[2].parents:
+        if (above / "shared/data" / name).is_file():
+            return above / "shared/data" / name
+    pytest.skip(f"no {name} in a folder shared/data beside the checkout")
 
 
 @pytest.mark.slow

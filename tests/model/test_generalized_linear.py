@@ -21,7 +21,7 @@ from mri_design.model import (
 from mri_design.operators import CentredFFT, Diagonal, PhasedParts, RealImage
 from mri_design.readouts import LineReadouts
 from mri_design.registry import BLOCKS
-from tests.arrays import as_real
+from tests.arrays import as_real, noise
 from tests.refusals import refused
 
 SHAPE = (6, 5)
@@ -83,9 +83,8 @@ def model_of(X, *analyses, names=("differences", "more")) -> md.GeneralizedLinea
     return md.GeneralizedLinearModel(X, np.zeros(X.out_shape, complex if X.out_complex else float), 1.0, blocks)
 
 
-def coils() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    return rng.standard_normal((2, *SMALL)) + 1j * rng.standard_normal((2, *SMALL))
+SLOPES, STEPS = md.FiniteDifferences(SMALL), md.Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))
+REAL_SLOPES = md.FiniteDifferences(SMALL, is_complex=False)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +94,10 @@ def coils() -> np.ndarray:
         model_of(md.cartesian([0, 1], SMALL), md.Identity(SMALL)),
         model_of(md.cartesian([0], SMALL), md.Wavelet(SMALL, "db1", 1)),
         model_of(md.cartesian([0, 1], SMALL), md.FiniteDifferences(SMALL), md.Identity(SMALL)),
-        model_of(md.cartesian([0, 1], SMALL, coils()), md.FiniteDifferences(SMALL)),
+        model_of(md.cartesian([0, 1], SMALL, noise((2, *SMALL))), md.FiniteDifferences(SMALL)),
         model_of(md.cartesian([3], SMALL) @ RealImage(SMALL), md.FiniteDifferences(SMALL, is_complex=False)),
-        model_of(md.Dense(np.ones((1, 3))), md.Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))),
+        model_of(md.Dense(np.ones((1, 3))), STEPS),
     ],
-    ids=["centre", "pixels", "wavelet", "both", "coils", "real image", "matrix"],
 )
 def test_determined_models_pass(model):
     require_determined(model)
@@ -110,14 +108,10 @@ def test_determined_models_pass(model):
     [
         model_of(md.cartesian([0, 1], SMALL), md.FiniteDifferences(SMALL)),
         model_of(md.cartesian([0, 1], SMALL) @ RealImage(SMALL), md.FiniteDifferences(SMALL, is_complex=False)),
-        model_of(
-            md.cartesian([0, 1], SMALL, np.array([[[1.0 + 0j]], [[0.5j]]]) * np.ones(SMALL)),
-            md.FiniteDifferences(SMALL),
-        ),
-        model_of(md.Dense(np.array([[1.0, -1.0, 0.0]])), md.Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))),
+        model_of(md.cartesian([0, 1], SMALL, np.array([1, 0.5j])[:, None, None] * np.ones(SMALL)), SLOPES),
+        model_of(md.Dense(np.array([[1.0, -1.0, 0.0]])), STEPS),
         md.GeneralizedLinearModel.of_sites([md.SiteBlock("differences", md.FiniteDifferences(SMALL), md.Laplace(1.0))]),
     ],
-    ids=["no centre", "real image", "flat coils", "matrix", "prior alone"],
 )
 def test_a_common_null_space_is_refused_with_its_blocks_and_the_cure(model):
     with refused("model with blocks 'differences'"):
@@ -209,8 +203,7 @@ def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
 def test_whitenings_have_their_adjoint_and_batches(kind, tiny_model):
     model = tiny_model("coils")
     X = md.with_noise_covariance(model, **covariances(model, kind)[0]).measurement
-    rng = np.random.default_rng(1)
-    u, v = ((rng.standard_normal((2, *s)) + 1j * rng.standard_normal((2, *s))) for s in (X.in_shape, X.out_shape))
+    u, v = (noise((2, *shape), seed=len(shape)) for shape in (X.in_shape, X.out_shape))
     assert np.sum((X(u) * v.conj()).real) == pytest.approx(np.sum((u * X.adjoint(v).conj()).real))
     np.testing.assert_allclose(X(u)[1], X(u[1]))
     single = md.with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
@@ -218,8 +211,7 @@ def test_whitenings_have_their_adjoint_and_batches(kind, tiny_model):
 
 
 N = (16, 12)
-RNG = np.random.default_rng(1)
-NOISE = RNG.standard_normal(N) + 1j * RNG.standard_normal(N)
+NOISE = noise(N, seed=1)
 IMAGE = np.outer(np.hanning(N[0]), np.hanning(N[1])) * np.exp(0.2j)
 STRIPES = np.cos(np.arange(144.0)).reshape(12, 12) + 0.1 * np.arange(12)
 FLAT = PhaseMap.known(np.zeros(SHAPE))
@@ -251,10 +243,7 @@ MODELS = [
     ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity(SHAPE, is_complex=False)),))),
     ("blocks", lambda: md.GeneralizedLinearModel.of_sites([])),
     ("analysis and potentials", lambda: md.GeneralizedLinearModel(THREE, np.ones(3), 0.1, analysis=THREE)),
-    (
-        "data",
-        lambda: md.GeneralizedLinearModel(THREE, np.ones(3) + 1j, 0.1, (md.SiteBlock("b", THREE, md.Laplace(1.0)),)),
-    ),
+    ("data", lambda: replace(model_of(THREE, THREE), data=np.ones(3) + 1j)),
     ("block 'pixels'", lambda: pixels(potential="Laplace")),
     ("block 'pixels'", lambda: pixels(analysis=np.eye(3))),
     *(("block 'pixels': group_axes", lambda a=a: pixels(group_axes=a)) for a in ((-1, -1), (0,), (-3,))),
@@ -333,10 +322,7 @@ SLICES = [
     ("wavelet levels", lambda: one_slice(prior=(md.SparsityBlock("wavelet", 1.0, levels=9),)).model([8])),
     ("blocks", lambda: one_slice(prior=()).model([8])),
     ("noise_variance", lambda: md.KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool)).slice_model()),
-    (
-        "coil maps",
-        lambda: md.KSpaceData(np.ones((1, 2, *N), np.complex64), np.ones(N[0], bool), noise_variance=1).slice_model(),
-    ),
+    ("coil maps", lambda: md.KSpaceData(noise((1, 2, *N)), np.ones(N[0], bool), noise_variance=1).slice_model()),
 ]
 
 

@@ -19,32 +19,23 @@ from mri_design.model import (
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators import CentredFFT
 from mri_design.scan.simulation import smooth_phase
+from tests.arrays import as_real, noise
+from tests.phased_slices import places
 from tests.refusals import refused
 
 N = (16, 12)
 ALL = (*DEFAULT_PRIOR, SparsityBlock("wavelet", 20.0, wavelet="db2", levels=1))
 
 
-def angle() -> np.ndarray:
-    y, x = np.mgrid[: N[0], : N[1]]
-    return 0.1 * y - 0.05 * x + 0.6
-
-
-def image() -> np.ndarray:
-    y, x = np.mgrid[: N[0], : N[1]]
-    return (1.0 * (np.abs(y - 8) < 5) * (np.abs(x - 6) < 4) + 0.5 * (x == 6)) * np.exp(1j * angle())
+Y, X = np.mgrid[: N[0], : N[1]]
+ANGLE = 0.1 * Y - 0.05 * X + 0.6
+IMAGE = (1.0 * (np.abs(Y - 8) < 5) * (np.abs(X - 6) < 4) + 0.5 * (X == 6)) * np.exp(1j * ANGLE)
+UNSURE = PhaseMap(np.exp(1j * ANGLE), np.random.default_rng(3).uniform(0, 1, N))
 
 
 def one_slice(**changes: object) -> SliceModel:
-    rng = np.random.default_rng(0)
-    noise = 0.02 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    kspace = (CentredFFT(N)(image()) + noise)[None]
+    kspace = (CentredFFT(N)(IMAGE) + 0.02 * noise(N))[None]
     return SliceModel(**{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": 0.02**2, **changes})
-
-
-def unsure() -> PhaseMap:
-    confidence = np.random.default_rng(3).uniform(0, 1, N)
-    return PhaseMap(np.exp(1j * angle()), confidence)
 
 
 def dense_gram(one: SliceModel, weights) -> np.ndarray:
@@ -68,7 +59,7 @@ def dense_gram(one: SliceModel, weights) -> np.ndarray:
 
 @pytest.mark.parametrize(("sites", "ratio"), [("shared", 3.0), ("apart", 3.0), ("shared", 1.0)])
 def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
-    one = one_slice(phase=PhasePrior(unsure(), ratio, sites))
+    one = one_slice(phase=PhasePrior(UNSURE, ratio, sites))
     model = one.model([8, 7, 9, 3])
     rng = np.random.default_rng(1)
     pi = tuple(rng.uniform(0.1, 4, block.site_shape) for block in model.blocks)
@@ -76,34 +67,31 @@ def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
     dense = precision.dense_real()
     x = model.measurement.to_dense_real()
     np.testing.assert_allclose(dense, x.T @ x + dense_gram(one, pi), atol=1e-10)
-    u = rng.standard_normal((2, *N)) + 1j * rng.standard_normal((2, *N))
-    flat = np.concatenate([u.real.reshape(2, -1), u.imag.reshape(2, -1)], axis=1)
-    product = precision(u)
-    found = np.concatenate([product.real.reshape(2, -1), product.imag.reshape(2, -1)], axis=1)
-    np.testing.assert_allclose(found, flat @ dense, atol=1e-10)
+    u = noise((2, *N))
+    np.testing.assert_allclose(as_real(precision(u), True, 1), as_real(u, True, 1) @ dense, atol=1e-10)
     assert not precision.complex_linear
 
 
 def test_shared_sites_with_ratio_one_or_no_confidence_are_those_on_moduli():
     lines = [8, 7, 9, 3]
     plain = one_slice(prior=ALL).model(lines)
-    nothing = PhaseMap(np.exp(1j * angle()), np.zeros(N))
-    for prior in (PhasePrior(unsure(), 1.0), PhasePrior(nothing, 5.0)):
+    nothing = PhaseMap(np.exp(1j * ANGLE), np.zeros(N))
+    for prior in (PhasePrior(UNSURE, 1.0), PhasePrior(nothing, 5.0)):
         aware = one_slice(prior=ALL, phase=prior).model(lines)
         for a, b in zip(plain.blocks, aware.blocks, strict=True):
-            turned = a.analysis(np.exp(-1j * angle()) * image())
-            np.testing.assert_allclose(b.site_power(b.coefficients(image()))[..., 0], a.site_power(turned), atol=1e-12)
+            turned = a.analysis(np.exp(-1j * ANGLE) * IMAGE)
+            np.testing.assert_allclose(b.site_power(b.coefficients(IMAGE))[..., 0], a.site_power(turned), atol=1e-12)
             tau = np.broadcast_to(b.potential.scale, b.site_shape)[..., 0]
             np.testing.assert_allclose(tau, np.broadcast_to(a.potential.scale, tau.shape))
 
 
 def test_isotropic_differences_share_a_site_among_all_four_numbers():
     block = SparsityBlock("differences", 10.0, isotropic=True)
-    shared = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(unsure(), 3.0))
-    apart = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(unsure(), 3.0, "apart"))
+    shared = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(UNSURE, 3.0))
+    apart = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(UNSURE, 3.0, "apart"))
     assert shared.site_shape == (1, *N, 1)
     assert apart.site_shape == (1, *N, 2)
-    s = shared.coefficients(image())
+    s = shared.coefficients(IMAGE)
     np.testing.assert_allclose(shared.site_power(s)[0, ..., 0], (s**2).sum(axis=(0, -1)))
 
 
@@ -134,54 +122,45 @@ def test_a_phase_not_given_is_taken_from_the_centre():
 
 
 def test_variants_and_refinement():
-    one = one_slice(phase=PhasePrior(unsure()))
-    found = phase_variants(one, image(), imaginary_ratios=(1.0, 3.0))
+    one = one_slice(phase=PhasePrior(UNSURE))
+    found = phase_variants(one, IMAGE, imaginary_ratios=(1.0, 3.0))
     assert [v.phase and v.phase.imaginary_ratio for v in found] == [None, 1.0, 3.0]
     assert found[1].phase.phase is found[2].phase.phase
     dark = np.full(N, 1e-6 + 0j)
     assert [v.phase for v in phase_variants(one, dark)] == [None]
     with refused("image"):
-        phase_variants(one, image()[:4])
-    assert phase_refined(found[0], image()) is found[0]
+        phase_variants(one, IMAGE[:4])
+    assert phase_refined(found[0], IMAGE) is found[0]
     assert phase_refined(found[1], dark) is found[1]
     apart = replace(found[1], phase=replace(found[1].phase, sites="apart"))
-    turned = phase_refined(apart, 1j * image())
+    turned = phase_refined(apart, 1j * IMAGE)
     np.testing.assert_allclose(turned.phase.phase.rotation, 1j * found[1].phase.phase.rotation, atol=1e-10)
     assert turned.phase.sites == "apart"
 
 
 LARGE = (64, 48)
-
-
-def disc() -> np.ndarray:
-    y, x = np.mgrid[: LARGE[0], : LARGE[1]] / np.array(LARGE)[:, None, None] - 0.5
-    return 1.0 * (y**2 + x**2 < 0.1)
-
-
-def noise(sd: float, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return sd * (rng.standard_normal(LARGE) + 1j * rng.standard_normal(LARGE))
+DISC = 1.0 * (np.square(places(LARGE)).sum(axis=0) < 0.1)
 
 
 def test_a_smooth_phase_is_found_in_the_object_and_trusted():
     angle = smooth_phase(LARGE, np.random.default_rng(1), amplitude=1.5, degree=2)
-    found = estimate_phase(disc() * np.exp(1j * angle) + noise(0.1), 0.01)
-    wrong = np.abs(np.angle(found.rotation * np.exp(-1j * angle)))[disc() > 0]
+    found = estimate_phase(DISC * np.exp(1j * angle) + 0.1 * noise(LARGE), 0.01)
+    wrong = np.abs(np.angle(found.rotation * np.exp(-1j * angle)))[DISC > 0]
     assert np.median(wrong) < 0.05
-    assert np.median(found.confidence[disc() > 0]) > 0.9
-    assert found.confidence[disc() > 0].mean() > 2 * found.confidence[:4].mean()
+    assert np.median(found.confidence[DISC > 0]) > 0.9
+    assert found.confidence[DISC > 0].mean() > 2 * found.confidence[:4].mean()
 
 
 def test_a_phase_that_jumps_is_doubted_where_it_does():
     angle = np.where(np.arange(LARGE[0]) < LARGE[0] // 2, 0, np.pi)[:, None] * np.ones(LARGE)
-    found = estimate_phase(disc() * np.exp(1j * angle), 1e-6)
+    found = estimate_phase(DISC * np.exp(1j * angle), 1e-6)
     centre = LARGE[0] // 2
     assert found.confidence[centre - 1 : centre + 1, 24].max() < 0.2
     assert found.confidence[centre - 12, 24] > 0.8
 
 
 def test_a_global_phase_turns_with_the_image_and_scale_does_not_matter():
-    image = disc() + noise(0.05)
+    image = DISC + 0.05 * noise(LARGE)
     one, other = estimate_phase(image, 0.0025), estimate_phase(7 * np.exp(0.8j) * image, 49 * 0.0025)
     np.testing.assert_allclose(other.rotation, np.exp(0.8j) * one.rotation, atol=1e-10)
     np.testing.assert_allclose(other.confidence, one.confidence, atol=1e-10)

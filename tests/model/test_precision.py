@@ -21,10 +21,8 @@ from mri_design.operators import GraphDifferences, PhasedParts
 from tests.arrays import as_real, noise
 from tests.slow_cases import slow_case
 
-Pi = tuple[np.ndarray, ...]
 
-
-def precision_of(model: md.GeneralizedLinearModel, pi: Pi) -> PosteriorPrecision:
+def precision_of(model: md.GeneralizedLinearModel, pi) -> PosteriorPrecision:
     return PosteriorPrecision(model.measurement, model.blocks, pi)
 
 
@@ -175,9 +173,8 @@ def precision(strength: float) -> PosteriorPrecision:
         for name, analysis in (("pixels", md.Identity(SHAPE)), ("differences", md.FiniteDifferences(SHAPE)))
     )
     rng = np.random.default_rng(0)
-    weights = tuple(
-        strength * 10 ** rng.uniform(-0.5, 0.5, block.analysis.out_shape[:-1])[..., None] for block in blocks
-    )
+    spread = (rng.uniform(-0.5, 0.5, block.analysis.out_shape[:-1])[..., None] for block in blocks)
+    weights = tuple(strength * 10**logs for logs in spread)
     return PosteriorPrecision(md.cartesian(LINES, SHAPE), blocks, weights)
 
 
@@ -187,9 +184,8 @@ def test_products_do_not_depend_on_the_noise(strength: float) -> None:
     A = precision(strength)
     truth = np.random.default_rng(1).standard_normal((1, *SHAPE, 2)) @ [1, 1j]
     rhs = A(truth)
-    found, convergence = conjugate_gradients(
-        A, rhs, n_axes=2, preconditioner=A.preconditioner, tolerance=1e-8, max_iterations=150
-    )
+    settings = {"preconditioner": A.preconditioner, "tolerance": 1e-8, "max_iterations": 150}
+    found, convergence = conjugate_gradients(A, rhs, n_axes=2, **settings)
     assert convergence.converged
     np.testing.assert_allclose(found, truth, atol=1e-3)
 

@@ -7,6 +7,7 @@ import mri_design as md
 from mri_design.model.sparsity import DETERMINED
 from mri_design.operators import CentredFFT
 from mri_design.readouts import LineReadouts
+from tests.arrays import noise
 
 N = (16, 12)
 
@@ -17,17 +18,12 @@ def image() -> np.ndarray:
 
 
 def one_slice(scale: float = 1.0, **changes: object) -> md.SliceModel:
-    rng = np.random.default_rng(0)
-    noise = 0.05 * (rng.standard_normal(N) + 1j * rng.standard_normal(N))
-    kspace = scale * (CentredFFT(N)(image()) + noise)[None]
-    return md.SliceModel(
-        **{"kspace": kspace, "measured": np.ones(N[0], bool), "noise_variance": (0.05 * scale) ** 2, **changes}
-    )
+    known = {"kspace": scale * (CentredFFT(N)(image()) + 0.05 * noise(N))[None], "measured": np.ones(N[0], bool)}
+    return md.SliceModel(**{**known, "noise_variance": (0.05 * scale) ** 2, **changes})
 
 
 def test_a_faint_signal_is_no_noise() -> None:
-    rng = np.random.default_rng(3)
-    kspace = CentredFFT(N)(1.5 * image()) + rng.standard_normal(N) + 1j * rng.standard_normal(N)
+    kspace = CentredFFT(N)(1.5 * image()) + noise(N, seed=3)
     assert md.SliceModel(kspace[None], np.ones(N[0], bool), 1.0).signal_level(range(4, 13)) > 0
 
 
@@ -113,10 +109,7 @@ def test_scaling_the_data_scales_the_mean_and_nothing_else():
 
 
 def test_from_data_takes_the_slice_and_its_coils():
-    rng = np.random.default_rng(2)
-    kspace, maps = (
-        (rng.standard_normal((3, 2, *N)) + 1j * rng.standard_normal((3, 2, *N))).astype(np.complex64) for _ in range(2)
-    )
+    kspace, maps = noise((2, 3, 2, *N), np.complex64)
     data = md.KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.3, coil_maps=maps)
     one = data.slice_model(1, library="pyfftw")
     np.testing.assert_array_equal(one.kspace, kspace[1])
@@ -129,7 +122,7 @@ def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int = 3) -> None:
     rng = np.random.default_rng(5)
     samples = rng.random(N) < 0.5
     samples[6:11, 4:9] = True
-    maps = rng.standard_normal((coils, *N)) + 1j * rng.standard_normal((coils, *N))
+    maps = noise((coils, *N))
     maps /= np.linalg.norm(maps, axis=0)
     kspace = CentredFFT(N)(maps * image()) + 0.05 * rng.standard_normal((coils, *N))
     known = {"kspace": kspace, "maps": maps, "samples": samples}
@@ -149,10 +142,8 @@ def test_lines_with_holes_come_from_data() -> None:
     rng = np.random.default_rng(6)
     mask = rng.random(N) < 0.5
     mask[6:11] = True
-    data = md.KSpaceData(
-        (one_slice().kspace * mask)[None].astype(np.complex64), np.ones(N[0], bool), noise_variance=0.01
-    )
-    one = data.slice_model()
+    kspace = (one_slice().kspace * mask)[None].astype(np.complex64)
+    one = md.KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.01).slice_model()
     np.testing.assert_array_equal(one.grid_samples(one.measured), mask)
 
 
@@ -160,15 +151,12 @@ BLOCK = md.SparsityBlock("pixels", 100.0, tau_limit=0.4, tau_limit_bright=0.02)
 GRID = (24, 24)
 
 
-def half_bright() -> np.ndarray:
-    """Rows above the middle are dark, those below as bright as the image is."""
-    image = np.zeros(GRID, dtype=np.complex64)
-    image[12:] = 2j
-    return image
+HALF_BRIGHT = (2j * (np.arange(24) >= 12)[:, None] * np.ones(GRID)).astype(np.complex64)
+"""Rows above the middle are dark, those below as bright as the image is."""
 
 
 def limits(variance: float, block: md.SparsityBlock = BLOCK) -> np.ndarray:
-    limit = block.where_determined(variance, half_bright()).tau_limit
+    limit = block.where_determined(variance, HALF_BRIGHT).tau_limit
     return np.broadcast_to(np.asarray(limit), GRID)
 
 
@@ -181,19 +169,19 @@ def test_only_bright_pixels_of_a_determined_image_have_the_lower_limit() -> None
 
 
 def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_usual_limit() -> None:
-    assert BLOCK.where_determined(DETERMINED[1], half_bright()) is BLOCK
-    assert BLOCK.where_determined(1e9, half_bright()) is BLOCK
+    assert BLOCK.where_determined(DETERMINED[1], HALF_BRIGHT) is BLOCK
+    assert BLOCK.where_determined(1e9, HALF_BRIGHT) is BLOCK
     between = float(np.sqrt(np.prod(DETERMINED)))  # half of the way, in logarithms
     np.testing.assert_allclose(limits(between), np.sqrt(0.4 * limits(DETERMINED[0])), rtol=1e-6)
     plain = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
-    assert plain.where_determined(2.0, half_bright()) is plain
+    assert plain.where_determined(2.0, HALF_BRIGHT) is plain
     low = md.SparsityBlock("pixels", 100.0, tau_limit=0.01, tau_limit_bright=0.02)
     np.testing.assert_allclose(limits(2.0, low), 0.01)
 
 
 def test_a_limit_of_every_pixel_is_that_of_its_site_also_where_it_is_reweighted() -> None:
     """tau = 100 sigma / signal = 0.1 where the limit is larger."""
-    block = BLOCK.where_determined(2.0, half_bright())
+    block = BLOCK.where_determined(2.0, HALF_BRIGHT)
     tau = block.beside_non_local().sites(md.ImageFacts(GRID, 1.0), 0.001).potential.scale
     np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
-    np.testing.assert_array_equal(BLOCK.less_where_bright(half_bright()).tau_limit, limits(DETERMINED[0]))
+    np.testing.assert_array_equal(BLOCK.less_where_bright(HALF_BRIGHT).tau_limit, limits(DETERMINED[0]))

@@ -222,9 +222,10 @@ def test_inputs_and_their_headers_stay_as_they_are(scan_file: Path, tmp_path: Pa
 INTEROPERABLE, LINES, WEIGHT = (16, 12), [1, 3, 5, 6, 7, 8, 9, 10, 13, 15], 0.05
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> KSpaceData:
-    """A scan of some lines as scan.cfl, its maps as scan_maps.cfl, and the mask of a run as mask.cfl."""
+@pytest.mark.slow
+def test_sigpy_reconstructs_from_the_same_files(tmp_path: Path) -> None:
+    """From scan.cfl, its maps and the mask of a run: the image that minimises |A u - y|^2 + weight |u|^2."""
+    sigpy = pytest.importorskip("sigpy.mri.app")
     scan = load_phantom("brain", shape=INTEROPERABLE, n_coils=4, rng=np.random.default_rng(0))
     measured = np.zeros(INTEROPERABLE[0], dtype=bool)
     measured[LINES] = True
@@ -236,26 +237,12 @@ def data(tmp_path: Path) -> KSpaceData:
     np.save(tmp_path / "run/recon.npy", np.zeros(INTEROPERABLE, np.complex64))
     (tmp_path / "run/manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
     write_made_files(export_run(tmp_path / "run", "cfl", tmp_path / "mask.cfl"))
-    return scan
-
-
-@pytest.fixture
-def expected(data: KSpaceData) -> np.ndarray:
-    """The image that minimises |A u - y|^2 + weight |u|^2, from the normal equations."""
     pixels = np.eye(INTEROPERABLE[0] * INTEROPERABLE[1]).reshape(-1, 1, *INTEROPERABLE)
-    columns = to_kspace(data.coil_maps[0] * pixels)[:, :, data.measured].reshape(len(pixels), -1)
+    columns = to_kspace(scan.coil_maps[0] * pixels)[:, :, measured].reshape(len(pixels), -1)
     precision = columns.conj() @ columns.T + WEIGHT * np.eye(len(pixels))
-    solved: np.ndarray = np.linalg.solve(precision, columns.conj() @ data.kspace[0][:, data.measured].ravel())
-    return solved.reshape(INTEROPERABLE)
-
-
-@pytest.mark.slow
-def test_sigpy_reconstructs_from_the_same_files(data: KSpaceData, expected: np.ndarray, tmp_path: Path) -> None:
-    pytest.importorskip("sigpy")
-    from sigpy.mri.app import SenseRecon
-
-    mask, scan, maps = (read_pair(tmp_path / name).squeeze().T for name in ("mask", "scan", "scan_maps"))
-    solved = SenseRecon(scan, maps, lamda=WEIGHT, weights=mask.real, max_iter=200, show_pbar=False).run()
+    expected = np.linalg.solve(precision, columns.conj() @ scan.kspace[0][:, measured].ravel()).reshape(INTEROPERABLE)
+    mask, data, maps = (read_pair(tmp_path / name).squeeze().T for name in ("mask", "scan", "scan_maps"))
+    solved = sigpy.SenseRecon(data, maps, lamda=WEIGHT, weights=mask.real, max_iter=200, show_pbar=False).run()
     assert np.linalg.norm(solved - expected) < 1e-3 * np.linalg.norm(expected)
 
 

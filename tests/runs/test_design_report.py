@@ -51,19 +51,10 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def checks(**more: object) -> list[PredictionCheck]:
     """The error of the two decisions, with the measured lines' error unknown."""
-    masks = [KNOWING.mask(count) for count in (2, 3)]
-    return [
-        PredictionCheck(
-            2 + i,
-            np.full(8, 2.0),
-            np.where(mask, np.nan, 8.0),
-            mask,
-            predicted_level=1600.0,
-            actual_level=1600.0,
-            **more,  # type: ignore[arg-type]
-        )
-        for i, mask in enumerate(masks)
-    ]
+    known = {"predicted_level": 1600.0, "actual_level": 1600.0, **more}
+    masks = {count: KNOWING.mask(count) for count in (2, 3)}
+    hidden = {count: np.where(mask, np.nan, 8.0) for count, mask in masks.items()}
+    return [PredictionCheck(count, np.full(8, 2.0), hidden[count], masks[count], **known) for count in masks]
 
 
 def table(folder: RunFolder, name: str) -> list[dict[str, str]]:
@@ -112,9 +103,7 @@ def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None
 
 def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
     angles = md.equispaced_angles(8)
-    shots = ShotReadouts(
-        (8, 8), md.turned(md.radial_spokes(8, md.equispaced_angles(1))[0], angles), "radial", tuple(angles)
-    )
+    shots = ShotReadouts((8, 8), md.turned(md.radial_spokes(8, [0.0])[0], angles), "radial", tuple(angles))
     design_facts(folder, DesignAccount(TRACE), shots, 1.0)
     rows = table(folder, "shots.csv")
     assert [row["shot"] for row in rows] == ["4", "3", "6", "0"]
@@ -146,9 +135,8 @@ def content(account: DesignAccount, known: KnownSlice, last: NamedImage) -> dict
 
 def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     account = DesignAccount(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
-    noiseless = md.KSpaceData(
-        to_kspace(2 * IMAGE)[None, None], np.ones(8, bool), reference=2 * IMAGE[None], noise_variance=1e-6
-    )
+    kspace, lines = to_kspace(2 * IMAGE)[None, None], np.ones(8, bool)
+    noiseless = md.KSpaceData(kspace, lines, reference=2 * IMAGE[None], noise_variance=1e-6)
     scan = md.prepare(noiseless, md.Recipe())
     known = KnownSlice(data=noiseless, scan=scan, slice_model=scan.slice_model(0, md.Recipe()), signal=1.0)
     last = NamedImage("mean", md.Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))

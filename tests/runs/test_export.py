@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
-from mri_design.evaluation import write_csv
 from mri_design.runs.export import FORMATS, SequenceRequest, export_run
 from mri_design.runs.stored_run import read_run, write_made_files
 from mri_design.scan import SliceGeometry
@@ -48,12 +47,8 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
             np.save(path / "recon.npy", IMAGE)
             np.save(path / "std.npy", STD)
         if trains:
-            places = [(shot, echo, line) for shot, train in enumerate(TRAINS) for echo, line in enumerate(train, 1)]
-            rows = [
-                {"order": i, "train": shot, "echo": echo, "line": line, "ky": line - 8}
-                for i, (shot, echo, line) in enumerate(places)
-            ]
-            write_csv(path / "acquisition.csv", rows)
+            rows = ("order,train,echo,line,ky", "0,0,1,3,-5", "1,0,2,9,1", "2,1,1,0,-8", "3,1,2,12,4", "4,2,1,8,0")
+            (path / "acquisition.csv").write_text("\n".join(rows))
         return path
 
     return make

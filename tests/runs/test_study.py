@@ -25,14 +25,15 @@ ImageMaker = Callable[..., ReferenceSlice]
 STRATEGIES = ("information-gain", "vd-polynomial", "low-pass")
 
 
+def shifted(image, lines, **more):
+    model = replace(image.slice_model, kspace=np.roll(image.slice_model.kspace, lines, axis=1))
+    return replace(image, slice_model=model, **more)
+
+
 @pytest.fixture
 def study(make_image: ImageMaker, tiny: Recipe) -> Study:
     """Two test images, the second with its echo off centre, one training image, two counts, two draws."""
-    second = make_image("shepp-logan")
-    shifted = replace(
-        second, slice_model=replace(second.slice_model, kspace=np.roll(second.slice_model.kspace, 3, axis=1))
-    )
-    tests = [make_image("brain"), shifted]
+    tests = [make_image("brain"), shifted(make_image("shepp-logan"), 3)]
     return Study(tests=tests, strategies=STRATEGIES, lines=[6, 12], recipe=tiny, training=[make_image("t2w")], seeds=2)
 
 
@@ -120,11 +121,8 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Study, monkeypat
     powers = (0.5, 3.0, 50.0)
     known = replace(strategy_names.STRATEGIES["lines"]["vd-polynomial"], tuned=powers)
     monkeypatch.setitem(strategy_names.STRATEGIES["lines"], "vd-polynomial", known)
-    test = study.tests[0]
-    shifted = replace(
-        test, name="shifted", slice_model=replace(test.slice_model, kspace=np.roll(test.slice_model.kspace, 7, axis=1))
-    )
-    only = replace(study, strategies=["vd-polynomial"], lines=[12], tests=[test], training=[shifted])
+    training = [shifted(study.tests[0], 7, name="shifted")]
+    only = replace(study, strategies=["vd-polynomial"], lines=[12], tests=study.tests[:1], training=training)
     progress, errors = only.run(Work(), Keep()), []
     for power in powers:
         fixed = replace(only, strategies=[f"vd-polynomial:{power:g}"], tests=only.training, training=[])
