@@ -13,6 +13,7 @@
 `covariance_matrix`        a Hermitian positive matrix
 `require_grid`             a shape as a tuple
 `sequence_of`              a tuple of members of a class
+`line_numbers`             numbers and ranges as people type them
 =========================  ==============================================================================
 
 What none of them covers is raised in one line: ``raise InputError("field", got, wanted, cure)``.
@@ -608,10 +609,9 @@ def line_numbers(text: str, field: str = "lines") -> tuple[int, ...]:
         raise InputError(field=field, got=repr(text), wanted="numbers and ranges from 0, as 0-9,250-255")
     for first, last in ranges:
         if last < first:
-            got = repr(f"{first}-{last}")
-            raise InputError(field=field, got=got, wanted="a range that ascends", cure="Turn it round.")
+            raise InputError(field, repr(f"{first}-{last}"), "a range that ascends", "Turn it round.")
         if last - first > MOST_LINES:
-            raise InputError(field=field, got=repr(f"{first}-{last}"), wanted=f"at most {MOST_LINES} lines")
+            raise InputError(field, repr(f"{first}-{last}"), f"at most {MOST_LINES} lines")
         lines.update(range(first, last + 1))
     return tuple(sorted(lines))
 
