@@ -27,6 +27,11 @@ QUICK_MODELS = ["groups", "coils", "matrix"]
 ModelBuilder = Callable[..., md.GeneralizedLinearModel]
 
 
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
 def _piecewise(shape: tuple[int, int]) -> np.ndarray:
     y, x = np.mgrid[: shape[0], : shape[1]]
     image = 1.0 * ((y > 0) & (y < shape[0] - 1) & (x > 1))

@@ -29,6 +29,15 @@ tolerance = 0.1
 [reconstruction]
 std_samples = 6
 """
+COARSE = """
+[simulation]
+matrix = 16
+[inference]
+samples = 4
+loops = 2
+[reconstruction]
+method = "zero-filled"
+"""
 FAST = """
 [simulation]
 matrix = 16
@@ -48,7 +57,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with scan.npz (24 x 20, one coil, noise and truth known), its like head.npz, and quick recipes.
 
     quick.toml has the default prior; quick-local.toml that of the shipped recipe `local`, for what reconstructs many
-    times; fast.toml needs no posterior for an image and has no doubt about the noise.
+    times; coarse.toml and fast.toml make zero-filled images, fast.toml without any doubt about the noise.
     """
     folder = tmp_path_factory.mktemp("work")
     for name, phantom in (("scan", "brain"), ("head", "shepp-logan")):
@@ -62,6 +71,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     (folder / "quick.toml").write_text(QUICK)
     (folder / "fast.toml").write_text(FAST)
+    (folder / "coarse.toml").write_text(COARSE)
     (folder / "quick-local.toml").write_text(quickened("local", QUICK))
     return folder
 

@@ -11,15 +11,6 @@ from mri_design.scan.io import read
 from tests.cli.folders import Run
 
 
-def test_a_phantom_is_simulated_by_the_recipe(run: Run, tmp_path: Path) -> None:
-    words = ("--fov", "0.24", "--recipe", "quick.toml", "--quiet")
-    result = run("convert", "phantom:brain", tmp_path / "a.mrd", *words)
-    assert (result.exit_code, result.stdout) == (0, "")
-    after = read(tmp_path / "a.mrd", isolated=False)
-    assert isinstance(after, KSpaceData) and after.grid_shape == (16, 16)
-    assert after.geometry is not None and after.geometry[0].pixel == pytest.approx((15.0, 15.0))
-
-
 def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:
     previous = "scan.npz"
     for name in ("a.h5", "b.cfl", "c.npz", "d.mrd"):

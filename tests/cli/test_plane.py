@@ -3,24 +3,15 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.cli.folders import Run, manifest, rows, settings
 
-QUICK = "[design]\nblock = 20\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 PLANE = ("--encoding", "plane")
 
 
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    path = tmp_path / "quick.toml"
-    path.write_text(QUICK)
-    return path
-
-
-def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, tmp_path: Path) -> None:
     out = tmp_path / "plane"
-    words = ("--acceleration", 6, "--block", 16, "--shutter", "--calibration", 4, "--recipe", quick)
+    words = ("--acceleration", 6, "--block", 16, "--shutter", "--calibration", 4, "--recipe", "coarse.toml")
     run("design", "scan.npz", *PLANE, *words, "--out", out, code=(0, 4))
     mask = np.load(out / "mask.npy")
     lines = manifest(out)["lines"]
@@ -39,16 +30,16 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, quick: Path
     assert not (out / "lines.csv").exists()
 
 
-def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path, tmp_path: Path) -> None:
     scan = np.load(work / "scan.npz")
     flags = np.random.default_rng(0).uniform(size=(24, 20)) < 0.3
     flags[8:16, 6:14] = True
     np.save(tmp_path / "mask.npy", flags)
-    words = ("--mask", tmp_path / "mask.npy", "--recipe", quick)
+    words = ("--mask", tmp_path / "mask.npy", "--recipe", "coarse.toml")
     run("recon", "scan.npz", *words, "--out", tmp_path / "masked", code=(0, 4))
     holed = np.where(flags, scan["kspace"], 0)
     np.savez(tmp_path / "holed.npz", kspace=holed, noise_variance=scan["noise_variance"])
-    run("recon", tmp_path / "holed.npz", "--recipe", quick, "--out", tmp_path / "holed", code=(0, 4))
+    run("recon", tmp_path / "holed.npz", "--recipe", "coarse.toml", "--out", tmp_path / "holed", code=(0, 4))
     images = [np.load(tmp_path / name / "recon.npy") for name in ("masked", "holed")]
     np.testing.assert_allclose(images[0], images[1], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
@@ -56,7 +47,7 @@ def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path,
     run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
 
 
-def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: Path, tmp_path: Path) -> None:
+def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, tmp_path: Path) -> None:
     """Before it, between, and behind the object; the mask is that of the positions with signal alone."""
     with np.load(work / "scan.npz") as stored:
         head, sd = stored["kspace"].reshape(1, 1, 24, 20), np.sqrt(float(stored["noise_variance"]))
@@ -65,7 +56,7 @@ def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, quick: P
     whole = np.concatenate([air[:1], head, air[1:2], np.roll(head, 1, axis=-1), air[2:]])
     for name, kspace in (("volume", whole), ("filled", whole[[1, 3]])):
         np.savez(tmp_path / f"{name}.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(sd**2))
-    words = (*PLANE, "--slices", "all", "--acceleration", 6, "--recipe", quick)
+    words = (*PLANE, "--slices", "all", "--acceleration", 6, "--block", 20, "--recipe", "coarse.toml")
     shuffled = (*words, "--slices", "0,2,1,3,4")
     run("design", tmp_path / "volume.npz", *shuffled, "--out", tmp_path / "all", code=(0, 4))
     assert settings(tmp_path / "all")["positions_without_signal"] == [0, 2, 4]

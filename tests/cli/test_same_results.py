@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
+from tests.cli.conftest import COARSE
 from tests.cli.folders import Run, files, manifest
 
 QUICK = ("--recipe", "quick-local.toml")
@@ -78,7 +79,6 @@ def test_without_a_report_the_results_are_the_same_and_nothing_is_drawn(
     assert {name: drawn[name] for name in same} == {name: plain[name] for name in same} != {}
 
 
-SHORT = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
 COUNT = ("--lines", "11")
 
 
@@ -97,7 +97,7 @@ def test_the_first_draw_of_a_comparison_is_the_design(
 ) -> None:
     """Also where noise and maps of three coils are unknown, or training scans and other counts come with it."""
     np.save(work / "coils.npy", load_phantom("brain", shape=(24, 20), n_coils=3, rng=np.random.default_rng(2)).kspace)
-    (tmp_path / "recipe.toml").write_text(SHORT + recipe)
+    (tmp_path / "recipe.toml").write_text(COARSE + recipe)
     common = ("--recipe", tmp_path / "recipe.toml", "--seed", 3)
     option, number = count[0], int(count[1])
     words = (option, f"{number},{number + 1}", "--strategies", ",".join(names), "--seeds", 2, "--jobs", 1)

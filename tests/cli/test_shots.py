@@ -11,20 +11,12 @@ from mri_design.operators import NonUniformFourier, to_image
 from tests.cli.folders import Run, manifest, rows
 
 pytest.importorskip("finufft")
-QUICK = "[simulation]\nmatrix = 16\n[inference]\nsamples = 4\nloops = 2\n[reconstruction]\nmethod = 'zero-filled'\n"
-
-
-@pytest.fixture
-def quick(tmp_path: Path) -> Path:
-    path = tmp_path / "quick.toml"
-    path.write_text(QUICK)
-    return path
 
 
 @pytest.mark.slow
-def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, quick: Path, tmp_path: Path) -> None:
+def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "radial"
-    words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", quick)
+    words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", "coarse.toml")
     run("design", "phantom:brain", *words, "--out", out, code=(0, 4))
     chosen, shots = manifest(out)["lines"], rows(out / "shots.csv")
     assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
@@ -39,11 +31,11 @@ def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, quick
 
 
 @pytest.mark.slow
-def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path, tmp_path: Path) -> None:
+def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))
     np.save(tmp_path / "coils.npy", data.kspace)
     out = tmp_path / "coils"
-    words = ("--encoding", "radial", "--shots", 6, "--recipe", quick)
+    words = ("--encoding", "radial", "--shots", 6, "--recipe", "coarse.toml")
     run("design", tmp_path / "coils.npy", *words, "--out", out, code=(0, 4))
     with np.load(out / "trajectory.npz") as stored:
         assert stored["coil_maps"].shape == (3, 16, 16)
@@ -51,15 +43,13 @@ def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, quick: Path,
         wanted = encoding(to_image(data.kspace[0])).reshape(3, 6, 16)
         np.testing.assert_allclose(stored["kspace"], wanted, atol=2e-3 * np.abs(wanted).max())  # in the file's units
         assert stored["noise_covariance"].shape == (3, 3)
-    run("recon", out / "trajectory.npz", "--recipe", quick, "--out", tmp_path / "recon", code=(0, 4))
+    run("recon", out / "trajectory.npz", "--recipe", "coarse.toml", "--out", tmp_path / "recon", code=(0, 4))
     images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
     np.testing.assert_allclose(images[0], images[1], atol=1e-3 * np.abs(images[0]).max())
 
 
-def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(
-    run: Run, quick: Path, tmp_path: Path
-) -> None:
-    words = ("compare", "phantom:brain", "--encoding", "radial", "--shots", 5, "--recipe", quick, "--jobs", 1)
+def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(run: Run, tmp_path: Path) -> None:
+    words = ("compare", "phantom:brain", "--encoding", "radial", "--shots", 5, "--recipe", "coarse.toml", "--jobs", 1)
     chosen = ("--strategies", "information-gain,golden", "--angles", 8, "--train", "phantom:shepp-logan")
     run(*words, *chosen, "--out", tmp_path / "study", code=(0, 4))
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())

@@ -2,14 +2,11 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from mri_design.cli import start
 from mri_design.cli.terminal import progress
-from mri_design.evaluation import RunProgress
-from mri_design.runs.work import Progress
 
 
 class Terminal(io.StringIO):
@@ -49,18 +46,6 @@ def test_a_log_gets_a_line_every_tenth_of_the_way_and_every_half_minute(
             clock[0] += 10
             watch("slow", done, 1000)
     assert capsys.readouterr().err.splitlines() == [f"slow: {done} of 1000" for done in (0, 3, 6)]
-
-
-def test_where_nothing_is_to_do_no_progress_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Neither on the terminal nor in the file that `status` reads."""
-    file = RunProgress(tmp_path / "progress.json")
-    with progress(False) as watch:
-        watching = Progress(watch).also(file.show)
-        watching.show("designing", 0, 0)
-        assert not file.path.exists()
-        watching.show("reconstructing", 2, 2)
-    assert capsys.readouterr().err == "reconstructing: 2 of 2\n"
-    assert "designing" not in file.path.read_text()
 
 
 def test_messages_that_nobody_reads_any_more_go_nowhere_too() -> None:

@@ -3,7 +3,6 @@
 from functools import cache
 
 import numpy as np
-import pytest
 
 from mri_design import DoubleLoop, Exact, GaussianPosterior, SliceModel, load_phantom
 
@@ -18,8 +17,3 @@ def make_slice(n_coils: int = 1, shape: tuple[int, int] = (16, 16), seed: int = 
 def make_posterior(n_coils: int = 1, lines: tuple[int, ...] = (8, 7, 9, 6, 3)) -> GaussianPosterior:
     """The posterior of a 16 x 16 slice with exact variances."""
     return DoubleLoop(Exact(), outer_iterations=4).infer(make_slice(n_coils).model(lines), np.random.default_rng(0))
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)

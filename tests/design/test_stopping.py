@@ -88,14 +88,6 @@ def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
     assert not AnyOf((md.UntilGain(5.0),)).looks_ahead
 
 
-def _dense_error(one: md.SliceModel, forecast: md.Forecast, posterior: md.GaussianPosterior, lines: list[int]) -> float:
-    """Relative error once ``lines`` are measured, by dense linear algebra with the site precisions of ``posterior``."""
-    held = posterior.precision
-    full = PosteriorPrecision(one.encoding(lines), held.blocks, held.site_precisions)
-    left = one.noise_variance * np.trace(np.linalg.inv(full.dense_real()))
-    return float(np.sqrt(left / (forecast.image_energy + left)))
-
-
 class AtOnce(StopRule):
     looks_ahead = True
 
@@ -112,7 +104,10 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: 
     seen = state.trace.declined.forecast
     loop = replace(engine.inference, outer_iterations=2)
     posterior, _ = infer_slice(one, start, state.signals[0], loop, (0, 0))
-    assert seen.least_error == pytest.approx(_dense_error(one, seen, posterior, list(range(12))), rel=0.05)
+    held = posterior.precision  # whose site precisions stay
+    full = PosteriorPrecision(one.encoding(range(12)), held.blocks, held.site_precisions)
+    left = one.noise_variance * np.trace(np.linalg.inv(full.dense_real()))
+    assert seen.least_error == pytest.approx(np.sqrt(left / (seen.image_energy + left)), rel=0.05)
     assert seen.least_error < changed(seen, tested=1.0).predicted_error
 
 

@@ -10,7 +10,6 @@ from mri_design.evaluation import (
     csv_text,
     is_numeric,
     markdown_text,
-    percent,
     read_csv,
     read_csv_texts,
     shown_texts,
@@ -82,13 +81,9 @@ def test_a_file_is_read_back_with_numbers_as_numbers(tmp_path):
     [
         ([0.103531, 0.11482], ["0.104", "0.115"]),
         ([1.376, 0.96512, 1.0], ["1.376", "0.965", "1.000"]),
-        ([30.7162, 29.8], ["30.7", "29.8"]),
         ([314.52, 25405.4], ["315", "25405"]),
-        ([3, 12], ["3", "12"]),
         ([64.0, 128.0], ["64", "128"]),
-        ([1, 0.5], ["1.000", "0.500"]),
         ([2.5e-9, 1.0], ["2.50e-09", "1.00e+00"]),
-        ([3.2e9, 1.5], ["3.20e+09", "1.50e+00"]),
         ([0.0, float("nan"), 0.25, None], ["0.000", "nan", "0.250", ""]),
         ([0.0, 0.0], ["0", "0"]),
         (["a", True], ["a", "yes"]),
@@ -106,12 +101,3 @@ def test_a_file_can_be_read_back_as_text(tmp_path):
     assert read_csv_texts(tmp_path / "t.csv") == [{"-log Z": "1.5", "who": "@me", "why": ""}]
     (tmp_path / "old.csv").write_text("-log Z,who\n1.5,@me\n")  # written before cells were guarded
     assert read_csv_texts(tmp_path / "old.csv") == [{"-log Z": "1.5", "who": "@me"}]
-
-
-@pytest.mark.parametrize(
-    ("value", "two", "three"),
-    [(0.0593, "5.9", "5.93"), (0.1234, "12", "12.3"), (1.2, "120", "120"), (0.0004, "0.04", "0.04"), (0.0, "0", "0"),
-     (0.06, "6.0", "6.00"), (0.0999, "10", "9.99"), (0.09998, "10", "10.0")],
-)  # fmt: skip
-def test_fractions_have_as_many_digits_as_are_asked_for(value, two, three):
-    assert [percent(value, digits) for digits in (2, 3)] == [f"{text}\N{NO-BREAK SPACE}%" for text in (two, three)]

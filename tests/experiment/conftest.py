@@ -1,6 +1,5 @@
 """Small recipes, scans and slices that take a fraction of a second to design."""
 
-import numpy as np
 import pytest
 
 from mri_design import Recipe, SliceModel, prepare
@@ -28,8 +27,3 @@ def small() -> Recipe:
 def one(small: Recipe) -> SliceModel:
     """A fully sampled slice of one coil."""
     return prepare(load_scan("phantom:brain", small), small).slice_model(0, small)
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)

@@ -4,18 +4,12 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
-from mri_design.experiment import BlockRecipe, Settings, shipped_recipes
+from mri_design.experiment import shipped_recipes
 from tests.refusals import refused
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
     assert md.load_recipe("default") == md.Recipe() == md.load_recipe(None)
-
-
-def test_every_setting_says_what_it_is() -> None:
-    for section in (BlockRecipe, *Settings.sections.values()):
-        assert all(kind.help for kind in section.declared().values()), section
-    assert md.Recipe.declared()["fft"].help
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -125,9 +119,6 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
         recipe.fft = "pyfftw"  # type: ignore[misc]
     settings = recipe.as_settings()
     assert settings["inference"]["samples"] == 8
-    pixels = {"kind": "pixels", "scale": 100.0, "site": "laplace", "isotropic": False, "wavelet": "db4", "levels": 3}
-    limits = {"tau_limit": 0.4, "tau_limit_with_non_local": None, "tau_limit_bright": 0.02}
-    assert settings["prior"][0] == {**pixels, **limits, "reweighted": False}
     assert md.Recipe.of(settings) == recipe
 
 

@@ -135,7 +135,8 @@ def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says
     assert drawn is not None and drawn.shape == (COUNT, 16, 16) and drawn.dtype == posterior.mean.dtype
     dense = posterior.model.noise_variance * np.linalg.inv(posterior.precision.dense_real())
     flat = np.concatenate([WEIGHTS, [WEIGHTS[0] - WEIGHTS[1]]]).reshape(3, -1)
-    both = _of_complex(dense, flat.shape[1])
+    parts = dense.reshape(2, 256, 2, 256)  # of components, all real ones first
+    both = parts[0, :, 0] + parts[1, :, 1]  # E[(u - m)(u - m)^H] of complex pixels
     wanted = np.sqrt(np.einsum("ij,jk,ik->i", flat, both, flat))
     found = np.sqrt(np.mean(np.abs(drawn.reshape(COUNT, -1) @ flat.T) ** 2, axis=0))
     np.testing.assert_allclose(found, wanted, rtol=FAR)
@@ -143,12 +144,6 @@ def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says
     assert (np.abs(alone / wanted - 1) > 2 * FAR).all()  # pixels are correlated, by which a map of errors misleads
     pixels = np.sqrt(np.diag(both).reshape(16, 16))
     np.testing.assert_allclose(np.mean(np.abs(drawn) ** 2 / pixels**2, axis=0), 1, atol=6 / np.sqrt(COUNT))
-
-
-def _of_complex(dense: np.ndarray, pixels: int) -> np.ndarray:
-    """Covariance E[(u - m)(u - m)^H] of complex pixels, from that of their components, all real ones first."""
-    parts = dense.reshape(2, pixels, 2, pixels)
-    return np.asarray(parts[0, :, 0] + parts[1, :, 1])
 
 
 def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:

@@ -41,11 +41,6 @@ def accurate() -> md.DoubleLoop:
     return md.DoubleLoop(md.Exact(), inner, outer_iterations=40, tolerance=1e-7)
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
 @pytest.fixture(scope="session")
 def settled(tiny_model, accurate):
     """name -> the converged posterior of that tiny model with its default Laplace sites, inferred once."""

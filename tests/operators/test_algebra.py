@@ -249,11 +249,6 @@ def test_scipy_solvers_take_an_operator(built):
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
 def sparse(rng):
     """Nine rows of five columns, one row empty."""
     matrix = scipy.sparse.random(9, 5, 0.4, format="csr", rng=rng)

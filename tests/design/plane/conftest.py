@@ -1,10 +1,8 @@
 """Small planes with known noise and coils, and their posteriors."""
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-import pytest
 
 import mri_design as md
 from mri_design.readouts import PlaneConstraints, PlaneReadouts
@@ -30,24 +28,14 @@ def measured_ids(n: int) -> tuple[int, ...]:
     return (*outwards[:40].tolist(), *outwards[40::5].tolist())
 
 
-@pytest.fixture
-def make_view() -> Callable[..., md.DesignView]:
-    """(posteriors, acquired, target) -> what a strategy sees of a 16 x 16 plane."""
-
-    def make(
-        posteriors: tuple[md.GaussianPosterior, ...] = (),
-        acquired: tuple[int, ...] = (),
-        target: int = 200,
-        n: int = 16,
-        constraints: PlaneConstraints | None = None,
-    ) -> md.DesignView:
-        plane, rules = PlaneReadouts((n, n)), constraints or PlaneConstraints(PlaneReadouts((n, n)))
-        every = np.ones(plane.size, dtype=bool)
-        return md.DesignView(md.LineCandidates(every, acquired, target, len(acquired), rules, plane), posteriors)
-
-    return make
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
+def make_view(
+    posteriors: tuple[md.GaussianPosterior, ...] = (),
+    acquired: tuple[int, ...] = (),
+    target: int = 200,
+    n: int = 16,
+    constraints: PlaneConstraints | None = None,
+) -> md.DesignView:
+    """What a strategy sees of a plane of n x n."""
+    plane = PlaneReadouts((n, n))
+    rules, every = constraints or PlaneConstraints(plane), np.ones(plane.size, dtype=bool)
+    return md.DesignView(md.LineCandidates(every, acquired, target, len(acquired), rules, plane), posteriors)

@@ -20,7 +20,7 @@ from mri_design.design import (
 )
 from mri_design.design.greedy import REACH
 from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
-from tests.design.plane.conftest import measured_ids, plane_posterior, plane_slice
+from tests.design.plane.conftest import make_view, measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 
 SMALL = PlaneReadouts((8, 6))
@@ -49,7 +49,7 @@ def test_thinning_is_what_it_says_one_sample_after_another() -> None:
     assert thinned(scores, near(1.5), SMALL, 12) == brute_force(scores, near(1.5), 12)
 
 
-def test_a_block_is_new_and_its_first_choice_speaks_for_all(make_view) -> None:
+def test_a_block_is_new_and_its_first_choice_speaks_for_all() -> None:
     acquired = measured_ids(16)
     view = make_view((plane_posterior(),), acquired)
     block = block_by_scores(np.random.default_rng(2).exponential(size=256), view, 20)
@@ -59,7 +59,7 @@ def test_a_block_is_new_and_its_first_choice_speaks_for_all(make_view) -> None:
     assert lines[0] == int(np.nanargmax(block[0].scores))
 
 
-def test_scores_that_are_all_nan_and_views_of_lines_are_refused(make_view) -> None:
+def test_scores_that_are_all_nan_and_views_of_lines_are_refused() -> None:
     view = make_view((plane_posterior(),), measured_ids(16))
     with pytest.raises(NoUsableScoreError):
         block_by_scores(np.full(256, np.nan), view, 3)
@@ -142,7 +142,7 @@ def training(coils: int, n: int = 16) -> list[ReferenceSlice]:
 
 
 @pytest.mark.parametrize("coils", [1, 3])
-def test_samples_are_scored_by_the_relative_error_on_them(coils: int, make_view, rng) -> None:
+def test_samples_are_scored_by_the_relative_error_on_them(coils: int, rng) -> None:
     scans, posterior, ids = training(coils), plane_posterior(coils), measured_ids(16)
     rule = TrainingResidual(reach=0.0).knowing(scans)
     view = make_view((posterior, posterior), ids)
@@ -162,7 +162,7 @@ def test_samples_are_scored_by_the_relative_error_on_them(coils: int, make_view,
     assert np.std(np.log(wide[left])) < 0.7 * np.std(np.log(total[left]))
 
 
-def test_a_window_leaves_measured_samples_out(make_view) -> None:
+def test_a_window_leaves_measured_samples_out() -> None:
     """A sample in the midst of measured ones is scored by itself, however little is wrong around it."""
     n, ids = 16, tuple(sample for sample in range(256) if sample != 100)
     scans, posterior = training(1)[:1], plane_posterior(1)
