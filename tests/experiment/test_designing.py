@@ -9,7 +9,6 @@ from mri_design.experiment import design_inference, load_scan, load_state
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.experiment.design import NO_OPTIONS
 from mri_design.kinds import KINDS
-from tests.refusals import refused
 
 
 def design(
@@ -59,14 +58,6 @@ def test_what_a_scanner_measured_is_written_line_by_line(
     live = md.DesignOptions(checkpoint=md.Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
     design(one, small, "random", live)
     assert written == [5, 6, 7, 8, 9, 10]
-
-
-@pytest.mark.parametrize(("target", "start", "field"), [(17, 4, "number of lines"), (10, 17, "start lines")])
-def test_impossible_counts_are_refused_before_any_work(
-    one: md.SliceModel, small: md.Recipe, target: int, start: int, field: str
-) -> None:
-    with refused(field):
-        md.run_design([one], md.make_strategy("random"), target, small, seed=0, start=start)
 
 
 @pytest.mark.parametrize(("factor", "estimated"), [(1e-6, False), (3e4, True)])

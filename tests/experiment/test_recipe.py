@@ -4,20 +4,11 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
-from mri_design.experiment import shipped_recipes
 from tests.refusals import refused
 
 
 def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
     assert md.load_recipe("default") == md.Recipe() == md.load_recipe(None)
-
-
-@pytest.mark.parametrize("name", shipped_recipes())
-def test_every_shipped_recipe_makes_its_parts(name: str) -> None:
-    recipe = md.load_recipe(name)
-    assert recipe.blocks()
-    assert isinstance(recipe.inference.engine(), md.DoubleLoop)
-    assert md.make_strategy(recipe.design.strategy).name == recipe.design.strategy
 
 
 @pytest.mark.parametrize(

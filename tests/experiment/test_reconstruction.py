@@ -45,13 +45,6 @@ def test_a_given_signal_level_replaces_the_measured_one(one: md.SliceModel, smal
     assert np.abs(same - other).max() > 0.05 * np.abs(same).max()
 
 
-def test_one_loop_from_cold_is_reported_as_not_converged(
-    one: md.SliceModel, small: md.Recipe, rng: np.random.Generator
-) -> None:
-    hasty = replace(small, inference=replace(small.inference, loops=1))
-    assert not md.reconstruct(one, LINES, "mean", hasty, rng).convergence.converged
-
-
 def test_pixel_std_from_draws_agrees_with_the_exact_one(one: md.SliceModel) -> None:
     posterior = md.DoubleLoop(md.Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
     covariance = one.noise_variance * np.linalg.inv(posterior.precision.dense_real())
