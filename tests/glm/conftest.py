@@ -1,6 +1,5 @@
-"""Random numbers as the tests of line designs have them, an engine as those of inference."""
+"""An engine as those of inference."""
 
-from tests.design.conftest import rng
 from tests.inference.conftest import accurate
 
-__all__ = ["accurate", "rng"]
+__all__ = ["accurate"]
