@@ -26,7 +26,7 @@ from parts.exams import GROUPS, Pair, designed_lines, random_lines
 from parts.pages import Kept, lacking
 
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evidence.registration import RigidMotion
+from mri_design.evidence.companions import RigidMotion
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
 from mri_design.model.companion import Companion

@@ -32,9 +32,8 @@ from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.stored_designs import fingerprint
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.phase import PhasePrior
 from mri_design.model.slice import SliceModel, phase_refined
-from mri_design.model.sparsity import DEFAULT_PRIOR
+from mri_design.model.sparsity import DEFAULT_PRIOR, PhasePrior
 from mri_design.readouts import centre_lines
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text

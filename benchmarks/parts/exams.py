@@ -11,7 +11,7 @@ from skimage.transform import resize
 from study.scans import NOISE, Scan, anew, denoised, echo
 
 from mri_design.design.fixed import VariableDensity
-from mri_design.evidence.registration import RigidMotion
+from mri_design.evidence.companions import RigidMotion
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines
 from mri_design.experiment.recipe import load_recipe

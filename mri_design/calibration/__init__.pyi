@@ -1,13 +1,20 @@
 """Coil sensitivities from k-space samples: arrays in, arrays out."""
 
-from .centre import ROUND_OFF as ROUND_OFF
-from .centre import central as central
-from .centre import dense_centre as dense_centre
-from .centre import gapless_side as gapless_side
-from .centre import gridded_square as gridded_square
-from .centre import measured_samples as measured_samples
-from .centre import strongest_component as strongest_component
-from .espirit import coil_directions as coil_directions
+from .coils import ROUND_OFF as ROUND_OFF
+from .coils import Compression as Compression
+from .coils import back_from as back_from
+from .coils import central as central
+from .coils import coil_directions as coil_directions
+from .coils import compression as compression
+from .coils import dense_centre as dense_centre
+from .coils import gapless_side as gapless_side
+from .coils import gridded_square as gridded_square
+from .coils import image_units as image_units
+from .coils import inverse_root as inverse_root
+from .coils import maps_before_mixing as maps_before_mixing
+from .coils import measured_samples as measured_samples
+from .coils import mix_coils as mix_coils
+from .coils import strongest_component as strongest_component
 from .maps import CoilMapEstimate as CoilMapEstimate
 from .maps import MapMethod as MapMethod
 from .maps import OwnMaps as OwnMaps
@@ -30,10 +37,3 @@ from .noise import median_noise as median_noise
 from .noise import outer_covariance as outer_covariance
 from .noise import refuse_copies as refuse_copies
 from .noise import rim_noise as rim_noise
-from .whitening import Compression as Compression
-from .whitening import back_from as back_from
-from .whitening import compression as compression
-from .whitening import image_units as image_units
-from .whitening import inverse_root as inverse_root
-from .whitening import maps_before_mixing as maps_before_mixing
-from .whitening import mix_coils as mix_coils

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.centre import central, gapless_side, measured_samples
-from mri_design.calibration.espirit import coil_directions, espirit
+from mri_design.calibration.coils import central, coil_directions, espirit, gapless_side, measured_samples
 from mri_design.calibration.nlinv import BLOCK, joint_estimate
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import to_image, to_kspace

@@ -23,8 +23,7 @@ import numpy as np
 from numpy import fft
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import central
-from mri_design.calibration.espirit import coil_directions
+from mri_design.calibration.coils import central, coil_directions
 
 try:
     from threadpoolctl import threadpool_limits

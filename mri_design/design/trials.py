@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.coils import image_units
 from mri_design.calibration.maps import OwnMaps
-from mri_design.calibration.whitening import image_units
 from mri_design.design.energies import actual_energies, expected_energies, fewest_coils, means_of
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (

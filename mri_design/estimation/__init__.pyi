@@ -8,10 +8,10 @@ from .admm import shrunken_moduli as shrunken_moduli
 from .duality import duality_gap as duality_gap
 from .map_estimate import Automatic as Automatic
 from .map_estimate import MaximumAPosteriori as MaximumAPosteriori
+from .map_estimate import NoiseMap as NoiseMap
 from .map_estimate import least_squares as least_squares
-from .noise_map import NoiseMap as NoiseMap
-from .noise_map import least_squares_noise as least_squares_noise
-from .noise_map import posterior_noise as posterior_noise
+from .map_estimate import least_squares_noise as least_squares_noise
+from .map_estimate import posterior_noise as posterior_noise
 from .penalised import InnerSolver as InnerSolver
 from .penalised import Line as Line
 from .penalised import PenalisedProblem as PenalisedProblem

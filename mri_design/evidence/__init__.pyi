@@ -3,9 +3,12 @@
 from .companions import CompanionChoice as CompanionChoice
 from .companions import CompanionPrior as CompanionPrior
 from .companions import Offered as Offered
+from .companions import RigidMotion as RigidMotion
+from .companions import alikeness as alikeness
 from .companions import choose_companions as choose_companions
 from .companions import expected_image as expected_image
 from .companions import matched as matched
+from .companions import register as register
 from .companions import renew_companions as renew_companions
 from .draws import PosteriorDraws as PosteriorDraws
 from .draws import error_ratios as error_ratios
@@ -50,6 +53,3 @@ from .non_local import local_posterior as local_posterior
 from .non_local import loops_of_stages as loops_of_stages
 from .non_local import map_stages as map_stages
 from .non_local import mean_stages as mean_stages
-from .registration import RigidMotion as RigidMotion
-from .registration import alikeness as alikeness
-from .registration import register as register

@@ -28,9 +28,9 @@ from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
-from mri_design.model.phase import PhasePrior
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel, phase_variants
+from mri_design.model.sparsity import PhasePrior
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.calibration.centre import central
-from mri_design.calibration.noise import least_noise, refuse_copies, rim_noise
-from mri_design.calibration.whitening import (
+from mri_design.calibration.coils import (
     back_from,
+    central,
     compression,
     image_units,
     inverse_root,
     maps_before_mixing,
     mix_coils,
 )
+from mri_design.calibration.noise import least_noise, refuse_copies, rim_noise
 from mri_design.errors import InputError, option, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.kinds import KINDS

@@ -33,8 +33,7 @@ if TYPE_CHECKING:  # what settings become is imported where it is made: to read 
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
-    from mri_design.model.phase import PhasePrior
-    from mri_design.model.sparsity import SparsityBlock
+    from mri_design.model.sparsity import PhasePrior, SparsityBlock
     from mri_design.readouts import Constraints, Readouts
 
 S = TypeVar("S", bound=Settings)
@@ -156,7 +155,7 @@ class PhaseRecipe(Settings):
 
     def prior(self) -> PhasePrior | None:
         """The phase prior a slice starts with: a phase to be seen in the centre, or None until one has been chosen."""
-        from mri_design.model.phase import PhasePrior
+        from mri_design.model.sparsity import PhasePrior
 
         return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
 

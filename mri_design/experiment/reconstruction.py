@@ -20,8 +20,13 @@ from mri_design.errors import (
     require_instance,
     require_random,
 )
-from mri_design.estimation.map_estimate import MaximumAPosteriori, least_squares
-from mri_design.estimation.noise_map import NoiseMap, least_squares_noise, posterior_noise
+from mri_design.estimation.map_estimate import (
+    MaximumAPosteriori,
+    NoiseMap,
+    least_squares,
+    least_squares_noise,
+    posterior_noise,
+)
 from mri_design.evidence import held_back, non_local
 from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
 from mri_design.evidence.draws import PosteriorDraws

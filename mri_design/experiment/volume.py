@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.espirit import coil_directions
+from mri_design.calibration.coils import coil_directions, inverse_root
 from mri_design.calibration.maps import block_energies
 from mri_design.calibration.noise import NoiseEstimate, median_noise
-from mri_design.calibration.whitening import inverse_root
 from mri_design.errors import InputError, UsageError, option, whole_number
 from mri_design.experiment import calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, scan_of, with_recipe_noise

@@ -24,12 +24,12 @@ from mri_design.errors import (
     require_working,
 )
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
-from mri_design.model.memory import keep_freed_memory
 from mri_design.model.posterior import (
     GaussianPosterior,
     PosteriorPrecision,
     Variances,
     circulant_inverse,
+    keep_freed_memory,
     require_posterior,
 )
 from mri_design.operators.base import Array, LinearOperator

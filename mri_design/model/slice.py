@@ -10,13 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.coils import image_units
 from mri_design.calibration.maps import CoilMapEstimate, OwnMaps
-from mri_design.calibration.whitening import image_units
 from mri_design.errors import InputError
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.phase import PhasePrior, estimate_phase
-from mri_design.model.sparsity import DEFAULT_PRIOR, ImageFacts, PriorBlock, SparsityBlock, prior_blocks
+from mri_design.model.sparsity import (
+    DEFAULT_PRIOR,
+    ImageFacts,
+    PhasePrior,
+    PriorBlock,
+    SparsityBlock,
+    estimate_phase,
+    prior_blocks,
+)
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
 from mri_design.operators.conventions import Chosen, chosen_numbers

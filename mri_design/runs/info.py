@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import duration_text
-from mri_design.calibration.centre import dense_centre
+from mri_design.calibration.coils import dense_centre
 from mri_design.calibration.noise import largest_correlation
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.run_folder import MANIFEST, RunStatus, read_manifest, run_statuses

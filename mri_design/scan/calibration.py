@@ -10,8 +10,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import central, dense_centre, gapless_side, gridded_square, measured_samples
-from mri_design.calibration.espirit import coil_directions, espirit
+from mri_design.calibration.coils import (
+    Compression,
+    central,
+    coil_directions,
+    dense_centre,
+    espirit,
+    gapless_side,
+    gridded_square,
+    inverse_root,
+    measured_samples,
+    mix_coils,
+)
 from mri_design.calibration.maps import share_explained
 from mri_design.calibration.noise import (
     NoiseEstimate,
@@ -19,7 +29,6 @@ from mri_design.calibration.noise import (
     estimate_noise,
     outer_covariance,
 )
-from mri_design.calibration.whitening import Compression, inverse_root, mix_coils
 from mri_design.errors import InputError, covariance_matrix, option, require_instance
 from mri_design.operators.conventions import to_image
 from mri_design.scan.data import WITHOUT_COVARIANCE, KSpaceData, Scan, TrajectoryData

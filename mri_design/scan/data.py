@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.centre import measured_samples, strongest_component
+from mri_design.calibration.coils import measured_samples, strongest_component
 from mri_design.errors import (
     InputError,
     covariance_matrix,

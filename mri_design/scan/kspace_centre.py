@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import measured_samples
+from mri_design.calibration.coils import measured_samples
 from mri_design.errors import InputError
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData, ScanSummary

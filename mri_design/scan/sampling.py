@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import ROUND_OFF
+from mri_design.calibration.coils import ROUND_OFF
 from mri_design.errors import InputError
 
 # Edges of k-space that differ by less than this part of the grid count as equal; partial Fourier leaves out more.

@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 from mri_design.errors import require_choice, require_counts, require_numbers, require_random
 from mri_design.krylov import ConjugateGradients, chunks, in_chunks, real_inner
-from mri_design.model.memory import DEFAULT_MEMORY, draws_at_once
-from mri_design.model.posterior import PhasedCirculantInverse, PosteriorPrecision, Variances, circulant_inverse
+from mri_design.model.posterior import (
+    DEFAULT_MEMORY,
+    PhasedCirculantInverse,
+    PosteriorPrecision,
+    Variances,
+    circulant_inverse,
+    draws_at_once,
+)
 from mri_design.operators.base import Array, FilterBand, LinearOperator, squared_modulus
 from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.operators.kernels.suitable import laid_out

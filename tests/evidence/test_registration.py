@@ -7,7 +7,7 @@ from skimage.transform import AffineTransform, warp
 
 from mri_design import InputError
 from mri_design.evidence import RigidMotion, alikeness, register
-from mri_design.evidence.registration import BINS
+from mri_design.evidence.companions import BINS
 
 
 def head(contrast: tuple[float, ...], shape: tuple[int, int] = (64, 60)) -> np.ndarray:

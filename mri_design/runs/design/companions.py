@@ -14,7 +14,7 @@ from mri_design.design.energies import expected_energies
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
-from mri_design.evidence.registration import register
+from mri_design.evidence.companions import register
 from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import names_file

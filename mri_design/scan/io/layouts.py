@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import central, gapless_side
+from mri_design.calibration.coils import central, gapless_side
 from mri_design.calibration.maps import error_of_held_coils
 from mri_design.calibration.nlinv import BLOCK
 from mri_design.errors import InputError, option

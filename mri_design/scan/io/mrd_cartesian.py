@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import ROUND_OFF, strongest_component
+from mri_design.calibration.coils import ROUND_OFF, strongest_component
 from mri_design.errors import InputError
 from mri_design.scan import sampling
 from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice

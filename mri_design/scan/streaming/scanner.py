@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.centre import ROUND_OFF, strongest_component
+from mri_design.calibration.coils import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, MriDesignError, positive_number, require_counts
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
