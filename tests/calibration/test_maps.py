@@ -11,7 +11,7 @@ from sigpy.mri.app import EspiritCalib
 
 from mri_design import KSpaceData, NonUniformFourier, TrajectoryData, coil_combined, estimate_coil_maps, load_phantom
 from mri_design.calibration import central, dense_centre, joint_estimate, maps_from_lines, maps_on_grid, rim_noise
-from mri_design.calibration import espirit as module
+from mri_design.calibration import coils as module
 from mri_design.calibration.coils import espirit
 from mri_design.experiment import load_scan
 from mri_design.operators import to_image, to_kspace
