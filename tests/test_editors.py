@@ -1,10 +1,12 @@
 """What type checkers see of the public names, which are looked up when first used."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import jedi
+import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 SCRIPT = """import mri_design as md
@@ -35,3 +37,25 @@ def test_jedi_sees_a_scan_and_completes_it() -> None:
     assert scan.full_name == "mri_design.interactive.scan.LoadedScan"
     assert [one.name for one in script.complete(9, 11)] == ["to_nifti"]
     assert "load" in [one.name for one in script.complete(10, 5)]
+
+
+STORY = """
+# %%
+# %matplotlib inline
+import numpy as np
+
+import mri_design as md
+
+md.load("phantom:t2w", matrix=16).reconstruct(np.ones(16, dtype=bool), method="zero-filled").plot()
+"""
+
+
+@pytest.mark.slow
+def test_jupytext_executes_a_notebook_and_its_pictures_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "story.py").write_text(STORY)
+    command = [sys.executable, "-m", "jupytext", "--quiet", "--to", "ipynb", "--set-kernel", "python3", "--execute"]
+    ended = subprocess.run([*command, "story.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    cells = json.loads((tmp_path / "story.ipynb").read_text(encoding="utf-8"))["cells"]
+    shown = [kind for cell in cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
+    assert shown.count("image/png") == 1
