@@ -62,13 +62,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
     for name, phantom in (("scan", "brain"), ("head", "shepp-logan")):
         data = load_phantom(phantom, shape=(24, 20), rng=np.random.default_rng(0))
-        assert data.reference is not None and data.noise_variance is not None
-        np.savez(
-            folder / f"{name}.npz",
-            kspace=data.kspace,
-            reference=data.reference,
-            noise_variance=np.float64(data.noise_variance),
-        )
+        known = {"reference": data.reference, "noise_variance": np.float64(data.noise_variance)}
+        np.savez(folder / f"{name}.npz", kspace=data.kspace, **known)
     (folder / "quick.toml").write_text(QUICK)
     (folder / "fast.toml").write_text(FAST)
     (folder / "coarse.toml").write_text(COARSE)
@@ -109,9 +104,7 @@ def spawn(work: Path) -> Callable[..., subprocess.Popen[str]]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(
-                signal.SIGINT, signal.SIG_DFL
-            ),  # ignored where tests run in the background
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored of tests in the background
         )
 
     return start

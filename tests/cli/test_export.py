@@ -23,26 +23,6 @@ from mri_design.sequences.pulseq_file import pulseq_file
 from tests.cli.folders import Designed, Run
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "option"),
-    [
-        ("--fov 240", 2, "--fov"),
-        ("--fov 0.24 --te 0.001", 2, "--te"),
-        ("--fov 0.24 --sequence epi", 2, "epi"),
-        ("--fov 0.24 --scanner missing.toml", 3, "missing.toml"),
-        ("--fov 0.24 --sequence tse", 2, "--sequence"),
-        ("--fov 0.24 --sequence gre --etl 4", 2, "--etl"),
-        ("--to csv --etl 4", 2, "--etl"),
-    ],
-)
-def test_refusals_name_the_option_and_nothing_is_written(
-    designed: Designed, run: Run, tmp_path: Path, words: str, code: int, option: str
-) -> None:
-    out = tmp_path / ("a.csv" if "csv" in words else "a.seq")
-    assert option in run("export", designed[0], "--to", "seq", *words.split(), "--out", out, code=code).stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_options_reach_the_sequence(designed: Designed, run: Run, tmp_path: Path) -> None:
     words = ["--to", "seq", "--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
     words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--thickness", "0.003", "--resolution", "0.006"]
@@ -169,22 +149,32 @@ def test_a_design_is_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: 
 
 
 @pytest.mark.parametrize(
-    ("encoding", "words", "code"),
+    ("encoding", "words", "code", "option"),
     [
-        ("plane", ("--to", "seq", "--thickness", "0.1"), 2),
-        ("plane", ("--to", "seq", "--fov", "0.24"), 2),
-        ("plane", ("--to", "mrd", "--fov", "0.24"), 2),
-        ("plane-recon", ("--to", "seq", "--fov", "0.24", "--thickness", "0.1"), 2),
-        ("radial-recon", ("--to", "seq", "--fov", "0.24"), 2),
-        ("radial", ("--to", "seq", "--fov", "0.24,0.2"), 2),
-        ("radial", ("--to", "seq", "--fov", "0.24", "--resolution", "0.01"), 2),
-        ("radial", ("--to", "npy"), 2),
-        ("spiral", ("--to", "seq", "--fov", "0.24", "--bandwidth", "3000"), 3),
+        ("lines", "seq --fov 240", 2, "--fov"),
+        ("lines", "seq --fov 0.24 --te 0.001", 2, "--te"),
+        ("lines", "seq --fov 0.24 --sequence epi", 2, "epi"),
+        ("lines", "seq --fov 0.24 --scanner missing.toml", 3, "missing.toml"),
+        ("lines", "seq --fov 0.24 --sequence tse", 2, "--sequence"),
+        ("lines", "seq --fov 0.24 --sequence gre --etl 4", 2, "--etl"),
+        ("lines", "csv --etl 4", 2, "--etl"),
+        ("plane", "seq --thickness 0.1", 2, ""),
+        ("plane", "seq --fov 0.24", 2, ""),
+        ("plane", "mrd --fov 0.24", 2, ""),
+        ("plane-recon", "seq --fov 0.24 --thickness 0.1", 2, ""),
+        ("radial-recon", "seq --fov 0.24", 2, ""),
+        ("radial", "seq --fov 0.24,0.2", 2, ""),
+        ("radial", "seq --fov 0.24 --resolution 0.01", 2, ""),
+        ("radial", "npy", 2, ""),
+        ("spiral", "seq --fov 0.24 --bandwidth 3000", 3, ""),
     ],
 )
-def test_refusals(beyond: Beyond, run: Run, tmp_path: Path, encoding: str, words: tuple[str, ...], code: int) -> None:
-    ending = {"mrd": "h5"}.get(words[1], words[1])
-    run("export", beyond(encoding), *words, "--out", tmp_path / f"a.{ending}", code=code)
+def test_refusals_name_the_option_and_nothing_is_written(
+    designed: Designed, beyond: Beyond, run: Run, tmp_path: Path, encoding: str, words: str, code: int, option: str
+) -> None:
+    folder, form = designed[0] if encoding == "lines" else beyond(encoding), words.partition(" ")[0]
+    out = tmp_path / f"a.{form.replace('mrd', 'h5')}"
+    assert option in run("export", folder, "--to", *words.split(), "--out", out, code=code).stderr
     assert list(tmp_path.iterdir()) == []
 
 

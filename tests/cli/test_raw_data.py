@@ -1,21 +1,17 @@
 """What a user says of raw data on the command line: repeated lines, encoding spaces, noise measured beside the scan."""
 
-import json
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 import mri_design as md
 from mri_design.experiment import prepare, with_noise_samples
 from mri_design.scan.io import read
+from tests.cli.folders import Run, settings
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.test_ismrmrd import SECOND
 
-Call = Callable[..., Result]
 COILS, SD = 2, 0.02
 
 
@@ -29,7 +25,7 @@ def kspace() -> np.ndarray:
 @pytest.fixture
 def raw(tmp_path: Path, kspace: np.ndarray) -> Path:
     """A line that comes twice, the second time tripled; and another encoding space, of twice the samples."""
-    file = partial(MrdFile, tmp_path)(nx=16, rx=16, ny=24, more=SECOND.format(200)).add_scan(kspace)
+    file = MrdFile(tmp_path, nx=16, rx=16, ny=24, more=SECOND.format(200)).add_scan(kspace)
     file.add(3 * kspace[0, :, 5], kspace_encode_step_1=5)
     file.add_scan(np.ascontiguousarray(2 * kspace[:, :, 9:15, 4:12]), encoding_space_ref=1)
     for readout in file.readouts:
@@ -46,7 +42,7 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_repeated_lines_and_encoding_spaces_are_chosen_by_options(
-    run: Call, raw: Path, kspace: np.ndarray, tmp_path: Path
+    run: Run, raw: Path, kspace: np.ndarray, tmp_path: Path
 ) -> None:
     assert run("convert", raw, tmp_path / "no.npy").exit_code == 3 and not (tmp_path / "no.npy").exists()
     for policy, factor in (("first", 1), ("average", 2), ("last", 3)):
@@ -60,12 +56,11 @@ def test_repeated_lines_and_encoding_spaces_are_chosen_by_options(
     assert run("recon", raw, "--duplicates", "never", "--out", tmp_path / "run").exit_code == 2
 
 
-def test_noise_samples_are_the_noise_of_the_run(run: Call, raw: Path, noise: Path, work: Path, tmp_path: Path) -> None:
+def test_noise_samples_are_the_noise_of_the_run(run: Run, raw: Path, noise: Path, work: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words = ["recon", raw, "--duplicates", "first", "--noise-samples", noise, "--recipe", work / "quick.toml"]
     assert run(*words, "--out", folder, "--method", "zero-filled", "--no-report").exit_code == 0
-    settings = json.loads((folder / "manifest.json").read_text())["settings"]
-    assert settings["noise"]["samples"].partition(" ")[0] == "noise.npy"
+    assert settings(folder)["noise"]["samples"].partition(" ")[0] == "noise.npy"
     data = read(raw, duplicates="first")
     assert isinstance(data, md.KSpaceData)
     found = prepare(with_noise_samples(data, noise))

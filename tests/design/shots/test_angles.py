@@ -45,21 +45,16 @@ def test_a_fixed_set_is_measured_in_its_order() -> None:
     assert rule.choose(view, np.random.default_rng(0)).line == 1
 
 
-def posterior_of(coils: int = 1, phase: PhasePrior | None = None) -> md.GaussianPosterior:
-    scan = md.load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
-    maps, image = None if coils == 1 else scan.coil_maps[0], scan.reference[0]  # type: ignore[index]
-    data = SHOTS.rows(range(8), maps)(image).astype(np.complex64).reshape(coils, 8, N)
-    sl = md.SliceModel(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
-    return md.DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
-
-
 @pytest.mark.parametrize(("coils", "aware"), [(1, False), (2, False), (1, True)])
 def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
     pytest.importorskip("finufft")
-    posterior = posterior_of(coils, PhasePrior(None, 2.0) if aware else None)
+    scan = md.load_phantom("brain", shape=(N, N), n_coils=coils, rng=np.random.default_rng(0))
+    maps, phase = None if coils == 1 else scan.coil_maps[0], PhasePrior(None, 2.0) if aware else None
+    data = SHOTS.rows(range(8), maps)(scan.reference[0]).astype(np.complex64).reshape(coils, 8, N)
+    sl = md.SliceModel(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
+    posterior = md.DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
     scores, _ = gains_and_energies(posterior, SHOTS, np.random.default_rng(1), 12)
     root = md.drawn_root(posterior, np.random.default_rng(1), 12)
-    maps = posterior.model.measurement.maps  # type: ignore[attr-defined]
     alone = [md.shot_gain(root, shot, lambda k: md.NonUniformFourier(k, (N, N), maps))[0] for shot in SHOTS.shots]
     np.testing.assert_allclose(scores, alone, rtol=1e-3)
     assert scores[2] > scores[0]  # half way between the measured spokes, and one of them
