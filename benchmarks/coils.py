@@ -36,10 +36,9 @@ from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import centre_for_maps, readouts_wanted, start_lines
-from mri_design.experiment.inputs import load_scan
+from mri_design.experiment.inputs import ScanSource, SliceChoice, load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
-from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array

@@ -30,7 +30,7 @@ from parts.pages import put_conditions, put_table
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.convert import convert_file
+from mri_design.runs.export import convert_file
 from mri_design.runs.stored_run import write_made_files
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.formats import read

@@ -12,8 +12,8 @@ from study.scans import TRAINED_ON, simulating
 from study.sections import Setting
 from study.tuning import Show
 
+from mri_design.experiment.inputs import scan_sources
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.sources import scan_sources
 from mri_design.experiment.stored_designs import load_trained
 from mri_design.runs.protocol import TrainingRequest, run_training_of, training_rule
 from mri_design.runs.work import Progress, Work

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import mri_design as md
-from mri_design.experiment.sources import scan_sources
+from mri_design.experiment.inputs import scan_sources
 from mri_design.runs.compare import ComparisonRequest, ShownMask, compare_strategies
 from mri_design.runs.work import Keep, Work
 

@@ -103,7 +103,7 @@ def info(
 
     Example: mri-design info scan.h5; mri-design info run
     """
-    from mri_design.experiment.sources import require_no_slices
+    from mri_design.experiment.inputs import require_no_slices
     from mri_design.runs.info import describe_input
 
     require_no_slices(source, "info tells about all slices of {0}")
@@ -153,8 +153,8 @@ def convert(
     overwrite : bool
         Replace files that are there.
     """
-    from mri_design.experiment.sources import ALL_SLICES, SliceChoice
-    from mri_design.runs.convert import convert_file
+    from mri_design.experiment.inputs import ALL_SLICES, SliceChoice
+    from mri_design.runs.export import convert_file
 
     if recipe.design.encoding not in gridded_kinds():
         raise UsageError(

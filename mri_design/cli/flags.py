@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -25,7 +25,6 @@ from typer.models import OptionInfo, ParameterInfo
 from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean, whole_number
 from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.settings import docstring
-from mri_design.experiment.sources import GivenMaps, MapsOfScan
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
@@ -34,6 +33,9 @@ from mri_design.experiment.strategies import (
     kinds_of_masks,
     strategy_names,
 )
+
+if TYPE_CHECKING:
+    from mri_design.experiment.inputs import GivenMaps
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
 
@@ -463,6 +465,8 @@ class Maps:
         UsageError
             Where maps are given twice, or a method is misspelt.
         """
+        from mri_design.experiment.inputs import MapsOfScan  # here: help needs no reader
+
         recipe, files, scans = self.method(recipe), *self.given.values()
         given: list[GivenMaps] = [*map(Path, files), *(MapsOfScan(Path(scan)) for scan in scans)]
         if len(given) > 1:

@@ -74,7 +74,7 @@ def design(
     if whole_number(slices.removeprefix("-")) is None:
         load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import CHECKPOINT
-    from mri_design.experiment.sources import SliceChoice, require_no_slices
+    from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design.report import run_design_of
     from mri_design.runs.design.request import DesignRequest
@@ -152,7 +152,7 @@ def recon(
     """
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
-    from mri_design.experiment.sources import ALL_SLICES, SliceChoice, require_no_slices
+    from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, require_no_slices
     from mri_design.runs.recon.report import reconstruct_in_folder
     from mri_design.runs.recon.run import ReconRequest
 
@@ -252,7 +252,7 @@ def adapt(
     index : --slice N
         Slice index; negative counts from the end.
     """
-    from mri_design.experiment.sources import SliceChoice
+    from mri_design.experiment.inputs import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
     from mri_design.scan.streaming.scanner import Patience
 

@@ -77,7 +77,7 @@ def compare(
     """
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
-    from mri_design.experiment.sources import scan_sources
+    from mri_design.experiment.inputs import scan_sources
     from mri_design.runs.compare import ComparisonRequest, run_comparison_of
 
     wanted = "numbers of lines, samples or shots, as 32,48"
@@ -160,7 +160,7 @@ def protocol(
     """
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.evaluation.run_folder import CHECKPOINT
-    from mri_design.experiment.sources import scan_sources
+    from mri_design.experiment.inputs import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, protocol_strategy, run_protocol_of
 
@@ -237,7 +237,7 @@ def train(
         stochastic-lbcs: images to try them on. [default: 3]
     """
     terminal.load_ahead(jobs, executor, sources)
-    from mri_design.experiment.sources import scan_sources
+    from mri_design.experiment.inputs import scan_sources
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import TrainingRequest, beginning_of, run_training_of, training_rule
     from mri_design.runs.work import Work

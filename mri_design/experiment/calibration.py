@@ -32,6 +32,7 @@ from mri_design.scan.calibration import (
     coil_combined,
     compressed,
     estimate_coil_maps,
+    find_centre,
     gapless_square,
     gridded_centre,
     measure_noise,
@@ -39,7 +40,6 @@ from mri_design.scan.calibration import (
 )
 from mri_design.scan.calibration import calibration_lines as gapless_centre
 from mri_design.scan.data import KSpaceData, Scan, TrajectoryData
-from mri_design.scan.kspace_centre import find_centre
 from mri_design.scan.provenance import LEAST_EXPLAINED, MapsOrigin, NoiseOrigin, Provenance
 from mri_design.scan.sampling import Sampling, require_dynamic_range
 

@@ -15,10 +15,9 @@ from mri_design.brief import briefly
 from mri_design.calibration.maps import places_in
 from mri_design.errors import InputError, UsageError, number_array, option
 from mri_design.experiment.calibration import prepare
-from mri_design.experiment.inputs import load_scan, names_file, scan_of
+from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
-from mri_design.experiment.sources import ALL_SLICES, SliceChoice
 from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
 from mri_design.model.companion import Companion, Volume

@@ -18,10 +18,9 @@ from mri_design.calibration.maps import block_energies
 from mri_design.calibration.noise import NoiseEstimate, median_noise
 from mri_design.errors import InputError, UsageError, option, whole_number
 from mri_design.experiment import calibration
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_scan, scan_of, with_recipe_noise
+from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_scan, scan_of, slices_text, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
-from mri_design.experiment.sources import GivenMaps, slices_text
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array

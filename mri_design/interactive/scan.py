@@ -28,6 +28,8 @@ from mri_design.errors import (
 from mri_design.experiment.calibration import PreparedScan, only_measured, prepare
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
+    ScanSource,
+    SliceChoice,
     data_of_array,
     load_scan,
     require_grid_data,
@@ -37,17 +39,16 @@ from mri_design.experiment.inputs import (
     with_recipe_noise,
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
-from mri_design.experiment.sources import ScanSource, SliceChoice
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.interactive.shown import Shown, Told, Watch, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.provenance import centre_words
+from mri_design.scan.calibration import with_its_centre
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
-from mri_design.scan.kspace_centre import with_its_centre
 
 if TYPE_CHECKING:  # what designs and images take, and loading does without
     from mri_design.design.strategy import Strategy

@@ -6,7 +6,7 @@ from .design.request import DesignInput as DesignInput
 from .design.request import DesignRequest as DesignRequest
 from .design.run import DesignResult as DesignResult
 from .design.run import design_scan as design_scan
-from .given_reference import GivenReference as GivenReference
+from .known_slice import GivenReference as GivenReference
 from .recon.run import ReconRequest as ReconRequest
 from .recon.run import reconstruct_scan as reconstruct_scan
 from .recon.slices import what_is_used as what_is_used

@@ -37,9 +37,9 @@ from mri_design.runs.design.slices import SharedSlices
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.work import Work
+from mri_design.scan.calibration import find_centre, given_centre, strongest_of_lines
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.kspace_centre import find_centre, given_centre, strongest_of_lines
 from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import gapless_run
 from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded

@@ -26,8 +26,8 @@ from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import require_room
+from mri_design.experiment.inputs import ScanSource
 from mri_design.experiment.reconstruction import TEXTBOOK, Image, reconstruct_by_recipe
-from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,

@@ -9,8 +9,8 @@ from typing import Any
 from mri_design.evaluation.page import Page, dated, write_page
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
 from mri_design.evaluation.tables import alike, read_csv
+from mri_design.experiment.inputs import scan_sources
 from mri_design.experiment.recipe import load_recipe
-from mri_design.experiment.sources import scan_sources
 from mri_design.runs.compare import (
     ComparisonRequest,
     ComparisonResult,

@@ -20,18 +20,16 @@ from mri_design.calibration.noise import largest_correlation
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.run_folder import MANIFEST, RunStatus, read_manifest, run_statuses
 from mri_design.experiment.calibration import expected_calibration
-from mri_design.experiment.inputs import PHANTOM_PREFIX, load_summary
+from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_summary
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.sources import GivenMaps
 from mri_design.runs.provenance import across, centre_words, left_out, simulated_from, told, words
 from mri_design.runs.stored_run import kind_of_run, listed, mask_axes
-from mri_design.scan.calibration import gapless_square, noise_is_beside
+from mri_design.scan.calibration import find_centre, gapless_square, noise_is_beside
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SourceImage
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
-from mri_design.scan.kspace_centre import find_centre
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern, refused_samples
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 

@@ -43,9 +43,9 @@ from mri_design.evaluation.run_folder import (
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, require_room, run_design
+from mri_design.experiment.inputs import ScanSource
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
-from mri_design.experiment.sources import ScanSource
 from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.experiment.strategies import (
     ORACLES,

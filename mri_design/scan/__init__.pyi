@@ -8,11 +8,15 @@ from .calibration import coil_combined as coil_combined
 from .calibration import compressed as compressed
 from .calibration import estimate_coil_maps as estimate_coil_maps
 from .calibration import explained_by_maps as explained_by_maps
+from .calibration import find_centre as find_centre
 from .calibration import gapless_square as gapless_square
+from .calibration import given_centre as given_centre
 from .calibration import gridded_centre as gridded_centre
 from .calibration import measure_noise as measure_noise
 from .calibration import noise_is_beside as noise_is_beside
 from .calibration import prewhiten as prewhiten
+from .calibration import strongest_of_lines as strongest_of_lines
+from .calibration import with_its_centre as with_its_centre
 from .calibration import with_volume_noise as with_volume_noise
 from .data import ImageStack as ImageStack
 from .data import KSpaceData as KSpaceData
@@ -27,10 +31,6 @@ from .geometry import SliceGeometry as SliceGeometry
 from .geometry import SourceImage as SourceImage
 from .geometry import around as around
 from .geometry import stacked as stacked
-from .kspace_centre import find_centre as find_centre
-from .kspace_centre import given_centre as given_centre
-from .kspace_centre import strongest_of_lines as strongest_of_lines
-from .kspace_centre import with_its_centre as with_its_centre
 from .provenance import Centre as Centre
 from .provenance import MapsOrigin as MapsOrigin
 from .provenance import NoiseOrigin as NoiseOrigin

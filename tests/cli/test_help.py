@@ -15,7 +15,7 @@ from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRecipe
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
-from mri_design.runs.convert import ENDINGS as CONVERTED
+from mri_design.runs.export import ENDINGS as CONVERTED
 from mri_design.runs.export import FORMATS as EXPORTED
 from mri_design.runs.protocol import RULES
 from mri_design.scan.simulation import phantom_names

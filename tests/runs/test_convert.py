@@ -13,8 +13,7 @@ import pytest
 from mri_design import ImageStack, KSpaceData, Recipe, UsageError, equispaced_angles, load_phantom, radial_spokes
 from mri_design.experiment import SliceChoice
 from mri_design.operators import to_kspace
-from mri_design.runs.convert import convert_file
-from mri_design.runs.export import export_run
+from mri_design.runs.export import convert_file, export_run
 from mri_design.runs.stored_run import MadeFiles, write_made_files
 from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, measure
-from mri_design.runs.given_reference import GivenReference
+from mri_design.runs.known_slice import GivenReference
 from mri_design.scan.io import read_images
 from tests.refusals import refused
 

@@ -12,9 +12,8 @@ from mri_design.evaluation import RelativeError
 from mri_design.evaluation.plots import object_top
 from mri_design.evaluation.plots.panels import layout_of
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import image_rows
-from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
 
 DONE = md.Convergence(md.Status.CONVERGED, 3, 0.0, matvecs=40)
 STOPPED = md.Convergence(md.Status.MAX_ITERATIONS, 9, 1.0, matvecs=70)

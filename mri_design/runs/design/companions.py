@@ -17,9 +17,8 @@ from mri_design.errors import InputError, UsageError, option
 from mri_design.evidence.companions import register
 from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.companion_images import CompanionImages
-from mri_design.experiment.inputs import names_file
+from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
-from mri_design.experiment.sources import GivenMaps
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
 from mri_design.kinds import KINDS
 from mri_design.model.companion import Companion

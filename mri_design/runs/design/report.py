@@ -18,7 +18,7 @@ from mri_design.evaluation.plots.panels import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder
 from mri_design.experiment.extent import mostly_calibration, what_was_missed
-from mri_design.experiment.sources import slices_text
+from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts

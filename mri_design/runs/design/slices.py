@@ -13,9 +13,9 @@ from mri_design.design.trials import truth_or_none
 from mri_design.errors import option
 from mri_design.experiment import extent
 from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
+from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.shots import slice_of
-from mri_design.experiment.sources import slices_text
 from mri_design.experiment.strategies import ORACLES
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array

@@ -13,7 +13,7 @@ from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import ImagePanel, object_top, scale_top
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
-from mri_design.experiment.sources import slices_text
+from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.volume import opened_slices
 from mri_design.runs import image_sections
 from mri_design.runs.provenance import simulated_from, simulation_summary

@@ -24,17 +24,14 @@ from mri_design.evaluation.metrics import RelativeError
 from mri_design.experiment import volume
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.coverage import Coverage
-from mri_design.experiment.inputs import names_file
+from mri_design.experiment.inputs import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin, names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, check_draws, check_size_of_draws
-from mri_design.experiment.sources import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin
 from mri_design.model.companion import Companion
 from mri_design.operators.conventions import Chosen
-from mri_design.runs.given_reference import GivenReference
 from mri_design.runs.image_sections import account_settings
-from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
-from mri_design.runs.recon.other_scans import coverage_of, other_scans
 from mri_design.runs.recon.slices import (
     OTHER_IMAGES,
     REPORT,
@@ -44,10 +41,12 @@ from mri_design.runs.recon.slices import (
     SliceWork,
     Stages,
     calibrated,
+    coverage_of,
     facts_of,
     images_of,
     judged,
     neighbour_image,
+    other_scans,
     recipe_for,
     slice_image,
     what_is_used,

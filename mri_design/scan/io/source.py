@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from mri_design.errors import InputError, described, option, require_choice, require_counts
+from mri_design.scan.calibration import centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.data import (
     ImageStack,
     KSpaceData,
@@ -20,7 +21,6 @@ from mri_design.scan.data import (
 )
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
-from mri_design.scan.kspace_centre import centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import Sampling
 
