@@ -4,6 +4,8 @@ from .manifest import InputFile as InputFile
 from .manifest import Manifest as Manifest
 from .manifest import installed_versions as installed_versions
 from .manifest import manifest_text as manifest_text
+from .metrics import FEWEST as FEWEST
+from .metrics import Coverage as Coverage
 from .metrics import ImageMetrics as ImageMetrics
 from .metrics import RelativeError as RelativeError
 from .metrics import error_beyond_noise as error_beyond_noise
@@ -12,9 +14,12 @@ from .metrics import looks_folded as looks_folded
 from .metrics import measure as measure
 from .metrics import object_mask as object_mask
 from .metrics import paired_sign_test as paired_sign_test
+from .metrics import radius as radius
 from .metrics import ranked as ranked
 from .metrics import reference_noise as reference_noise
 from .metrics import relative_l2 as relative_l2
+from .metrics import scores as scores
+from .metrics import share_within as share_within
 from .page import Page as Page
 from .page import dated as dated
 from .page import save_report as save_report

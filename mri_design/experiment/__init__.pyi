@@ -12,11 +12,6 @@ from .companion_images import companions_over as companions_over
 from .companion_images import readout_energies as readout_energies
 from .companion_images import region_labels as region_labels
 from .companion_images import same_readouts as same_readouts
-from .coverage import FEWEST as FEWEST
-from .coverage import Coverage as Coverage
-from .coverage import radius as radius
-from .coverage import scores as scores
-from .coverage import share_within as share_within
 from .design import MOST_SLICES as MOST_SLICES
 from .design import DesignOptions as DesignOptions
 from .design import ImageErrors as ImageErrors

@@ -2,8 +2,8 @@
 
 from .compare import ComparisonRequest as ComparisonRequest
 from .compare import compare_strategies as compare_strategies
-from .design.request import DesignInput as DesignInput
-from .design.request import DesignRequest as DesignRequest
+from .design.run import DesignInput as DesignInput
+from .design.run import DesignRequest as DesignRequest
 from .design.run import DesignResult as DesignResult
 from .design.run import design_scan as design_scan
 from .known_slice import GivenReference as GivenReference

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
-from mri_design.evaluation.metrics import RelativeError
+from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.plots.panels import Frame, layout_of
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
-from mri_design.experiment.coverage import Coverage
 from mri_design.kinds import KINDS, Kind, kind_counted
 from mri_design.runs.provenance import words
 from mri_design.scan.data import TrajectoryData

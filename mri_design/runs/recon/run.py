@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.metrics import RelativeError
+from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.experiment import volume
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
-from mri_design.experiment.coverage import Coverage
 from mri_design.experiment.inputs import ALL_SLICES, GivenMaps, MapsOfScan, SliceChoice, maps_origin, names_file
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, check_draws, check_size_of_draws

@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, MriDesignError, UsageError, option
-from mri_design.evaluation.metrics import error_beyond_noise, looks_folded
+from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, looks_folded, scores
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.companion_images import readout_energies, same_readouts
-from mri_design.experiment.coverage import FEWEST, Coverage, scores
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared

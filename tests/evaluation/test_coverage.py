@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from mri_design.experiment import Coverage, radius, scores, share_within
-from mri_design.experiment.coverage import LEVELS
+from mri_design.evaluation import Coverage, radius, scores, share_within
+from mri_design.evaluation.metrics import LEVELS
 from tests.refusals import refused
 
 Pixels = np.ndarray
