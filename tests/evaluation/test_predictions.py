@@ -127,15 +127,9 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
     trace = state.trace
     counts = check_counts(trace, 99)
     assert counts == list(range(4 + block, 10, block))  # of the start nothing is predicted
-    told: list[tuple[int, int]] = []
-    checks = check_predictions(
-        slices,
-        trace,
-        Replay(engine.inference, seed=5),
-        signals=state.signals,
-        counts=counts,
-        callback=lambda *n: told.append(n),
-    )
+    replay, told = Replay(engine.inference, seed=5), list[tuple[int, ...]]()
+    more = {"signals": state.signals, "counts": counts, "callback": lambda *n: told.append(n)}
+    checks = check_predictions(slices, trace, replay, **more)
     assert told[0] == (0, len(counts)) and told[-1] == (len(counts), len(counts))
     noise = 2 * 2 * 16 * slices[0].noise_variance
     for found in checks:
