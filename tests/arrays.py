@@ -1,4 +1,4 @@
-"""Arrays for tests: unit noise, maps of smooth coils, spokes, and arrays as real vectors."""
+"""Arrays for tests: unit noise, maps of smooth coils, spokes and spirals, and arrays as real vectors."""
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -28,6 +28,13 @@ def smooth_maps(shape: tuple[int, int], coils: int) -> np.ndarray | None:
 def spokes(count: int, n: int) -> np.ndarray:
     """Points (sample, 2) of spokes over half a turn of an n x n grid, two samples a cycle."""
     return radial_spokes(n, equispaced_angles(count), oversampling=2).reshape(-1, 2)
+
+
+def spiral(n: int, power: float, turns: float, leaves: int, count: int) -> np.ndarray:
+    """Points (sample, 2) of spirals whose distance from the centre grows with a power of the way along them."""
+    along = np.linspace(0, 1, count)[:, None]
+    radius, angles = n / 2 * along**power, 2 * np.pi * (turns * along + np.arange(leaves) / leaves)
+    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
 
 
 def as_real(values: np.ndarray, is_complex: bool, batch: int = 0) -> np.ndarray:

@@ -19,13 +19,7 @@ def design_step(line: int, **values: Any) -> DesignStep:
 
 
 def changed(step: Part, **values: Any) -> Part:
-    """The decision, or its forecast, with other values of some fields.
-
-    Raises
-    ------
-    TypeError
-        For a name that no part has.
-    """
+    """The decision, or its forecast, with other values of some fields; a `TypeError` for a name that no part has."""
     left = dict(values)
     made: Part = _changed(step, left)
     if left:

@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import ismrmrd
 import numpy as np
@@ -106,17 +106,8 @@ def bytes_of(client: str, header: str, data: Data, *, config: str | None = None,
     return with_waveforms(content) if waveforms else content
 
 
-@dataclass(frozen=True)
-class Heard:
-    """What a client was told.
-
-    Parameters
-    ----------
-    texts : tuple of str
-        Text messages, by the deserializer of the ismrmrd package, up to a NUL as the other clients read them.
-    closed : bool
-        Whether the closing message came.
-    """
+class Heard(NamedTuple):
+    """Text messages, up to a NUL as the other clients read them, and whether the closing message came."""
 
     texts: tuple[str, ...]
     closed: bool

@@ -113,13 +113,7 @@ class GoneError(Exception):
 
 
 def main(words: list[str] | None = None) -> None:
-    """Measure as the words of a command line say; `GoneError` where they let the client die.
-
-    Raises
-    ------
-    GoneError
-        After ``--die-after`` readouts.
-    """
+    """Measure as the words of a command line say; `GoneError` after ``--die-after`` readouts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scan", type=Path)
     parser.add_argument("port", type=int)

@@ -20,7 +20,6 @@ GRID = 64
 def head(phantom: str) -> Image:
     """One of the shipped heads at a quarter of its resolution."""
     image = load_phantom(phantom, shape=GRID, phase="none", rng=np.random.default_rng(0)).reference
-    assert image is not None
     return np.abs(image[0])
 
 

@@ -22,15 +22,11 @@ ACCURATE = md.IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, so
 SHAPE = (7, 6)
 
 
-def denoising(tau: float, sigma: float = 0.5) -> md.GeneralizedLinearModel:
-    """All lines and Laplace sites on pixels: the MAP image is the data's own, soft-thresholded at tau sigma."""
-    X, u = md.cartesian(range(SHAPE[0]), SHAPE), noise(SHAPE)
-    return md.GeneralizedLinearModel(X, X(u), sigma**2, (md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(tau)),))
-
-
 def test_approaches_soft_thresholding_as_the_smoothing_goes():
-    tau = 1.0
-    model = denoising(tau)
+    """All lines and Laplace sites on pixels: the MAP image is the data's own, soft-thresholded at tau sigma."""
+    X, tau, sigma = md.cartesian(range(SHAPE[0]), SHAPE), 1.0, 0.5
+    sites = (md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(tau)),)
+    model = md.GeneralizedLinearModel(X, X(noise(SHAPE)), sigma**2, sites)
     given = model.back_projection()
     exact = given * np.maximum(1 - tau * 0.5 / np.abs(given), 0)
     assert (exact == 0).any() and (exact != 0).any()

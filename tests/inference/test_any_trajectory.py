@@ -7,18 +7,12 @@ import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision
-from tests.arrays import smooth_maps, spokes
+from tests.arrays import smooth_maps, spiral, spokes
 
 pytest.importorskip("finufft")
 N = 12
 SHAPE = (N, N)
 NOISE_SD = 0.01
-
-
-def spiral(n: int, power: float, turns: float, leaves: int, count: int) -> np.ndarray:
-    along = np.linspace(0, 1, count)[:, None]
-    radius, angles = n / 2 * along**power, 2 * np.pi * (turns * along + np.arange(leaves) / leaves)
-    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
 
 
 @pytest.fixture(scope="module", params=[("spokes", 3), ("spiral", 1)], ids=str)

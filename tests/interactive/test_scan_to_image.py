@@ -13,7 +13,7 @@ from tests.interactive.conftest import RECIPE
 from tests.refusals import refused
 from tests.undrawn import undrawn
 
-PLAIN = {"method": "zero-filled"}
+PLAIN, MASK = {"method": "zero-filled"}, np.abs(np.arange(32) - 16) < 6
 
 
 def test_lines_and_image_are_those_of_the_command(design, tmp_path):
@@ -120,8 +120,7 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     noise = {"variance": scan.data.noise_variance}
     held = md.load(kspace, recipe={**RECIPE, "noise": noise})
     np.testing.assert_array_equal(held.data.kspace[0, 0], kspace)
-    mask = np.abs(np.arange(32) - 16) < 6
-    ours, theirs = held.reconstruct(mask), scan.reconstruct(mask)
+    ours, theirs = held.reconstruct(MASK), scan.reconstruct(MASK)
     np.testing.assert_allclose(ours.array, theirs.array, atol=1e-3 * np.abs(theirs.array).max())
     other = md.load(kspace * 2, recipe=RECIPE)
     assert other.source != held.source, "what the scan is called tells its samples"
@@ -191,8 +190,7 @@ def three(scan: md.LoadedScan) -> md.LoadedScan:
 
 
 def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> None:
-    mask = np.abs(np.arange(32) - 16) < 6
-    volume = three.reconstruct(mask, slices="all", method="map")
+    volume = three.reconstruct(MASK, slices="all", method="map")
     assert isinstance(volume, md.ScanVolume) and volume.numbers == (0, 1, 2) and volume.std is None
     folder = volume.save(tmp_path / "volume")
     found = [float(row["found_error"]) for row in read_csv_texts(folder / "metrics.csv") if row["method"] == "map"]
@@ -285,18 +283,17 @@ def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedSca
 
 
 def test_a_mask_in_any_type_says_which_lines_are_used_or_were_measured(scan: md.LoadedScan) -> None:
-    mask = np.abs(np.arange(32) - 16) < 6
-    wanted = scan.reconstruct(np.flatnonzero(mask), method="zero-filled")
-    samples = np.repeat(mask[:, None], 32, axis=1)
-    for given in (mask, mask.astype(np.float32), mask.astype(int).tolist(), mask[None], samples):
+    wanted = scan.reconstruct(np.flatnonzero(MASK), method="zero-filled")
+    samples = np.repeat(MASK[:, None], 32, axis=1)
+    for given in (MASK, MASK.astype(np.float32), MASK.astype(int).tolist(), MASK[None], samples):
         image = scan.reconstruct(given, method="zero-filled")
         np.testing.assert_allclose(image.array, wanted.array, atol=1e-6 * np.abs(wanted.array).max())
         part = md.load("phantom:t2w", mask=given, recipe=RECIPE)
-        np.testing.assert_array_equal(part.data.measured, mask)
-        assert not part.kspace[:, :, ~mask].any() and part.kspace[:, :, mask].all()
+        np.testing.assert_array_equal(part.data.measured, MASK)
+        assert not part.kspace[:, :, ~MASK].any() and part.kspace[:, :, MASK].all()
         np.testing.assert_array_equal(part.reconstruct(method="zero-filled").array, wanted.array)
     assert scan.mask.all() and scan.mask.shape == (32,)
-    for wrong in (mask[1:], [40], np.full(32, 0.5), np.zeros(32)):
+    for wrong in (MASK[1:], [40], np.full(32, 0.5), np.zeros(32)):
         with refused("mask"):
             md.load("phantom:t2w", mask=wrong, recipe=RECIPE)
 

@@ -12,11 +12,6 @@ from tests.refusals import refused
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
 def image(rng: np.random.Generator) -> np.ndarray:
     return rng.standard_normal((8, 6)) + 1j * rng.standard_normal((8, 6))
 

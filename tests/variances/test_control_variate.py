@@ -9,7 +9,7 @@ import mri_design as md
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import CartesianSamples, GraphDifferences, PhasedParts
 from mri_design.variances import CirculantControl, ColumnControl, PhasedControl
-from tests.arrays import smooth_maps, spokes
+from tests.arrays import smooth_maps, spiral, spokes
 from tests.variances.running import narrow_memory, run, run_on, scan_like, together
 
 
@@ -50,40 +50,27 @@ N = 16
 SHAPE = (N, N)
 
 
-def spirals(count: int) -> np.ndarray:
-    along = np.linspace(0, 1, 120)
-    angles = 6 * np.pi * along + 2 * np.pi * np.arange(count)[:, None] / count
-    radius = N / 2 * along**1.5
-    return np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1).reshape(-1, 2)
-
-
-def mask() -> np.ndarray:
-    chosen = np.random.default_rng(0).random(SHAPE) < 0.2
-    chosen[6:10, 6:10] = True
-    return chosen
-
-
-MEASUREMENTS: dict[str, Callable[[int], md.LinearOperator]] = {
-    "spokes": lambda coils: md.NonUniformFourier(spokes(6, N), SHAPE, smooth_maps(SHAPE, coils)),
-    "spirals": lambda coils: md.NonUniformFourier(spirals(3), SHAPE, smooth_maps(SHAPE, coils)),
-    "mask": lambda coils: CartesianSamples(mask(), smooth_maps(SHAPE, coils)),
-    "lines": lambda coils: md.cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, smooth_maps(SHAPE, coils)),
+MASK = np.random.default_rng(0).random(SHAPE) < 0.2
+MASK[6:10, 6:10] = True
+MEASUREMENTS: dict[str, Callable[[], md.LinearOperator]] = {
+    "spokes": lambda: md.NonUniformFourier(spokes(6, N), SHAPE),
+    "spirals": lambda: md.NonUniformFourier(spiral(N, 1.5, 3, 3, 120), SHAPE, smooth_maps(SHAPE, 4)),
+    "mask": lambda: CartesianSamples(MASK, smooth_maps(SHAPE, 4)),
+    "lines": lambda: md.cartesian([1, 4, 6, 7, 8, 9, 11, 14], SHAPE, smooth_maps(SHAPE, 4)),
 }
-CASES = [("spokes", 1), ("spirals", 4), ("mask", 4), ("lines", 4)]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}, {case[1]} coils")
+@pytest.fixture(scope="module", params=MEASUREMENTS)
 def precision(request: pytest.FixtureRequest) -> PosteriorPrecision:
     """Site precisions as inference leaves them: data decide inside the object, the sites in flat parts and outside."""
-    name, coils = request.param
-    if name in ("spokes", "spirals"):
+    if request.param in ("spokes", "spirals"):
         pytest.importorskip("finufft")
     y, x = np.meshgrid(*2 * (np.arange(N) - N // 2,), indexing="ij")
     image = np.hypot(y / 6, x / 5) < 1
     blocks = tuple(md.SiteBlock(str(B), B, md.Laplace(1.0)) for B in (md.Identity(SHAPE), md.FiniteDifferences(SHAPE)))
     edges = (np.abs(block.analysis(image)) for block in blocks)
     pi = tuple(rate / (0.1 + 3 * edge) for rate, edge in zip((0.01, 0.1), edges, strict=True))
-    return PosteriorPrecision(MEASUREMENTS[name](coils), blocks, pi)
+    return PosteriorPrecision(MEASUREMENTS[request.param](), blocks, pi)
 
 
 def scores_of(precision: PosteriorPrecision, estimator: md.ControlVariate) -> tuple[list, np.ndarray]:
