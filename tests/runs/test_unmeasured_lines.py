@@ -75,7 +75,9 @@ def tried(scan, data):
     return made.trace.lines, made.shown
 
 
-@pytest.mark.parametrize("verb", [designed, tried, "calibrated", "vd-polynomial:3"], ids=["design", "tried", "calibrated", "vd-polynomial"])
+@pytest.mark.parametrize(
+    "verb", [designed, tried, "calibrated", "vd-polynomial:3"], ids=["design", "try", "calibrated", "density"]
+)
 def test_lines_and_images_of_every_verb_are_of_measured_lines(scan: KSpaceData, verb: Any) -> None:
     made = partial(compared, verb) if isinstance(verb, str) else partial(verb, scan)
     lines, image = made(scan)
