@@ -30,7 +30,7 @@ from mri_design.evaluation.tables import percent, read_csv
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.reconstruction import Image, Method
 from mri_design.experiment.stored_designs import Checkpoint, load_state, save_state
-from mri_design.interactive.shown import Shown, Told, file_given, named_file, naming_arguments
+from mri_design.interactive.scan import Shown, Told, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS, Kind, count_text
 from mri_design.runs.compare import MASKS, METHODS, ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design

@@ -1,15 +1,19 @@
-"""A scan in memory, from which designs and images are made with one call each, and its finished designs."""
+"""A scan in memory, from which designs and images are made with one call each; how objects show themselves."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+import time
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +23,13 @@ from mri_design.calibration.maps import MapMethod
 from mri_design.errors import (
     InputError,
     UsageError,
+    argument_behind,
     described,
     number_array,
     positive_number,
     require_counts,
     require_instance,
+    say_once,
 )
 from mri_design.experiment.calibration import PreparedScan, only_measured, prepare
 from mri_design.experiment.inputs import (
@@ -40,7 +46,6 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
-from mri_design.interactive.shown import Shown, Told, Watch, file_given, named_file, naming_arguments
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.provenance import centre_words
@@ -50,11 +55,118 @@ from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 
-if TYPE_CHECKING:  # what designs and images take, and loading does without
+if TYPE_CHECKING:
     from mri_design.design.strategy import Strategy
     from mri_design.experiment.reconstruction import Method
     from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.sparsity import SparsityBlock
+    from mri_design.runs.store import Record
+    from mri_design.runs.work import Keep, Work
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Watch = Callable[[str, int, int], None]
+"""Takes what is being done, how much of it is done, and of how many."""
+_WIDE = 100
+"""Letters of a line that shows itself in a console."""
+
+
+def named_file(path: str | os.PathLike[str]) -> str:
+    """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
+    return os.path.expanduser(os.fspath(path))
+
+
+def file_given(value: object) -> Path | None:
+    """The path that an argument gives; None for an array, another object, and None."""
+    return Path(named_file(value)) if isinstance(value, str | os.PathLike) else None
+
+
+def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose errors name the argument that they are about, whatever it is called where they arise."""
+
+    @wraps(function)
+    def called(*values: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*values, **named)
+        except InputError as error:
+            given = inspect.signature(function).bind(*values, **named).arguments
+            field = argument_behind(error, given)
+            error.__init__(field or error.field, error.got, error.wanted, error.cure)  # type: ignore[misc]
+            raise
+
+    return called
+
+
+@dataclass
+class Told:
+    """How a computation is made; what it warns of are notices on stderr.
+
+    Parameters
+    ----------
+    seed, jobs : int
+        See `Run`.
+    watch : callable, optional
+        See `Progress`.
+    seconds : float
+        Time that it took.
+    record : Record, optional
+        Inputs and settings, for a manifest.
+    """
+
+    seed: int = 0
+    jobs: int = 1
+    watch: Watch | None = None
+    seconds: float = 0.0
+    record: Record | None = None
+
+    @property
+    def recorded(self) -> Record:
+        """Inputs and settings; a UsageError for what was read from a folder, without its scan."""
+        if self.record is None:
+            raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
+        return self.record
+
+    def computed(self, request: Any, compute: Callable[[Work, Keep], T]) -> T:
+        """What a computation of a request returns that keeps nothing on a disk."""
+        progress = runs.Progress(warn=say_once) if self.watch is None else runs.Progress(self.watch, warn=say_once)
+        work, began = runs.Work(seed=self.seed, jobs=self.jobs, progress=progress), time.perf_counter()
+        record, result = request.record(work), compute(work, runs.Keep())
+        self.record, self.seconds = record, time.perf_counter() - began
+        return result
+
+
+class Shown(ABC):
+    """What an object says of itself: a title and facts in a console, in a notebook pictures beside them."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """Main facts in words, by what they are about."""
+
+    @property
+    @abstractmethod
+    def _title(self) -> str:
+        """The object in a line."""
+
+    @property
+    @abstractmethod
+    def _pictures(self) -> Sequence[tuple[str, bytes]]:
+        """What they show, and PNG."""
+
+    def __repr__(self) -> str:
+        lines = [self._title, *(f"  {name}: {text}" for name, text in self.facts.items() if text)]
+        return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
+
+    def _repr_html_(self) -> str:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        page = Environment(
+            loader=PackageLoader("mri_design.interactive", "."), autoescape=True, undefined=StrictUndefined
+        )
+        figures = [(says, b64encode(png).decode()) for says, png in self._pictures]
+        facts = {name: text for name, text in self.facts.items() if text}
+        return page.get_template("shown.html.j2").render(title=self._title, figures=figures, facts=facts)
+
 
 File = str | os.PathLike[str]
 Source = File | KSpaceData | TrajectoryData | ImageStack | ArrayLike
