@@ -153,8 +153,7 @@ def recon(
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, require_no_slices
-    from mri_design.runs.recon.report import reconstruct_in_folder
-    from mri_design.runs.recon.run import ReconRequest
+    from mri_design.runs.recon.run import ReconRequest, reconstruct_in_folder
 
     made = recipe.reconstruction
     if made.noise_map and made.method not in ("mean", "least-squares"):

@@ -39,8 +39,7 @@ from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.export import export_run
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.measure import RegionMean, means_of, slices_of
-from mri_design.runs.recon.report import report_reconstruction
-from mri_design.runs.recon.run import ReconResult
+from mri_design.runs.recon.run import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 
