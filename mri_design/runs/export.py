@@ -423,17 +423,11 @@ FORMATS: Mapping[str, tuple[tuple[str, ...], _Writer]] = {
 """Formats: how their files may be called, and what makes them."""
 
 
-_PARTS = {
-    "coil_maps": "coil maps",
-    "noise_variance": "the noise variance",
-    "noise_covariance": "the covariance of the noise",
-    "calibration": "the calibration scan",
-    "density": "the density compensation weights",
-    "geometry": "sizes and places of slices",
-    "reference": "the true image",
-    "source": "identifiers of the patient and of the study",
-    "phase": "the phase",
-}
+_PARTS = (
+    *("coil_maps", "noise_variance", "noise_covariance", "calibration", "density", "geometry", "reference", "source"),
+    "phase",
+)
+"""What not every format holds, by the names of a scan's attributes."""
 _NOISE = ("noise_variance", "noise_covariance")
 _COMPANIONS = ("coil_maps", *_NOISE, "reference")
 Content = KSpaceData | TrajectoryData | ImageStack
@@ -630,8 +624,8 @@ def convert_file(
 def _sentences(data: Content, out: Path, ending: str, files: list[Path], kept: tuple[str, ...]) -> list[str]:
     """What is written where, and what is not."""
     complex_images = isinstance(data, ImageStack) and np.iscomplexobj(data.images)
-    lost = [text for part, text in _PARTS.items() if part not in kept and getattr(data, part, None) is not None]
-    lost += [_PARTS["phase"]] if complex_images and "phase" not in kept else []
+    held = [part for part in _PARTS if getattr(data, part, None) is not None] + ["phase"] * complex_images
+    lost = [part for part in held if part not in kept]
     said = sentences(words("export").converted(data, ending, out, files, lost, complex_images))
     places = data.geometry if isinstance(data, ImageStack) else None if data.geometry is None else data.geometry[0]
     if ending in (".nii", ".nii.gz"):

@@ -359,14 +359,8 @@ def _signature(path: Path, content: bytes, lines: list[str]) -> str:
     return "matches: the file is as it was written"
 
 
-_OF_RUNS = {
-    "recon.npy": ("image of RUN: complex", []),
-    "std.npy": ("error bars of RUN: standard deviation of every pixel", []),
-    "coil_maps.npy": ("coil maps of RUN: complex", ["coil"]),
-    "draws.npy": ("draws of RUN: images that its posterior holds possible, complex", ["draw"]),
-    "reference.npy": ("what errors of RUN are measured against: complex", []),
-}
-"""Arrays of a run, and axes that some have beside those of images."""
+_OF_RUNS = ("recon", "std", "coil_maps", "draws", "reference")
+"""Arrays of a run that are described."""
 _LARGEST_LOOK = 2**26
 
 
@@ -385,11 +379,10 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     """
     if path.suffix not in (".npy", ".npz") or not path.is_file():
         return None
-    if path.name in _OF_RUNS and (path.parent / MANIFEST).is_file():
+    if path.suffix == ".npy" and path.stem in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        what, further = _OF_RUNS[path.name]
-        return _rows("array", path, what, shape, further, mask_axes(path.parent) == 2)
+        return _rows("array", path, shape, mask_axes(path.parent) == 2)
     if path.stat().st_size > _LARGEST_LOOK:
         return None
     if path.suffix == ".npz":

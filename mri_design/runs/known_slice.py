@@ -54,7 +54,6 @@ _DARK = "the full scan shows hardly more than noise"
 OF_MODULUS = 0.93
 """Error of the modulus over that of the complex image: most of what is missing lies along the phase of the image. From
 a third of the lines of six scans of the package (shepp-logan, brain, t2w, t1w, lf-gre, lf-fse) it was .86 to .97."""
-USUAL_MAPS = "maps of its 24 central lines, whatever lines a run calibrates with"
 _LEFT_OUT = "left out of the scan"
 _CALIBRATION = ("calibration_lines", "calibration_scan")
 
@@ -144,14 +143,9 @@ class KnownSlice:
         """The reference of errors, in words; empty where there is none."""
         if self.given is not None:
             return self.given.words
-        if self.reference is None:
-            return ""
-        if self.data.reference is not None:
-            return "the true image"
-        own = "the scan's own image from all its lines"
-        if self.data.n_coils == 1:
-            return own
-        return f"{own}, its coils combined by the {'maps given' if self.scan.maps_from is None else USUAL_MAPS}"
+        own = self.reference is not None and self.data.reference is None
+        maps = "" if self.data.n_coils == 1 else "given" if self.scan.maps_from is None else "usual"
+        return "" if self.reference is None else told("reference", own, maps)
 
     def holds_reference(self, lines: Sequence[int]) -> bool:
         """Whether these are all lines that the reference was made from, where it is the scan's own image."""

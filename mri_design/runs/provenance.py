@@ -97,13 +97,9 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     origins : iterable of str
         `simulated_from` of every scan.
     """
-    listed = list(origins)
-    kinds = list(dict.fromkeys(origin for origin in listed if origin))
-    if not kinds:
-        return {}
-    some = sum(bool(origin) for origin in listed)
-    some_only = "" if some == len(listed) else f" ({some} of {len(listed)} images)"
-    return {"k-space": f"simulated {' and '.join(kinds)}{some_only}"}
+    every = list(origins)
+    made = [origin for origin in every if origin]
+    return {"k-space": told("simulated_of_all", list(dict.fromkeys(made)), len(made), len(every))} if made else {}
 
 
 def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
