@@ -40,7 +40,7 @@ from mri_design.kinds import KINDS
 from mri_design.readouts import Readouts
 from mri_design.registry import split_name
 from mri_design.runs.error_tables import FORMATS, StudyErrors
-from mri_design.runs.image_sections import CompanionPictures
+from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, load_images, require_apart
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
@@ -418,7 +418,7 @@ def _picture_facts(result: ComparisonResult) -> dict[str, Any]:
         "compared": compared,
         "mask_panels": {mask.label: (mask.readouts, mask.mask.ravel()) for mask in result.shown},
         "no_error": RelativeError(),
-        "others": CompanionPictures.of(first.reconstruction, first.label),
+        "others": companion_pictures(first.reconstruction, first.label),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,9 @@ from mri_design.runs.stored_run import ARRAYS, arrays_of
 from mri_design.scan.data import TrajectoryData
 
 Rows = list[dict[str, object]]
+CompanionPictures = tuple[list[ImagePanel], str]
+"""The other images of the object that an image was offered, where they lie and in its brightness, with the image
+without them; and what was made of them."""
 
 
 def account_settings(account: Mapping[str, object]) -> dict[str, object]:
@@ -94,7 +96,7 @@ def image_facts(
     """
     rows, made = image_rows(known, images, lines), images[0].reconstruction
     save_images(folder, arrays_of(known, made, None if made.draws is None else known.shown_reference), rows)
-    return shown_facts(known, images, rows) | {"others": CompanionPictures.of(made)}
+    return shown_facts(known, images, rows) | {"others": companion_pictures(made)}
 
 
 def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> dict[str, Any]:
@@ -114,32 +116,16 @@ def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> 
     }
 
 
-@dataclass(frozen=True)
-class CompanionPictures:
-    """The other images of the object that an image was offered, where they lie, and the image without them.
-
-    Parameters
-    ----------
-    panels : sequence of ImagePanel
-        In the brightness of the image.
-    about : str
-        What was made of them.
-    """
-
-    panels: Sequence[ImagePanel]
-    about: str
-
-    @classmethod
-    def of(cls, made: Image, whose: str = "") -> CompanionPictures | None:
-        """Those of an image, ``whose`` mask it is of if there are several; None where it was offered none."""
-        choice = made.companions
-        if choice is None:
-            return None
-        level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
-        offered = [(one.companion, "used" if one.used else "not used") for one in choice.offered]
-        panels = [ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
-        if made.alone is not None:
-            panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
-        places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
-        whose = f", for the mask of {whose}," if whose else ""
-        return cls(panels, f"Of the other images of the object{whose} {choice}. {places}.")
+def companion_pictures(made: Image, whose: str = "") -> CompanionPictures:
+    """Those of an image, ``whose`` mask it is of if there are several; no panels where it was offered none."""
+    choice = made.companions
+    if choice is None:
+        return [], ""
+    level = float(np.percentile(np.abs(made.image), 99.5))  # brightness of its own has none of them
+    offered = [(one.companion, "used" if one.used else "not used") for one in choice.offered]
+    panels = [ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
+    if made.alone is not None:
+        panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
+    places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
+    whose = f", for the mask of {whose}," if whose else ""
+    return panels, f"Of the other images of the object{whose} {choice}. {places}."

@@ -58,7 +58,7 @@ from mri_design.experiment.strategies import (
 from mri_design.kinds import KINDS
 from mri_design.runs.design.report import acquisition_facts, design_facts
 from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
-from mri_design.runs.image_sections import CompanionPictures
+from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.resident import design_among
@@ -350,7 +350,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
         "result": result,
         "image": image,
         "frame": Frame(layout_of(readouts, result.orientation), image.pixel),
-        "companions_of": CompanionPictures.of,
+        "companions_of": companion_pictures,
         "mine": next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None),
         "rival": rival,
         "meanings": {name: meanings[name] for name in named if name in meanings},

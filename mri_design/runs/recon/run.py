@@ -627,18 +627,16 @@ def _spread(numbers: Sequence[int], most: int) -> list[int]:
     return [numbers[place] for place in sorted({round(place) for place in np.linspace(0, len(numbers) - 1, most)})]
 
 
-def _companions(result: ReconResult) -> image_sections.CompanionPictures | None:
+def _companions(result: ReconResult) -> image_sections.CompanionPictures:
     """What companions made of one slice: of the nearest to the one in detail that uses some, beside its image."""
 
     def far(number: int) -> tuple[bool, int]:
         return result.kept.facts[number].rows[0].get(OTHER_IMAGES, "none") == "none", abs(number - result.shown)
 
     number = min(result.numbers, key=far)
-    pictures = result.kept.pictures(number)
-    if pictures is None:
-        return None
+    panels, about = result.kept.pictures(number)
     image = ImagePanel(result.kept.arrays(number)["recon"], result.numbering.name(number), "as it is")
-    return replace(pictures, panels=[image, *pictures.panels])
+    return [image, *panels] if panels else [], about
 
 
 def _describe(result: ReconResult, summary: dict[str, object], settings: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
 from mri_design.operators.conventions import Chosen
-from mri_design.runs.image_sections import CompanionPictures, Rows, image_rows
+from mri_design.runs.image_sections import CompanionPictures, Rows, companion_pictures, image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
 from mri_design.runs.stored_run import ARRAYS, arrays_of
 from mri_design.runs.work import Keep, Work
@@ -246,7 +246,7 @@ class SliceFacts:
     others : sequence of (str, str)
         Titles and captions of pictures of its companions, whose moduli are the array ``other_images``.
     about_others : str
-        See `CompanionPictures`.
+        What was made of them.
     lost : float, optional
         See `Compression`; None where coils are not combined.
     """
@@ -270,7 +270,7 @@ class SliceFacts:
 def facts_of(work: SliceWork, measured: MeasuredSlice, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
     """What is to be kept of the images of a slice beside their arrays."""
     made, lines = images[0].reconstruction, _lines(known.slice_model, measured)
-    pictures, combined = CompanionPictures.of(made), known.scan.provenance.combined
+    (panels, about), combined = companion_pictures(made), known.scan.provenance.combined
     place = {} if work.numbering is None else work.numbering.place(measured.number)
     rows = [{**place, **row} for row in image_rows(known, images, lines)]
     if made.companions is not None:
@@ -282,8 +282,8 @@ def facts_of(work: SliceWork, measured: MeasuredSlice, known: KnownSlice, images
         folded=known.folded,
         account=made.account(),
         reference_scale=None if known.given is None else known.given.factor,
-        others=[] if pictures is None else [(panel.title, panel.caption) for panel in pictures.panels],
-        about_others="" if pictures is None else pictures.about,
+        others=[(panel.title, panel.caption) for panel in panels],
+        about_others=about,
         lost=None if combined is None else float(f"{combined[2]:.6g}"),
     )
 
@@ -297,10 +297,10 @@ def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[
     known, images = images_of(work, measured, calibrated(work, measured))
     made = images[0].reconstruction
     arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
-    if (pictures := CompanionPictures.of(made)) is not None:
-        arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in pictures.panels]).astype(np.float32)
+    if panels := companion_pictures(made)[0]:
+        arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in panels]).astype(np.float32)
     facts = facts_of(work, measured, known, images)
-    del known, images, made, pictures
+    del known, images, made, panels
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return measured.number, arrays, facts
 
@@ -372,12 +372,11 @@ class KeptSlices:
         """The arrays of a slice."""
         return self._keep.arrays(_name(number), (*ARRAYS, _OTHERS))
 
-    def pictures(self, number: int) -> CompanionPictures | None:
-        """Those of the companions of a slice; None where it was offered none."""
+    def pictures(self, number: int) -> CompanionPictures:
+        """Those of the companions of a slice; no panels where it was offered none."""
         facts, images = self.facts[number], self.arrays(number).get(_OTHERS, ())
         titles = zip(images, facts.others, strict=True)
-        panels = [ImagePanel(image, title, caption) for image, (title, caption) in titles]
-        return CompanionPictures(panels, facts.about_others) if panels else None
+        return [ImagePanel(image, title, caption) for image, (title, caption) in titles], facts.about_others
 
     @property
     def files(self) -> list[str]:
