@@ -31,7 +31,8 @@ from mri_design.model.companion import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
-from mri_design.runs.design.run import DesignRequest, DesignResult, SharedSlices, concluded
+from mri_design.runs.design.run import DesignResult, concluded
+from mri_design.runs.design.scan import DesignRequest, SharedSlices
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.work import Work

@@ -15,7 +15,8 @@ from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design
 from mri_design.kinds import KINDS
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
-from mri_design.runs.design.run import DesignInput, DesignRequest, design_scan
+from mri_design.runs.design.run import design_scan
+from mri_design.runs.design.scan import DesignInput, DesignRequest
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.resident import design_among
 from mri_design.runs.work import Keep, Work

@@ -1,0 +1,420 @@
+"""What a design is asked, what is read for it, and slices that share its mask: calibrated, as strategies see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from mri_design.design.stopping import StopRule
+from mri_design.design.strategy import Strategy
+from mri_design.design.trials import truth_or_none
+from mri_design.errors import InputError, UsageError, option, require_numbers
+from mri_design.evaluation.manifest import InputFile
+from mri_design.experiment import extent
+from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
+from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.design import require_room
+from mri_design.experiment.inputs import FIRST_SLICE, GivenMaps, SliceChoice, load_scan, require_grid_data, slices_text
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.shots import candidates_of, slice_of
+from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.volume import Around, Frames, is_around
+from mri_design.kinds import KINDS
+from mri_design.model.companion import Companion
+from mri_design.model.slice import SliceModel
+from mri_design.operators.base import Array
+from mri_design.operators.nonuniform import require_finufft
+from mri_design.readouts import Readouts
+from mri_design.runs.design.companions import (
+    OtherFrame,
+    other_frames,
+)
+from mri_design.runs.known_slice import knowing_oracle
+from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
+from mri_design.runs.store import Record
+from mri_design.runs.work import Progress, Work
+from mri_design.scan.data import KSpaceData
+from mri_design.scan.sampling import require_whole_lines
+
+_OF_ONE_SLICE = "slices share lines, or samples of a plane; spokes and arms are those of one slice"
+
+
+@dataclass(frozen=True)
+class DesignRequest:
+    """Request for a design.
+
+    Parameters
+    ----------
+    source : str
+        File or phantom; it is replayed as the scanner.
+    recipe : Recipe
+        Strategy, start, stop rules, constraints, order, inference and reconstruction.
+    lines : int or None
+        Lines, samples of a plane, or shots in the end, at most where the recipe has a stop rule; None is as many as can
+        be measured then. Shots are always counted: what there is to choose from depends on their number.
+    maps : Path or MapsOfScan, optional
+        File of coil maps, or a scan to estimate them from.
+    acceleration : float, optional
+        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
+    slices : SliceChoice
+        The slice, or those that share the mask: the image is that of the one in their middle.
+    companions : tuple of str
+        Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
+        a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
+        share the mask, or ``frames`` (`Around`).
+
+    Raises
+    ------
+    UsageError
+        For an unknown strategy or one that learns from training scans, no end or two, a stop rule that the strategy
+        cannot answer, or shots without a number of them.
+    InputError
+        For constraints and an order that contradict each other, or a strategy's file that cannot be used.
+    """
+
+    source: str
+    recipe: Recipe
+    lines: int | None = None
+    _: KW_ONLY
+    maps: GivenMaps | None = None
+    acceleration: float | None = None
+    slices: SliceChoice = FIRST_SLICE
+    companions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.of_shots and self.acceleration is None and self.lines is None:
+            counts = f"{option('shots')}, or {option('acceleration')}"
+            raise UsageError(f"how many spokes or arms? Give their number with {counts}")
+        if self.acceleration is not None:
+            require_numbers(least=1.0, acceleration=self.acceleration)
+            counted = KINDS[self.recipe.design.encoding].counted
+            extent.require_one_amount(self.lines, self.acceleration, counted)
+        if self.recipe.design.strategy in TRAINING_RULES:
+            raise UsageError(
+                f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
+                "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
+                "(--strategy trained:FILE)"
+            )
+        extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        if self.around and self.of_shots:
+            words = f"{option('with', 'slices')}, {option('with', 'frames')}"
+            raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
+
+    @property
+    def of_shots(self) -> bool:
+        """Whether spokes or arms of a spiral are chosen."""
+        return KINDS[self.recipe.design.encoding].shots
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy that chooses lines; an oracle gets the truth later."""
+        return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding, but=TRAINING_RULES)
+
+    @property
+    def stop(self) -> StopRule | None:
+        """The rule that ends the design early."""
+        return extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+
+    def count(self, size: int) -> int | None:
+        """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
+        return self.lines if self.acceleration is None else extent.readouts_wanted(size, self.acceleration)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The recipe's, without the folders of a strategy's file."""
+        return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
+
+    def record(self, work: Work) -> Record:
+        """Inputs and settings for the manifest, before anything is computed.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be read.
+        """
+        scan, beside = InputFile.of_all([self.source]), InputFile.of_all(self.files)
+        choices = {
+            "recipe": self.settings,
+            "input": [file.sha256 for file in scan] or self.source,
+            "files": [file.sha256 for file in beside],
+            "slice": self.slices.named,
+            **self.named_companions,
+        }
+        number = {"lines": self.lines, "acceleration": self.acceleration}
+        wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
+        settings = {
+            "source": self.source,
+            "slice": self.slices.named,
+            **wanted,
+            **self.named_companions,
+            **self.settings,
+        }
+        identity, beginning = (work.identity("design", choices | more) for more in (number, {}))
+        return Record(identity, [*scan, *beside], settings, beginning)
+
+    @property
+    def files(self) -> list[str]:
+        """The files beside the scan: coil maps, a strategy's, and other images of the object."""
+        maps = [] if self.maps is None else [str(self.maps)]
+        others = [companion_file(source) for source in self.companions if not is_around(source)]
+        return [*maps, *strategy_files([self.recipe.design.strategy]), *others]
+
+    @property
+    def around(self) -> Around:
+        """Which slices and frames of the scan itself are other images of the object.
+
+        Raises
+        ------
+        UsageError
+            See `Around.named`.
+        """
+        return Around.named(self.companions)
+
+    def near(self, numbers: Sequence[int], scan: KSpaceData) -> Mapping[str, Mapping[int, float]]:
+        """The slices around that of the image, of ``numbers`` the first, among those that share the mask (`Around`)."""
+        places = {number: None if scan.geometry is None else scan.geometry[number] for number in numbers}
+        return self.around.of(numbers[0], Frames("", (), scan.n_slices), places)
+
+    @property
+    def named_companions(self) -> dict[str, object]:
+        """Their names for a manifest; nothing where there are none."""
+        return {"with": [Path(source).name for source in self.companions]} if self.companions else {}
+
+    def read_companions(self, seed: int) -> list[CompanionImages]:
+        """The other images of the object.
+
+        Raises
+        ------
+        InputError
+            Where a file cannot be used.
+        """
+        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions if not is_around(source)]
+
+    def numbers(self, count: int) -> list[int]:
+        """The slices that share the mask, of ``count``; first that of the image.
+
+        Raises
+        ------
+        InputError
+            Where the scan has no such slice.
+        UsageError
+            For several slices of shots.
+        """
+        chosen = self.slices.indices(count)
+        middle = chosen[len(chosen) // 2]
+        if len(chosen) > 1 and self.of_shots:
+            raise UsageError(f"{_OF_ONE_SLICE}: give {option('slices', middle)}")
+        return [middle, *(number for number in chosen if number != middle)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignInput:
+    """What a design is made of, as read, and what it chooses from.
+
+    Parameters
+    ----------
+    scan : KSpaceData
+        All slices; it is replayed as the scanner.
+    numbers : sequence of int
+        Of the slices that share the mask, that of the image first.
+    slices : sequence of KSpaceData
+        These slices.
+    readouts : Readouts
+        The candidates.
+    lines : int or None
+        Lines, samples or shots in the end; None where only a rule ends the design.
+    frames : sequence of OtherFrame
+        The slice of the image in other frames of the same file.
+    companions : sequence of CompanionImages
+        Files of other images of the object.
+    """
+
+    scan: KSpaceData
+    numbers: Sequence[int]
+    slices: Sequence[KSpaceData]
+    readouts: Readouts
+    lines: int | None
+    frames: Sequence[OtherFrame] = ()
+    companions: Sequence[CompanionImages] = ()
+
+    @classmethod
+    def read(cls, request: DesignRequest, work: Work, scan: KSpaceData | None = None) -> DesignInput:
+        """Read the files of a request, but for a scan that is there already.
+
+        Raises
+        ------
+        UsageError, InputError
+            Where a file cannot be used, or the scan cannot be designed by the request.
+        """
+        if request.of_shots:
+            require_finufft()
+        recipe, maps, seed = request.recipe, request.maps, work.seed
+        scan = require_grid_data(scan or load_scan(request.source, recipe, seed, maps), request.source)
+        numbers = request.numbers(scan.n_slices)
+        slices = [scan.select_slice(number) for number in numbers]
+        data, kind = slices[0], KINDS[recipe.design.encoding]
+        if request.around.slices and len(slices) == 1:
+            raise UsageError(
+                f"{option('with', 'slices')}: the mask is for one slice alone, and no other is measured with it; "
+                f"give several with {option('slices')}, or leave it out"
+            )
+        if data.reference is not None and not np.any(data.reference):
+            cure = f"Give a slice that shows the object with {option('slices', 'N')}."
+            raise InputError("reference", f"nothing but zeros in slice {numbers[0]}", "an image with signal", cure)
+        tell_part(data, recipe, work.progress)
+        for each in slices if not kind.square else ():
+            require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
+        lines = request.count(kind.whole(data.grid_shape))
+        readouts = candidates_of(recipe, request.strategy, data.grid_shape, lines, data.n_coils)
+        extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
+        require_room(readouts, data.n_coils, lines, recipe, slices=len(slices))
+        return cls(
+            scan=scan,
+            numbers=numbers,
+            slices=slices,
+            readouts=readouts,
+            lines=lines,
+            frames=other_frames(request.source, recipe, maps, numbers[0], request.around, seed),
+            companions=request.read_companions(seed),
+        )
+
+    def companions_of(self, data: KSpaceData, number: int) -> tuple[Companion, ...]:
+        """The other images, over the slice of that number."""
+        return companions_over(self.companions, data, number, self.scan.n_slices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedSlices:
+    """Calibrated slices that share a mask, that of the image first.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        In force.
+    numbers : sequence of int
+        Of the slices in their scan.
+    data : KSpaceData
+        The slice of the image, as read.
+    scans, slices : sequences of PreparedScan and of SliceModel
+        Calibrated, and as models take them.
+    seen : sequence of SliceModel
+        As the strategy sees them, see `informed`.
+    start : tuple of int
+        Lines that the design begins with.
+    most : int
+        Lines that it can have in the end.
+    calibration : int or None
+        Centre lines that coil maps were asked to be estimated from; None is the usual number.
+    """
+
+    recipe: Recipe
+    numbers: Sequence[int] = (0,)
+    data: KSpaceData
+    scans: Sequence[PreparedScan]
+    slices: Sequence[SliceModel]
+    seen: Sequence[SliceModel] = ()
+    start: tuple[int, ...] = ()
+    most: int
+    calibration: int | None = None
+
+    @property
+    def readouts(self) -> Readouts:
+        """What there is to choose from."""
+        return self.slices[0].candidates
+
+    def measured(self, lines: Sequence[int], progress: Progress) -> SharedSlices:
+        """The slices with the coil maps that ``lines`` show, where these had to be estimated."""
+        known = zip(self.scans, self.slices, strict=True)
+        scans = [scan.knowing(one.coil_map_estimate(lines)) for scan, one in known]
+        warn_of_maps(scans[0], progress)
+        return replace(self, scans=scans)
+
+    def truths(self, lines: Sequence[int]) -> list[Array | None]:
+        """What is known of the image behind each slice (`truth_or_none`), with the maps of these lines."""
+        known = zip(self.scans, self.slices, strict=True)
+        return [truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known]
+
+
+def calibrated(given: DesignInput, request: DesignRequest, work: Work) -> SharedSlices:
+    """The slices that share the mask, with noise and coil maps, and with them the lines that the design begins with.
+
+    Raises
+    ------
+    InputError
+        Where the scan cannot be calibrated, or contradicts the constraints.
+    """
+    recipe, strategy, progress = request.recipe, request.strategy, work.progress
+    data, readouts, lines, kind = given.slices[0], given.readouts, given.lines, given.readouts.kind
+    grows = kind.centre_first and estimates_own_maps(data)
+    asked = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
+    scans = list[PreparedScan]()
+    for each in given.slices:
+        scans.append(prepare(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
+        if each is data:
+            warn_of_noise(scans[0], progress)
+            recipe = extent.with_calibration(recipe, scans[0].calibration_lines)
+    on_grid = recipe.replacing("design", encoding="lines") if kind.shots else recipe
+    slices = [
+        slice_of(one.slice_model(0, on_grid), readouts, request.source, partial(one.reference, 0), recipe, work.seed)
+        for one in scans
+    ]
+    measurable = np.logical_and.reduce([each.measured for each in slices])
+    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
+    calibration = scans[0].calibration_lines
+    centre = calibration if kind.centre_first else 0
+    start = extent.start_lines(measurable, strategy, lines, recipe, centre, slices[0].n_coils, readouts)
+    most = lines or recipe.constraints.rules(readouts).most_lines(measurable, start)
+    if kind.square and calibration:
+        side = recipe.constraints.calibration or 0
+        progress.say(
+            f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} "
+            f"altogether; {option('constraints.calibration')} sets how many"
+        )
+    growing = f"the lines as they are measured, beginning with {len(start)} at the centre" if grows else ""
+    tell_calibration(calibration, most, recipe, readouts, progress, growing)
+    return SharedSlices(
+        recipe=recipe,
+        numbers=given.numbers,
+        data=data,
+        scans=scans,
+        slices=slices,
+        start=start,
+        most=most,
+        calibration=asked,
+    )
+
+
+def without_air(shared: SharedSlices, work: Work) -> tuple[SharedSlices, list[int]]:
+    """Without slices whose start shows noise only, which have no say, and their numbers; that of the image stays."""
+    shows = [one.calibrated(shared.start, rough=True).shows_signal(shared.start) for one in shared.slices[1:]]
+    shown = [0, *(place for place, signal in enumerate(shows, 1) if signal)]
+    numbers, scans = [shared.numbers[place] for place in shown], [shared.scans[place] for place in shown]
+    empty = sorted(set(shared.numbers).difference(numbers))
+    if empty:
+        work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
+    return replace(shared, numbers=numbers, scans=scans, slices=[shared.slices[place] for place in shown]), empty
+
+
+def informed(shared: SharedSlices, strategy: Strategy, seed: int) -> tuple[SharedSlices, Strategy]:
+    """The slices as the strategy sees them, and the strategy: an oracle sees the truth, and the maps of all lines."""
+    recipe, slices = shared.recipe, shared.slices
+    if recipe.design.strategy not in ORACLES:
+        return replace(shared, seen=slices), strategy
+    seen = [one.calibrated(one.measured) for one in slices]
+    known = zip(shared.scans, slices, strict=True)
+    truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
+    return replace(shared, seen=seen), knowing_oracle(strategy, seen, truths, recipe, seed)
+
+
+def depends_on(shared: SharedSlices, strategy: Strategy, request: DesignRequest) -> dict[str, object]:
+    """What a design that goes on has to have in common with its beginning, beside input and settings."""
+    most, unseen = shared.most, 0
+    if shared.readouts.thinned and request.stop is None:
+        unseen = strategy.unseen(shared.readouts, most, min(one.n_coils for one in shared.slices))
+    limited = shared.recipe.constraints.max_jump is not None
+    foreseen = most if request.of_shots or not strategy.needs_posterior or limited else None
+    return {"start": shared.start, "calibration": shared.calibration, "unseen": unseen, "most": foreseen}
