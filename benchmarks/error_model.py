@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
-from mri_design.design.energies import energies
-from mri_design.design.error_models import FEATURES, ErrorModel, LineKnowledge, line_features
+from mri_design.design.calibrated import FEATURES, ErrorModel, LineKnowledge, line_features
+from mri_design.design.greedy import energies
 from mri_design.evaluation.tables import markdown_text
 from mri_design.experiment.stored_designs import fingerprint
 from mri_design.inference.base import WarmStart

@@ -3,10 +3,10 @@
 from . import operators as operators
 from . import potentials as potentials
 from . import variances as variances
+from .design.calibrated import FEATURES as FEATURES
 from .design.calibrated import Calibrated as Calibrated
 from .design.engine import DesignEngine as DesignEngine
 from .design.engine import DesignState as DesignState
-from .design.error_models import FEATURES as FEATURES
 from .design.fixed import VariableDensity as VariableDensity
 from .design.greedy import InformationGain as InformationGain
 from .design.greedy import LanczosInformationGain as LanczosInformationGain

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.energies import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
+from mri_design.design.greedy import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
 from mri_design.design.stopping import stop_rule
 from mri_design.design.strategy import (
     DesignView,

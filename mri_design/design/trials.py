@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.coils import image_units
 from mri_design.calibration.maps import OwnMaps
-from mri_design.design.energies import actual_energies, expected_energies, fewest_coils, means_of
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
     ChoosesByScore,
     Scores,
+    actual_energies,
     block_by_gains,
+    expected_energies,
+    fewest_coils,
     mean_around,
+    means_of,
     removed_share,
     unmeasured_around,
 )

@@ -121,7 +121,7 @@ class MaximumAPosteriori:
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"g", "bound"})
-    """Capabilities that every site must offer; see `potentials.requirements`."""
+    """Capabilities that every site must offer; see `potentials.base`."""
 
     smoothing: float = 1e-5
     stages: int = 2

@@ -29,8 +29,15 @@ from mri_design.estimation.map_estimate import (
 )
 from mri_design.evidence import held_back, non_local
 from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
-from mri_design.evidence.draws import PosteriorDraws
-from mri_design.evidence.error_bars import Estimates, StdFactor, energy_of, predicted_error, shaped_std, std_factor
+from mri_design.evidence.error_bars import (
+    Estimates,
+    PosteriorDraws,
+    StdFactor,
+    energy_of,
+    predicted_error,
+    shaped_std,
+    std_factor,
+)
 from mri_design.evidence.held_back import HeldBack, PhaseChoice
 from mri_design.experiment.extent import expected_total
 from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_from

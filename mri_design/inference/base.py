@@ -33,7 +33,7 @@ from mri_design.model.posterior import (
     require_posterior,
 )
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.potentials.requirements import ENGINES
+from mri_design.potentials.base import ENGINES
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator
 

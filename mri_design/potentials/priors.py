@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array, require_instance
 from mri_design.potentials.base import (
+    GRID,
     LEAST,
     SMOOTH,
     DualForm,
@@ -22,12 +23,14 @@ from mri_design.potentials.base import (
     Site,
     SuperGaussian,
     Values,
+    departure_from_smooth,
     log_sphere,
     mixed_sites,
     one_number,
     positive_scale,
+    represented,
+    unfit_derivatives,
 )
-from mri_design.potentials.requirements import GRID, departure_from_smooth, represented, unfit_derivatives
 
 
 class Gaussian(SuperGaussian):

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mri_design.design.energies import KeptPosteriors
 from mri_design.design.engine import DesignState, Found, InferenceRequest, Keeper, KeptSlice
+from mri_design.design.greedy import KeptPosteriors
 from mri_design.errors import MriDesignError
 from mri_design.experiment.design import DesignOptions
 from mri_design.operators.base import Array

@@ -18,7 +18,7 @@ from mri_design.design import (
     residual_energies,
     rows_of,
 )
-from mri_design.design.energies import energies
+from mri_design.design.greedy import energies
 from mri_design.inference import with_unseen
 from mri_design.model import PosteriorPrecision
 from mri_design.operators import PhasedParts, radial_spokes

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from mri_design import FEATURES
 from mri_design.design import LineKnowledge, features_of_line, fitted_weights, line_features
-from mri_design.design import error_models as module
+from mri_design.design import calibrated as module
 from mri_design.evidence.error_bars import FEATURES as OF_ERRORS
 
 N = 16

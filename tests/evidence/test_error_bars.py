@@ -22,9 +22,8 @@ from mri_design.evidence import (
     with_brightness,
     with_spectrum_of_errors,
 )
-from mri_design.evidence.draws import BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUAL
-from mri_design.evidence.draws import KNOWN as MEASURED
-from mri_design.evidence.error_bars import BOUNDS
+from mri_design.evidence.error_bars import BOUNDS, BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUAL
+from mri_design.evidence.error_bars import KNOWN as MEASURED
 from mri_design.experiment import load_scan
 from mri_design.operators import Array, to_image, to_kspace
 from mri_design.readouts import Readouts, radii

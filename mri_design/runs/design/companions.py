@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.calibrated import Calibrated, EarlierScan
-from mri_design.design.energies import expected_energies
+from mri_design.design.greedy import expected_energies
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option

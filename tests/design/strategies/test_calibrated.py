@@ -13,7 +13,7 @@ from mri_design.design import (
     neighbourhood,
     shipped_error_model,
 )
-from mri_design.design.error_models import LARGEST_DOUBT
+from mri_design.design.calibrated import LARGEST_DOUBT
 from tests.design.conftest import make_posterior, make_slice
 from tests.refusals import refused
 
