@@ -324,11 +324,12 @@ class NoiseMap:
         """The map of an image in other units: times a number, or a number for each pixel."""
         return replace(self, std=np.asarray(self.std * unit, dtype=np.float32))
 
-    def __str__(self) -> str:
+    @property
+    def usual(self) -> tuple[float, float]:
+        """The g-factors below which half and 95 % of the pixels of the object are."""
         seen = self.g_factor[self.g_factor > 0]
         middle, high = np.quantile(seen, [0.5, 0.95]) if seen.size else (0.0, 0.0)
-        how = "exact" if not self.replicas else f"from {self.replicas} images of noise"
-        return f"g-factor {middle:.2f} at half of the pixels, below {high:.2f} at 95 %, {how}"
+        return float(middle), float(high)
 
 
 def least_squares_noise(

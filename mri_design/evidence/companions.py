@@ -24,7 +24,6 @@ from mri_design.evidence.error_bars import share_measured
 from mri_design.evidence.held_back import FEWEST, HeldBack
 from mri_design.evidence.non_local import carried
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.kinds import count_text
 from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, companion_patches, unit_modulus
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
@@ -418,22 +417,16 @@ class Offered:
     renewed: float = 0.0
     aside: str = ""
 
-    def __str__(self) -> str:
-        said = [self.companion.name]
-        if self.registration is not None and self.registration.motion.displacement(self.companion.image.shape):
-            (down, right), angle = self.registration.motion.shift, self.registration.motion.angle
-            said.append(f"moved by {down:+.1f}, {right:+.1f} pixels and {angle:+.1f} degrees")
-        if self.aside:
-            said.append(f"taken from {self.aside}")
-        if self.renewed:
-            said.append(f"registered once more when there was an image made with it, by {self.renewed:.1f} pixels")
-        if self.refused:
-            said.append(f"left out: {self.refused}")
-        elif np.isfinite(self.gain):
-            less = 100 * (1 - np.exp(-self.gain))
-            better = "better" if less >= 0 else "worse"
-            said.append(f"with it what is held back is predicted {abs(less):.0f} % {better}")
-        return ", ".join(said)
+    @property
+    def moved(self) -> bool:
+        """Whether its registration moved it."""
+        found = self.registration
+        return found is not None and found.motion.displacement(self.companion.image.shape) > 0
+
+    @property
+    def saved(self) -> float | None:
+        """Fraction of the energy left on the lines held back that is less with it; None where that is not known."""
+        return float(1 - np.exp(-self.gain)) if np.isfinite(self.gain) else None
 
 
 @briefly
@@ -476,6 +469,11 @@ class CompanionChoice:
         """Names of those in the prior; empty where there are none."""
         return tuple(one.companion.name for one in self.offered if one.used)
 
+    @property
+    def unsure(self) -> bool:
+        """Whether one of them helped, but too little, or too uncertainly, to be used."""
+        return not self.used and any(one.gain > 0 for one in self.offered if not one.refused)
+
     def applied(self, slice_model: SliceModel, asked: CompanionPrior) -> SliceModel:
         """The slice with the companions that are used in its prior."""
         if self.expected is not None:
@@ -492,18 +490,6 @@ class CompanionChoice:
         """For tables of errors: names of the companions used, lines that were held back, and `gain` (None for NaN)."""
         gain = self.gain if np.isfinite(self.gain) else None
         return {"companions": " and ".join(self.used) or "none", "held_back": self.held_back, "companion_gain": gain}
-
-    def __str__(self) -> str:
-        held = f"{count_text(self.held_back, self.unit)} held back" if self.held_back else "nothing to hold back"
-        why = "as the recipe asks" if self.trusted else f"after {held}"
-        each = "; ".join(str(one) for one in self.offered)
-        repeat = " as a repeat" if self.expected is not None else ""
-        unsure = not self.used and any(one.gain > 0 for one in self.offered if not one.refused)
-        doubt = ", which is too little, or too uncertain, to use it" if unsure else ""
-        return (
-            f"{' and '.join(self.used) or 'none'} {'are' if len(self.used) > 1 else 'is'} used{repeat}, {why} "
-            f"({each}{doubt})"
-        )
 
 
 def choose_companions(

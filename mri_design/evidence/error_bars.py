@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.evidence.held_back import HeldBack
-from mri_design.kinds import count_text
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array, squared_modulus
@@ -533,17 +532,10 @@ class StdFactor:
     spread: float = float("nan")
     evidence: ErrorEvidence | None = None
 
-    def __str__(self) -> str:
-        bound = ", the least" if self.factor <= BOUNDED[0] else ", the most" if self.factor >= BOUNDED[1] else ""
-        after = f"scaled by {self.factor:.2f}{bound}, after {count_text(self.held_back, self.unit)} held back"
-        if self.how == "held back":
-            return f"{after}, by these alone: nothing like this scan has been learnt from"
-        within = (
-            ""
-            if np.isnan(self.spread)
-            else f"; in two thirds of such images the error is within {100 * self.of_error:.0f} % of that"
-        )
-        return f"{after}{within}"
+    @property
+    def at_bound(self) -> str:
+        """Which of the bounds has set the factor; empty where none has."""
+        return "least" if self.factor <= BOUNDED[0] else "most" if self.factor >= BOUNDED[1] else ""
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from mri_design.design.engine import found_energies
 from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.kinds import count_text
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel, phase_variants
@@ -225,15 +224,6 @@ class PhaseChoice:
     image: Array | None = field(default=None, compare=False, repr=False)
     unit: str = "line"
     one_sided: bool = False
-
-    def __str__(self) -> str:
-        if self.phase is not None and self.one_sided:
-            return f"phase-aware {self.phase.imaginary_ratio:g}: one side of k-space was not measured"
-        held = f"{count_text(self.held_back, self.unit)} held back"
-        if self.phase is None:
-            return f"modulus, {f'after {held}' if self.held_back else 'nothing to choose by'}"
-        better = f"{100 * self.gain:.0f} % less of {held} is left unpredicted"
-        return f"phase-aware {self.phase.imaginary_ratio:g}: {better}"
 
 
 def choose_phase(

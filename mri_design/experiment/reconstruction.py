@@ -52,8 +52,6 @@ from mri_design.status import Convergence, Status
 
 MAP_SMOOTHING = 1e-3
 """Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
-OF_THE_POSTERIOR = "as the posterior has them, mostly too small: too few readouts to hold some back"
-"""Text about error bars that nothing scales."""
 Textbook = Literal["l1-wavelet", "total-variation"]
 TEXTBOOK: tuple[Textbook, ...] = get_args(Textbook)
 """Least squares with a sparse penalty: Lustig et al. 2007 (Daubechies-4 wavelets), Block et al. 2007 (differences)."""
@@ -178,25 +176,6 @@ class Image:
         if self.std is None or not self.image.any():
             return None
         return relative_error(energy_of(self.std), energy_of(self.image))
-
-    def account(self) -> dict[str, str]:
-        """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
-        texts: dict[str, str] = {}
-        if self.left_out:
-            texts["non-local left out"] = self.left_out
-        if self.phase_choice is not None:
-            texts["model of the image"] = str(self.phase_choice)
-        if self.companions is not None:
-            texts["companions"] = str(self.companions)
-        if self.band_strength:
-            texts["band factors"] = f"{100 * self.band_strength:.0f} % of the correction"
-        if self.std_factor is not None:
-            texts["error bars"] = str(self.std_factor)
-        elif self.std is not None:
-            texts["error bars"] = OF_THE_POSTERIOR
-        if self.noise is not None:
-            texts["noise"] = str(self.noise)
-        return texts
 
 
 @briefly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ without them; and what was made of them."""
 
 
 def account_settings(account: Mapping[str, object]) -> dict[str, object]:
-    """Rows of a summary, such as `Image.account`, by the names of a manifest's settings."""
+    """Rows of a summary, such as `account_of` an image, by the names of a manifest's settings."""
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
 
 
@@ -108,6 +109,7 @@ def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> 
         "images": images,
         "rows": rows,
         "maps_source": told("maps", known.scan.provenance.maps),
+        "told": partial(told, template="image"),
         "reference": reference,
         "frame": frame_of(known),
         "part": part_of_scan(known.data),
@@ -128,4 +130,5 @@ def companion_pictures(made: Image, whose: str = "") -> CompanionPictures:
         panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
     places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
     whose = f", for the mask of {whose}," if whose else ""
-    return panels, f"Of the other images of the object{whose} {choice}. {places}."
+    words = told("companions", choice, template="image")
+    return panels, f"Of the other images of the object{whose} {words}. {places}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from mri_design.errors import option
 from mri_design.experiment.calibration import PreparedScan, causes_of_bad_maps
 from mri_design.experiment.recipe import Recipe
+from mri_design.kinds import count_text
 from mri_design.scan.data import ImageStack, Scan, ScanSummary
 from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import index_runs
 
 if TYPE_CHECKING:  # scans are loaded without
+    from mri_design.experiment.reconstruction import Image
     from mri_design.readouts import Readouts
     from mri_design.runs.work import Progress
 
@@ -31,12 +33,31 @@ def words(name: str) -> Any:
 
     text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
     macros = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return macros.make_module({"option": option})
+    return macros.make_module({"option": option, "count_text": count_text})
 
 
-def told(fact: str, *about: object) -> str:
-    """One fact of a scan in words, by a macro of scan.txt.j2."""
-    return " ".join(str(getattr(words("scan"), fact)(*about)).split())
+def told(fact: str, *about: object, template: str = "scan") -> str:
+    """One fact of a scan or an image in words, by a macro of scan.txt.j2 or of another template of this package."""
+    return " ".join(str(getattr(words(template), fact)(*about)).split())
+
+
+def account_of(image: Image) -> dict[str, str]:
+    """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
+    about = partial(told, template="image")
+    texts: dict[str, str] = {}
+    if image.left_out:
+        texts["non-local left out"] = image.left_out
+    if image.phase_choice is not None:
+        texts["model of the image"] = about("phase", image.phase_choice)
+    if image.companions is not None:
+        texts["companions"] = about("companions", image.companions)
+    if image.band_strength:
+        texts["band factors"] = f"{100 * image.band_strength:.0f} % of the correction"
+    if image.std is not None:
+        texts["error bars"] = about("error_bars", image.std_factor)
+    if image.noise is not None:
+        texts["noise"] = about("noise", image.noise)
+    return texts
 
 
 def across(scan: Described) -> str:

@@ -46,7 +46,7 @@ def test_another_contrast_is_taken_and_lowers_the_error():
     made = reconstruct(replace(one, companions=(Companion("T1", T1),)), lines, "mean", RECIPE, np.random.default_rng(0))
     plain = reconstruct(one, lines, "mean", RECIPE, np.random.default_rng(0))
     assert made.companions is not None and made.companions.used == ("T1",)
-    assert made.companions.gain > 0 and "companions" in made.account()
+    assert made.companions.gain > 0
     assert made.companions.held_back == len(hold_back(one, lines, RECIPE.inference.engine(), 0).held)
     errors = [np.linalg.norm(result.image - TRUTH) for result in (made, plain)]
     assert errors[0] < 0.99 * errors[1]

@@ -27,7 +27,7 @@ from mri_design.runs.design.companions import contradicted, final_weight, weight
 from mri_design.runs.design.run import DesignResult, design_scan
 from mri_design.runs.design.scan import DesignInput, DesignRequest
 from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.runs.provenance import simulated_from, simulation_summary
+from mri_design.runs.provenance import account_of, simulated_from, simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
 from mri_design.runs.work import Keep
@@ -83,7 +83,7 @@ def report_design(
     facts |= acquisition_facts(folder, result.acquisition)
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
-    account, weight = image.reconstruction.account() | dict(beside or {}), final_weight(trace)
+    account, weight = account_of(image.reconstruction) | dict(beside or {}), final_weight(trace)
     side, words = dict[str, str](), weight_in_words(weight, readouts.unit)
     if result.steered_by:
         side = {"earlier scan": f"{result.steered_by}, {contradicted(trace, readouts.unit) or words}"}

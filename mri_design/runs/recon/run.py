@@ -242,7 +242,7 @@ class ReconResult:
 
     @property
     def account(self) -> dict[str, str]:
-        """`Image.account` of the image."""
+        """`account_of` the image."""
         return dict(self.kept.facts[self.shown].account)
 
     @property

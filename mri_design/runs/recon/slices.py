@@ -33,6 +33,7 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.image_sections import CompanionPictures, Rows, companion_pictures, image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
+from mri_design.runs.provenance import account_of
 from mri_design.runs.stored_run import ARRAYS, arrays_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
@@ -240,7 +241,7 @@ class SliceFacts:
     folded : bool
         Whether its field of view looks too small.
     account : mapping
-        `Image.account`.
+        `account_of` the image.
     reference_scale : float, optional
         What its image of a file of references was multiplied by.
     others : sequence of (str, str)
@@ -280,7 +281,7 @@ def facts_of(work: SliceWork, measured: MeasuredSlice, known: KnownSlice, images
         image=made.facts,
         noise_only=not known.slice_model.shows_signal(lines),
         folded=known.folded,
-        account=made.account(),
+        account=account_of(made),
         reference_scale=None if known.given is None else known.given.factor,
         others=[(panel.title, panel.caption) for panel in panels],
         about_others=about,
