@@ -35,7 +35,6 @@ from mri_design.runs.stored_run import (
     read_run,
     sentences,
     sized,
-    unknown,
 )
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
@@ -626,13 +625,8 @@ def _sentences(data: Content, out: Path, ending: str, files: list[Path], kept: t
     complex_images = isinstance(data, ImageStack) and np.iscomplexobj(data.images)
     held = [part for part in _PARTS if getattr(data, part, None) is not None] + ["phase"] * complex_images
     lost = [part for part in held if part not in kept]
-    said = sentences(words("export").converted(data, ending, out, files, lost, complex_images))
     places = data.geometry if isinstance(data, ImageStack) else None if data.geometry is None else data.geometry[0]
-    if ending in (".nii", ".nii.gz"):
-        said += unknown("The input", places, "the file has sizes of 1 without a unit")
-    elif ending in (".h5", ".mrd"):
-        said += unknown("The input", places)
-    return said
+    return sentences(words("export").converted(data, ending, out, files, lost, complex_images, places))
 
 
 def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:

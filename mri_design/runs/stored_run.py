@@ -19,7 +19,6 @@ from mri_design.evaluation.plots.panels import Frame, layout_of
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import read_csv
 from mri_design.kinds import KINDS, Kind, kind_counted
-from mri_design.runs.provenance import words
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
@@ -520,14 +519,6 @@ def sized(
 ) -> SliceGeometry | None:
     """Geometry of an image (rows, columns) with the field of view that was asked for, where one was, in metres."""
     return geometry if extents is None else (geometry or NO_SIZES).with_field_of_view(extents, (shape[0], shape[1]))
-
-
-def unknown(whose: str, geometry: SliceGeometry | None, *instead: str) -> list[str]:
-    """Sentences about sizes and places that a format asks for and ``whose`` input or run does not tell.
-
-    ``instead`` is what the file has in place of sizes of pixels.
-    """
-    return sentences(words("export").unknown(whose, geometry, option("fov"), *instead))
 
 
 def sentences(text: str) -> list[str]:
