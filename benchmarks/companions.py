@@ -29,8 +29,8 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.evidence.companions import RigidMotion
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
-from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 
 STRENGTHS = ("careful", "moderate", "strong")

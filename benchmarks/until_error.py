@@ -27,8 +27,8 @@ from parts.pages import put_table
 
 import mri_design as md
 from mri_design.design.engine import DesignState
-from mri_design.design.stopping import UntilError
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import UntilError
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured

@@ -11,13 +11,13 @@ from .design.fixed import VariableDensity as VariableDensity
 from .design.greedy import InformationGain as InformationGain
 from .design.greedy import LanczosInformationGain as LanczosInformationGain
 from .design.greedy import information_gain as information_gain
-from .design.stopping import UntilError as UntilError
-from .design.stopping import UntilGain as UntilGain
 from .design.strategy import DesignView as DesignView
 from .design.strategy import LineCandidates as LineCandidates
 from .design.strategy import Strategy as Strategy
 from .design.trace import Choice as Choice
 from .design.trace import Forecast as Forecast
+from .design.trace import UntilError as UntilError
+from .design.trace import UntilGain as UntilGain
 from .design.trials import OracleResidual as OracleResidual
 from .errors import InputError as InputError
 from .errors import MriDesignError as MriDesignError
@@ -89,7 +89,7 @@ from .model.sparsity import SparsityBlock as SparsityBlock
 from .operators.base import LinearOperator as LinearOperator
 from .operators.cartesian_fourier import CartesianLines as CartesianLines
 from .operators.cartesian_fourier import cartesian as cartesian
-from .operators.dense import Dense as Dense
+from .operators.elementary import Dense as Dense
 from .operators.elementary import Identity as Identity
 from .operators.nonuniform import NonUniformFourier as NonUniformFourier
 from .operators.sparsity import FiniteDifferences as FiniteDifferences

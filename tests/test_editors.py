@@ -27,7 +27,7 @@ def test_mypy_sees_a_scan(tmp_path: Path) -> None:
     told = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=300).stdout
     revealed = [line.rpartition('type is "')[2].rstrip('"') for line in told.splitlines() if "Revealed" in line]
     assert revealed[0] == "mri_design.interactive.scan.LoadedScan"
-    assert revealed[1].startswith("numpy.ndarray") and "mri_design.operators.dense.Dense" in revealed[2]
+    assert revealed[1].startswith("numpy.ndarray") and "mri_design.operators.elementary.Dense" in revealed[2]
     assert "no_such_method" in told and "[attr-defined]" in told
 
 

@@ -17,8 +17,8 @@ from trajectories.sets import spiral_sets
 from mri_design.experiment.calibration import prepare
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier

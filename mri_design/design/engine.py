@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.greedy import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
-from mri_design.design.stopping import stop_rule
 from mri_design.design.strategy import (
     DesignView,
     LineCandidates,
     Strategy,
     rng_of_step,
 )
-from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, LineOutcome, StepCost
+from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, LineOutcome, StepCost, stop_rule
 from mri_design.errors import InputError, described, require_counts, require_instance
 from mri_design.inference.base import StepInfo, WarmStart, with_unseen
 from mri_design.inference.double_loop import DoubleLoop

@@ -23,7 +23,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import PosteriorPrecision, circulant_inverse
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianLines
-from mri_design.operators.kernels.suitable import laid_out
+from mri_design.operators.conventions import laid_out
 from mri_design.status import Convergence, Status
 
 

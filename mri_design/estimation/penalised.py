@@ -29,7 +29,7 @@ from mri_design.krylov import quick_inner, real_inner, squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import PosteriorPrecision, Products, add_weighted_grams, pooled_products
 from mri_design.operators.base import Array
-from mri_design.operators.kernels.suitable import laid_out
+from mri_design.operators.conventions import laid_out
 from mri_design.potentials.base import SuperGaussian
 from mri_design.potentials.priors import TINY, Laplace
 from mri_design.status import Convergence, Status

@@ -24,10 +24,17 @@ from mri_design.evidence.error_bars import share_measured
 from mri_design.evidence.held_back import FEWEST, HeldBack
 from mri_design.evidence.non_local import carried
 from mri_design.inference.double_loop import DoubleLoop
-from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, companion_patches, unit_modulus
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
-from mri_design.model.sparsity import SparsityBlock, estimate_phase
+from mri_design.model.sparsity import (
+    AlikePatches,
+    Companion,
+    ExpectedImage,
+    SparsityBlock,
+    companion_patches,
+    estimate_phase,
+    unit_modulus,
+)
 from mri_design.operators.base import Array
 
 Image = NDArray[Any]

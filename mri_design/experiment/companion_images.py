@@ -20,7 +20,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
-from mri_design.model.companion import Companion, Volume
+from mri_design.model.sparsity import Companion, Volume
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked

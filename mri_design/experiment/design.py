@@ -24,8 +24,8 @@ from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import Kind, count_text
-from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel, phase_refined
+from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.readouts import Readouts
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.fixed import CentredLines
-from mri_design.design.stopping import AnyOf, StopRule, UntilError, UntilGain
 from mri_design.design.strategy import Strategy
-from mri_design.design.trace import DesignTrace
+from mri_design.design.trace import AnyOf, DesignTrace, StopRule, UntilError, UntilGain
 from mri_design.design.training import TrainedOrder
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe

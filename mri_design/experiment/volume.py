@@ -21,8 +21,8 @@ from mri_design.experiment import calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_scan, scan_of, slices_text, with_recipe_noise
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
-from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.scan.calibration import calibration_energies, measure_noise
 from mri_design.scan.data import KSpaceData, TrajectoryData

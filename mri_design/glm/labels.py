@@ -43,8 +43,7 @@ from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.operators.dense import Dense, MatrixOperator, SparseMatrix
-from mri_design.operators.elementary import Identity
+from mri_design.operators.elementary import Dense, Identity, MatrixOperator, SparseMatrix
 from mri_design.potentials.base import Expectation, SuperGaussian, label_signs
 from mri_design.potentials.likelihoods import Logistic, expected_softplus
 from mri_design.status import Status

@@ -1,11 +1,5 @@
 """The sparse linear model: a likelihood, blocks of sites, and its posterior's precision matrix."""
 
-from .companion import AlikePatches as AlikePatches
-from .companion import Companion as Companion
-from .companion import ExpectedImage as ExpectedImage
-from .companion import companion_patches as companion_patches
-from .companion import find_alike as find_alike
-from .companion import unit_modulus as unit_modulus
 from .generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .generalized_linear import SiteBlock as SiteBlock
 from .generalized_linear import require_determined as require_determined
@@ -30,9 +24,15 @@ from .slice import SliceModel as SliceModel
 from .slice import non_locally_refined as non_locally_refined
 from .slice import phase_refined as phase_refined
 from .slice import phase_variants as phase_variants
+from .sparsity import AlikePatches as AlikePatches
+from .sparsity import Companion as Companion
+from .sparsity import ExpectedImage as ExpectedImage
 from .sparsity import PhaseMap as PhaseMap
 from .sparsity import PhasePrior as PhasePrior
 from .sparsity import PriorBlock as PriorBlock
 from .sparsity import SparsityBlock as SparsityBlock
+from .sparsity import companion_patches as companion_patches
 from .sparsity import estimate_phase as estimate_phase
+from .sparsity import find_alike as find_alike
 from .sparsity import prior_blocks as prior_blocks
+from .sparsity import unit_modulus as unit_modulus

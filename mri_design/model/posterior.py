@@ -36,9 +36,8 @@ from mri_design.errors import (
 from mri_design.krylov import LanczosFactors, conjugate_gradients, in_chunks
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.operators.dense import MatrixOperator
-from mri_design.operators.elementary import Identity, PhasedParts
-from mri_design.operators.kernels.suitable import compilable, laid_out
+from mri_design.operators.conventions import compilable, laid_out
+from mri_design.operators.elementary import Identity, MatrixOperator, PhasedParts
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences
 from mri_design.status import Convergence
 

@@ -13,15 +13,18 @@ from mri_design.brief import briefly
 from mri_design.calibration.coils import image_units
 from mri_design.calibration.maps import CoilMapEstimate, OwnMaps
 from mri_design.errors import InputError
-from mri_design.model.companion import AlikePatches, Companion, ExpectedImage, find_alike
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.sparsity import (
     DEFAULT_PRIOR,
+    AlikePatches,
+    Companion,
+    ExpectedImage,
     ImageFacts,
     PhasePrior,
     PriorBlock,
     SparsityBlock,
     estimate_phase,
+    find_alike,
     prior_blocks,
 )
 from mri_design.operators.base import Array
@@ -129,7 +132,7 @@ class SliceModel:
         Which pixels belong together. Without it non-local blocks of the prior are left out of the model: they are
         known from an image only, see `non_locally_refined`.
     companion : AlikePatches, optional
-        Which pixels belong together in other images of the same object (`model.companion`). Without it companion blocks
+        Which pixels belong together in other images of the same object (`model.sparsity`). Without it companion blocks
         of the prior are left out of the model.
     expected : ExpectedImage, optional
         The image that a repeat of the scan makes expect. Without it repeat blocks of the prior are left out.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, described, number_array
-from mri_design.operators.kernels.suitable import compilable
+from mri_design.operators.conventions import compilable
 
 if TYPE_CHECKING:
     from scipy.sparse import linalg as sparse_linalg

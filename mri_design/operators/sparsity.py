@@ -10,7 +10,7 @@ import pywt
 
 from mri_design.errors import InputError, described, require_counts, require_grid
 from mri_design.operators.base import Array, FilterBand, LinearOperator
-from mri_design.operators.kernels.suitable import compilable, laid_out
+from mri_design.operators.conventions import compilable, laid_out
 
 
 class InPlace(LinearOperator):

@@ -27,7 +27,7 @@ from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.stored_designs import load_state
 from mri_design.experiment.strategies import ORACLES
 from mri_design.kinds import KINDS
-from mri_design.model.companion import Companion
+from mri_design.model.sparsity import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design

@@ -13,7 +13,7 @@ from mri_design.evaluation.metrics import ranked
 from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption, layout_of, metric_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Image
-from mri_design.model.companion import unit_modulus
+from mri_design.model.sparsity import unit_modulus
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
 from mri_design.runs.provenance import part_of_scan, told
 from mri_design.runs.stored_run import ARRAYS, arrays_of

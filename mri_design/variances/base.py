@@ -23,7 +23,7 @@ from mri_design.errors import InputError, require_counts, require_random, requir
 from mri_design.krylov import ConjugateGradients, lanczos
 from mri_design.model.posterior import PosteriorPrecision, Variances
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
-from mri_design.operators.dense import MatrixOperator
+from mri_design.operators.elementary import MatrixOperator
 from mri_design.status import Convergence, Status
 
 SHARE = 8  # of so many draws one goes on, and at least one does

@@ -27,8 +27,8 @@ from mri_design.model.posterior import (
     draws_at_once,
 )
 from mri_design.operators.base import Array, FilterBand, LinearOperator, squared_modulus
+from mri_design.operators.conventions import laid_out
 from mri_design.operators.elementary import Identity, PhasedParts
-from mri_design.operators.kernels.suitable import laid_out
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import RunningMean, SolvedDraws, mean_over_draws, not_positive_definite, starting_draws
 from mri_design.variances.columns import ColumnControl

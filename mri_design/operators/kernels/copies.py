@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.operators.conventions import flat_numbers
 from mri_design.operators.kernels.compiling import (
     COUNT,
     compiled,
@@ -21,7 +22,6 @@ from mri_design.operators.kernels.compiling import (
     store_pairs,
     weights_of,
 )
-from mri_design.operators.kernels.suitable import flat_numbers
 
 Array = NDArray[Any]
 

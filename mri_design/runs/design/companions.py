@@ -21,9 +21,9 @@ from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
 from mri_design.kinds import KINDS
-from mri_design.model.companion import Companion
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs.work import Work

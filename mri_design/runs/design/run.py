@@ -10,7 +10,7 @@ from mri_design.brief import briefly
 from mri_design.design import Acquisition, DesignState, DesignTrace, Strategy
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
-from mri_design.model.companion import Companion
+from mri_design.model.sparsity import Companion
 from mri_design.runs.design.companions import (
     companions_within,
     contradicted,

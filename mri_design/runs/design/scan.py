@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mri_design.design.stopping import StopRule
 from mri_design.design.strategy import Strategy
+from mri_design.design.trace import StopRule
 from mri_design.design.trials import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.manifest import InputFile
@@ -24,8 +24,8 @@ from mri_design.experiment.shots import candidates_of, slice_of
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, Frames, is_around
 from mri_design.kinds import KINDS
-from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.operators.nonuniform import require_finufft
 from mri_design.readouts import Readouts

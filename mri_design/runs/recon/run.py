@@ -38,7 +38,7 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, check_draws, check_size_of_draws
-from mri_design.model.companion import Companion
+from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import image_sections
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage

@@ -28,8 +28,8 @@ from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared
 from mri_design.experiment.volume import Shared, Slices, opened_slices, recipe_of_frame
 from mri_design.kinds import KINDS, gridded_kinds
-from mri_design.model.companion import Companion
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.image_sections import CompanionPictures, Rows, companion_pictures, image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
