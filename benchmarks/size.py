@@ -10,7 +10,7 @@ prints a table and writes it to results/house/size.csv. Counted are
 - classes of mri_design, and code lines of its longest function;
 - names, and modules, that the module with `design_scan` imports from the package;
 - places outside readouts/ that ask of readouts or an encoding which kind they are: `isinstance` of a class that ends in
-  ``Readouts``, comparisons with "lines", "plane", "shots", "radial" or "spiral" in Python and in templates;
+  ``Readouts``, comparisons of names with "lines", "plane", "samples", "shots", "radial", "spiral", templates included;
 - lines of tests and of benchmarks as an editor counts them, comments, docstrings and blanks included; functions whose
   name begins with ``test_``; and files of benchmarks.
 
@@ -44,7 +44,9 @@ WANTED = {
     **{TESTS: 34000, BENCHMARKS: 9000, BENCHMARK_FILES: 45},
 }
 ASKED = re.compile(
-    r"""isinstance\([^()]*\w*Readouts\b|(?:[=!]=|in \(|in \[) ?["'](?:lines|plane|shots|radial|spiral)["']"""
+    r"""isinstance\([^()]*\b(?:Line|Plane|Shot)?Readouts\b|"""
+    r"""(?<!for )\b(?:encoding|name|counted|kind|sort|family|what) (?:[=!]=|in \(|in \[) ?["']"""
+    r"""(?:lines|plane|samples|shots|radial|spiral)["']"""
 )
 
 
