@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 GROUPS = {
     "from-scan-to-image": ("From scan to image", ("interactive",)),
     "scans": ("Scans and recipes", ("scan", "experiment", "evidence", "calibration")),
-    "models": ("Models", ("model", "priors")),
+    "models": ("Models", ("model", "registry")),
     "operators": ("Operators", ("operators", "readouts")),
     "sites": ("Sites", ("potentials",)),
     "inference": ("Inference and variances", ("inference", "variances")),
