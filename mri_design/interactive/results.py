@@ -39,6 +39,7 @@ from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.export import export_run
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.measure import RegionMean, means_of, slices_of
+from mri_design.runs.provenance import told
 from mri_design.runs.recon.run import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
 from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
@@ -358,7 +359,7 @@ class ScanImage(Saved, StoredRun):
         used = f"{count_text(int(np.count_nonzero(self.mask)), kind.unit)} out of {self.mask.size}"
         return {
             "image": f"{rows} x {columns} pixels of {used}",
-            "error bars": bars + (f", {factor}" if factor is not None else ""),
+            "error bars": bars if factor is None else f"{bars}, {told('error_bars', factor, template='image')}",
             "coverage": "" if self.coverage is None else self.coverage.short,
             "error": ", ".join(filter(None, (str(self.judged.error), others))),
             "ended": self.status,

@@ -19,6 +19,7 @@ from mri_design.experiment.calibration import PreparedScan, prepare
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
+from mri_design.experiment.reconstruction import Image
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
 from mri_design.kinds import KINDS
 from mri_design.model.posterior import GaussianPosterior
@@ -26,7 +27,8 @@ from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
-from mri_design.runs.work import Work
+from mri_design.runs.provenance import told
+from mri_design.runs.work import Progress, Work
 from mri_design.scan.data import KSpaceData
 
 DRAWS = 12
@@ -308,3 +310,11 @@ def companions_within(
     others = {frame.name: {place: 1.0} for place, frame in enumerate(frames)}
     later = any(frame.complete for frame in frames)
     return (*neighbours(near, of_slice), *neighbours(others, of_frame, later=later))
+
+
+def tell_of_others(trace: DesignTrace, unit: str, image: Image, progress: Progress) -> None:
+    """Say where measurements have overruled the earlier scan, and which other images the prior of the image knows."""
+    if overruled := contradicted(trace, unit):
+        progress.say(overruled)
+    if image.companions is not None:
+        progress.say(f"other images: {told('companions', image.companions, template='image')}")

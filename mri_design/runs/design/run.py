@@ -13,8 +13,8 @@ from mri_design.experiment import design, extent, reconstruction
 from mri_design.model.sparsity import Companion
 from mri_design.runs.design.companions import (
     companions_within,
-    contradicted,
     steering_image,
+    tell_of_others,
 )
 from mri_design.runs.design.scan import (
     DesignInput,
@@ -206,8 +206,8 @@ def concluded(
     signal = design.final_signal(measured, state)
     method = recipe.reconstruction.method
     result = image if method == "mean" else None
-    for said in filter(None, (ended, contradicted(trace, unit))):
-        work.progress.say(said)
+    if ended:
+        work.progress.say(ended)
     if result is None:
         show = reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model)
         options = reconstruction.InferenceOptions(warm_start=warm, signal=signal, callback=show)
@@ -215,8 +215,7 @@ def concluded(
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
-    if result.companions is not None:
-        work.progress.say(f"other images: {result.companions}")
+    tell_of_others(trace, unit, result, work.progress)
     known = KnownSlice(data=shared.data, scan=shared.scans[0], slice_model=measured, signal=signal)
     aware = recipe.phase.model == "aware" and warm is not None
     return DesignResult(
