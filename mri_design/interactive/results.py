@@ -76,14 +76,14 @@ class Saved(Shown):
 
     @naming_arguments
     def _saved(self, folder: str | Path, *, overwrite: bool, reported: bool) -> Path:
-        folder = named_file(folder)
+        folder, record = named_file(folder), self.told.recorded
         with RunFolder(folder, overwrite=overwrite, reported=reported) as kept:
             if not overwrite and kept.existing("manifest.json") is not None:
                 raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
             kept.begin()
             began = time.perf_counter() - self.told.seconds
             run = Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began)
-            run.save(self.told.recorded, self._report(kept))
+            run.save(record, self._report(kept))
         return Path(folder)
 
 

@@ -90,7 +90,7 @@ def test_what_is_saved_is_read_as_the_same_object(scan, image, tmp_path, kind):
         with pytest.raises(md.UsageError):
             found.sample(4)
     with pytest.raises(md.UsageError):
-        found.save(tmp_path / "again")
+        found.save(tmp_path / "run", overwrite=True)  # nothing is removed for what cannot be written
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"status": "converged"', '"status": "gone"'))
     with pytest.raises(md.InputError):

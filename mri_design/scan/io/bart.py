@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,11 +77,11 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
     InputError
         Where half of the pair is missing, the header has no such lengths, or there are more or fewer samples.
     """
-    return np.array(_mapped(path, limits))
+    return _read(*_checked(path, limits))
 
 
-def _mapped(path: Path, limits: ReadLimits) -> NDArray[np.complex64]:
-    """The samples of a pair, of which those are read that are asked for; refused as `read_pair` says."""
+def _checked(path: Path, limits: ReadLimits) -> tuple[Path, tuple[int, ...]]:
+    """The file of a pair's samples and the lengths of its axes; refused as `read_pair` says."""
     header, samples = pair_of(path)
     for half, other in ((header, samples), (samples, header)):
         if not half.exists() and other.exists():
@@ -90,7 +91,16 @@ def _mapped(path: Path, limits: ReadLimits) -> NDArray[np.complex64]:
     if held != needed:
         wanted = f"{needed} bytes, 8 for each sample of the header's {'x'.join(map(str, lengths))}"
         raise InputError(str(samples), f"{held} bytes", wanted, "Copy both files again.")
-    return np.memmap(samples, "<c8", "r", shape=lengths, order="F")
+    return samples, lengths
+
+
+def _read(samples: Path, lengths: tuple[int, ...], first: int = 0) -> NDArray[np.complex64]:
+    """Samples of a file from the ``first`` one on, copied: a file that is mapped may be cut while it is in use."""
+    count = math.prod(lengths)
+    stored = np.fromfile(samples, "<c8", count, offset=8 * first)
+    if len(stored) != count:
+        raise InputError(str(samples), f"{len(stored)} samples", f"{count}", "Copy both files again.")
+    return stored.reshape(lengths, order="F")
 
 
 def opened(path: Path, options: ReadOptions) -> Source:
@@ -112,18 +122,18 @@ def opened(path: Path, options: ReadOptions) -> Source:
     header = stored_arrays.read_header_file(pair_of(path)[1], options)
     dims = None if options.dims is None else tuple(options.dims)
     header = replace(header, dims=dims, text={**header.text, "format": "BART cfl"}, shapes={}, float_pairs=False)
-    array, images, path = _mapped(path, options.limits), header.image_domain, pair_of(path)[1]
-    several = {name for name, length in zip(AXES, array.shape, strict=True) if length > 1}
+    (path, lengths), images = _checked(path, options.limits), header.image_domain
+    several = {name for name, length in zip(AXES, lengths, strict=True) if length > 1}
     in_slices = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
-    if not in_slices or array.shape[0] == 1 or not header.unnamed:
-        return _Pair(path, "kspace", {}, header, options.limits, array)
+    if not in_slices or lengths[0] == 1 or not header.unnamed:
+        return _Pair(path, "kspace", {}, header, options.limits, lengths)
     key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
-    (read, phase, _, coils), count = array.shape[:4], array.shape[AXES.index("slice")]
+    (read, phase, _, coils), count = lengths[:4], lengths[AXES.index("slice")]
     shape = (count, *(() if images else (coils,)), read, phase)
 
     def part(number: int | None) -> NDArray[np.complex64]:
-        whole = array.reshape((read, phase, coils, count), order="F")
-        stored = np.array(whole if number is None else whole[..., number : number + 1])
+        first, some = (0, count) if number is None else (number * read * phase * coils, 1)
+        stored = _read(path, (read, phase, coils, some), first)
         if not images:
             _refuse_mask(stored)
         return stored.transpose(3, 2, 0, 1).reshape(-1, *shape[1:])
@@ -136,17 +146,17 @@ def opened(path: Path, options: ReadOptions) -> Source:
 class _Pair(stored_arrays.ArraySource):
     """A pair of files that is no stack of slices."""
 
-    array: NDArray[np.complex64]
+    lengths: tuple[int, ...]
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
         """See `Source`."""
         dims = self.header.dims
-        return {} if dims is None else self.header.series(_kept(self.array.shape, dims))
+        return {} if dims is None else self.header.series(_kept(self.lengths, dims))
 
     def load(self) -> Content:
         """Read the samples, and name their axes."""
-        stored, header, path = np.array(self.array), self.header, self.path
+        stored, header, path = _read(self.path, self.lengths), self.header, self.path
         if header.dims is not None:  # given instead of BART's own names
             array = stored.reshape(_kept(stored.shape, header.dims))
             return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
