@@ -240,7 +240,7 @@ def described(value: object) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and hasattr(value, "dtype"):
         return f"an array of {value.dtype}, shape {shape}" if shape else repr(value)
-    spelled = name[:2].isupper()  # SliceModel is said em-ar-slice
+    spelled = name[:2].isupper()  # an abbreviation is spelled: an HDF5Source
     return f"{'an' if name[:1].lower() in ('aefhilmnorsx' if spelled else 'aeiou') else 'a'} {name}"
 
 

@@ -27,8 +27,8 @@ from mri_design.design.training import TrainedDesign
 from mri_design.errors import InputError, MriDesignError, UsageError
 from mri_design.inference.base import WarmStart
 from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.io.numpy_files import read_npz_members
-from mri_design.scan.io.safe import ReadLimits, check_file
+from mri_design.scan.io.numpy_files import opened_npz, read_npz_members
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file
 
 FORMAT = "mri-design checkpoint 6"
 """Another number for every change that an older program could not read, or read wrongly."""
@@ -175,6 +175,10 @@ def load_state(checkpoint: Checkpoint) -> DesignState:
         Where it belongs to another input, recipe, seed or command.
     """
     path = checkpoint.path
+    if checkpoint.identity is None:  # in a folder that anybody may have written
+        check_file(path)
+        with opened_npz(path, DEFAULT_LIMITS):  # members, their sizes and what they expand to
+            pass
     try:
         # Opened here: NumPy leaves the file open where it is no archive.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:

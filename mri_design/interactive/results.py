@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, UsageError, described, number_array, require_counts
+from mri_design.errors import InputError, UsageError, described, number_array, require_counts, require_instance
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
@@ -418,6 +418,7 @@ def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVol
     >>> scan.reconstruct().save("run")
     >>> image = md.load_run("run")
     """
+    require_instance((str, os.PathLike), wanted="the folder of a run", folder=folder)
     path = Path(named_file(folder))
     if (path / "manifest.json").is_file() and (path / MASKS).is_file():
         return StrategyComparison.read(path)

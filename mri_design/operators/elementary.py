@@ -166,6 +166,8 @@ class CoilMixing(LinearOperator):
     """y -> M y along the first axis of the data, one matrix for all samples."""
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
+        if matrix.shape != (shape[0], shape[0]):
+            raise InputError("coil matrix", f"shape {matrix.shape}", f"({shape[0]}, {shape[0]})")
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix
 
@@ -187,6 +189,8 @@ class RealMatrix(LinearOperator):
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex, complex_linear=not is_complex)
+        if matrix.shape != (self.in_size, self.in_size):
+            raise InputError("matrix", f"shape {matrix.shape}", f"({self.in_size}, {self.in_size})")
         self.matrix = matrix
 
     def _multiplied(self, matrix: Array, y: Array) -> Array:

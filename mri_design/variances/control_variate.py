@@ -347,7 +347,7 @@ class ControlVariate:
         kx ky^3 up to which columns count as affordable; by default up to 128 x 128.
     memory : float
         MiB that the process should stay within: draws are solved some at a time, and their noise is not kept from loop
-        to loop, where all of them together would take more (`GeneralizedLinearModel.working_memory`).
+        to loop, where all of them together would take more.
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
     extrapolated : bool
@@ -518,7 +518,7 @@ class MonteCarlo(ControlVariate):
         Of the conjugate gradients, see `krylov.conjugate_gradients`.
     memory : float
         MiB that the process should stay within: draws are solved some at a time where all of them together would take
-        more (`GeneralizedLinearModel.working_memory`).
+        more.
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
 

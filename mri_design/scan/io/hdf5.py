@@ -101,7 +101,8 @@ def require_dataset(file: h5py.File, name: str, limits: safe.ReadLimits, *, numb
     field, dataset = f"{file.filename}: {name}", _reached(file, name)
     if not isinstance(dataset, h5py.Dataset):
         got = dataset if isinstance(dataset, str) else type(dataset).__name__.lower()
-        raise InputError(field, got, "a dataset stored in this file", "Copy the data into one file: h5repack.")
+        cure = "Copy the data into one file, for example with h5repack." if "link" in got else ""
+        raise InputError(field, got, "a dataset stored in this file", cure)
     creation = dataset.id.get_create_plist()
     layout, shape = creation.get_layout(), dataset.shape
     foreign = [creation.get_filter(n)[0] for n in range(creation.get_nfilters())]

@@ -93,7 +93,7 @@ class IsolatedSource(Source):
 
     @contextmanager
     def _asked(self, question: str) -> Iterator[Callable[..., Any]]:
-        """What a child process answers to a question: load, summary, noise, or slices, one for each number.
+        """What a child process answers to a question: load, summary, or slices, one for each number.
 
         Raises
         ------

@@ -60,7 +60,7 @@ class ReadOptions:
     noise : bool
         Whether to read what the arrays of a file say of the noise: not if it is given.
     only_noise : bool
-        Whether to open raw data for their noise readouts alone : `Source.load` gives these, and there need be no image.
+        Whether to open raw data for their noise readouts alone: `Source.load` gives these, and there need be no image.
     dims : sequence of str, optional
         Names of the axes of an array, instead of what the file says.
 
