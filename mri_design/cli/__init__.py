@@ -1,1 +1,1 @@
-"""The command line: a file per verb, arguments in and an exit code out."""
+"""The command line: verbs about scans, files, studies and a scanner, arguments in and an exit code out."""

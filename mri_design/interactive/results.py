@@ -148,6 +148,8 @@ class ScanImage(Saved, StoredRun):
     def read(cls, run: StoredRun) -> Self:
         """What a folder holds, of which `read_run` has read the arrays."""
         stored: Any = run.settings.get("shown")
+        if stored is None:
+            raise UsageError(f"{run.name} holds no image of a scan: give a folder of recon, design or compare")
         try:
             place = 0 if not run.numbers else run.numbers.index(stored["slice"])
             of_slice = {"recon": run.image, "std": run.std, "noise": run.noise, "g_factor": run.g_factor}
@@ -155,10 +157,12 @@ class ScanImage(Saved, StoredRun):
             errors = None if stored["errors"] is None else ImageMetrics(**stored["errors"])
             image, error = Image.kept(arrays, stored["image"]), RelativeError(**stored["error"])
             judged = NamedImage(stored["method"], image, errors, error)
+            made = cls(**vars(run), judged=judged, told=Told(int(run.seed)))
+            _ = made.scan, made.frame, made.coverage  # which it asks for when it is shown
         except (KeyError, TypeError, ValueError, IndexError) as caught:
             field, wanted = f"{run.name}/manifest.json: shown", "what recon and design write of their image"
             raise InputError(field, f"another content ({caught})", wanted) from caught
-        return cls(**vars(run), judged=judged, told=Told(run.seed))
+        return made
 
     @property
     def known(self) -> KnownSlice:

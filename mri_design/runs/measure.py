@@ -305,9 +305,8 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
     if run.draws is None:
         raise UsageError(
-            f"{run.name} has no draws of its image, and a region's error does not follow from errors of single pixels, "
-            "which are correlated: reconstruct with draws, as mri-design recon SCAN --draws 32, or "
-            "reconstruct(draws=32) in Python"
+            f"{run.name} has no draws, and errors of pixels, which are correlated, do not tell that of a region: "
+            "reconstruct with draws, as mri-design recon SCAN --draws 32, or reconstruct(draws=32) in Python"
         )
     if run.frames and frame is None and len(run.frames) == 1:
         frame = run.frames[0]

@@ -58,7 +58,7 @@ def design_among(
             options.callback(state)
 
     while True:
-        keeper = ResidentSlices(workers.executor.each())
+        keeper = ResidentSlices(workers.executor.each(slices))
         try:
             return design(replace(options, keeper=keeper, callback=after_line))
         except LostPieceError as error:

@@ -163,9 +163,9 @@ class Processes:
         self._pool.shutdown()
         self._pool = self._begin()
 
-    def each(self) -> list[Processes]:
-        """So many single processes, in which things can stay between two calls, as long as they are `alive`."""
-        return [Processes(None, 1) for _ in range(self._jobs)]
+    def each(self, most: int) -> list[Processes]:
+        """Single processes, ``most`` at most, in which things can stay between calls, as long as they are `alive`."""
+        return [Processes(None, 1) for _ in range(min(self._jobs, most))]
 
     def alive(self) -> bool:
         """Whether to go on waiting for a result: futures tell themselves of a process that dies."""
@@ -268,10 +268,10 @@ class DaskCluster:
             self.close()
             self._begin()
 
-    def each(self) -> list[DaskWorker]:
+    def each(self, most: int) -> list[DaskWorker]:
         """See `Processes`."""
         self.renew(LostPieceError())
-        return [DaskWorker(self, address) for address in self.addresses()]
+        return [DaskWorker(self, address) for address in self.addresses()[:most]]
 
     def alive(self) -> bool:
         """Whether there are workers."""

@@ -92,7 +92,15 @@ def test_what_is_saved_is_read_as_the_same_object(scan, image, tmp_path, kind):
     with pytest.raises(md.UsageError):
         found.save(tmp_path / "run", overwrite=True)  # nothing is removed for what cannot be written
     manifest = tmp_path / "run" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"status": "converged"', '"status": "gone"'))
+    whole = manifest.read_text()
+    for damaged in (whole.replace('"layout":', '"form":'), whole.replace('"scan":', '"of":')):
+        manifest.write_text(damaged)
+        with refused("run/manifest.json: shown"):
+            md.load_run(tmp_path / "run")
+    manifest.write_text(whole.replace('"shown":', '"hidden":'))
+    with pytest.raises(md.UsageError):
+        md.load_run(tmp_path / "run")
+    manifest.write_text(whole.replace('"status": "converged"', '"status": "gone"'))
     with pytest.raises(md.InputError):
         md.load_run(tmp_path / "run")
 

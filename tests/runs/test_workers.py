@@ -195,7 +195,7 @@ class TestDask:
             executor._cluster.close()
             assert list(results) == [6, 9]
             executor._cluster.close()
-            assert executor.each()[0].submit(product, 5).result() == 15
+            assert executor.each(1)[0].submit(product, 5).result() == 15
 
     @pytest.mark.slow
     def test_a_lost_worker_s_piece_is_computed_again_and_one_that_kills_is_found(self, tmp_path: Path) -> None:

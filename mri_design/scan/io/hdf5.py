@@ -215,7 +215,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         name = "kspace" if top else _only_complex(file) or "kspace"
         stored = require_dataset(file, name, limits, numbers=True)
         marked = any(has_object(file, beside) for beside in _MARKS) or any(name in file.attrs for name in _ATTRIBUTES)
-        header = _header_of_array(path, stored, options, marked)
+        header = _header_of_array(stored, options, marked)
         if header is not None:
             squeezed = header.from_matlab and header.dims is None and stored.ndim > 3  # MATLAB's [kx, ky, 1, coil]
 
@@ -254,7 +254,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         yield StackSource(path, "kspace", arrays, header, limits, axes)
 
 
-def _header_of_array(path: Path, stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:
+def _header_of_array(stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:
     """How an array is read that is no volume of fastMRI's; None of one that is."""
     matlab = "MATLAB_class" in stored.attrs
     text = {"format": "MATLAB v7.3" if matlab else "HDF5", "dataset": str(stored.name).removeprefix("/")}
