@@ -119,8 +119,8 @@ def test_the_slices_of_lost_processes_are_inferred_again(slices, recipe, tmp_pat
     started, killed, each = list[int](), list[int](), Processes.each
     here = design(slices, recipe)
 
-    def noted(self: Processes) -> list[Processes]:
-        made = each(self)
+    def noted(self: Processes, most: int) -> list[Processes]:
+        made = each(self, most)
         started.append(made[0].submit(process, None).result())
         return made
 
