@@ -9,7 +9,6 @@ import math
 import os
 import secrets
 import shlex
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +20,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from mri_design.errors import InputError, did_you_mean, option
 
 _PREFIX, _SUFFIX = ".mri-design-", ".partial"
-_NPZ_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal arrays give equal bytes
 
 
 def require_folder_of(path: Path) -> None:
@@ -95,7 +93,7 @@ def write_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
         Where the array holds Python objects, which only pickle could store.
     """
     with _replacing(Path(path)) as stream:
-        _put_array(stream, np.asarray(array), str(path))
+        np.save(stream, _without_objects(array, str(path)))
 
 
 def write_npy_parts(
@@ -157,7 +155,7 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> 
 def npy_bytes(array: ArrayLike) -> bytes:
     """Bytes that `write_npy` writes."""
     written = io.BytesIO()
-    _put_array(written, np.asarray(array), "npy")
+    np.save(written, _without_objects(array, "npy"))
     return written.getvalue()
 
 
@@ -190,8 +188,9 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
         raise InputError(str(path), got, "the name of a file", "Name the file itself.")
     temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     try:
-        # "x" refuses to follow or reuse anything that already stands at the temporary's name.
-        with temporary.open("xb") as stream:
+        # "x" refuses to follow or reuse anything that already stands at the temporary's name; with "+" NumPy calls
+        # write(), which says why it failed, instead of its own tofile().
+        with temporary.open("xb+") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -218,25 +217,16 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _put_archive(stream: BinaryIO, arrays: Mapping[str, ArrayLike], field: str) -> None:
-    for name in arrays:
-        if not name.isidentifier():
-            raise InputError(f"{field}: member name", repr(name), "letters, digits, underscore")
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", date_time=_NPZ_DATE)
-            entry.external_attr = 0o644 << 16
-            with archive.open(entry, "w", force_zip64=True) as member:
-                _put_array(member, np.asarray(array), f"{field}: {name}")
+    if wrong := next((name for name in arrays if not name.isidentifier()), ""):
+        raise InputError(f"{field}: member name", repr(wrong), "letters, digits, underscore")
+    plain = {name: _without_objects(array, f"{field}: {name}") for name, array in arrays.items()}
+    np.savez(stream, **plain)  # type: ignore[arg-type]
 
 
-def _put_array(stream: Any, array: np.ndarray[Any, Any], field: str) -> None:
-    if array.dtype.hasobject:
-        raise InputError(field, f"dtype {array.dtype}", "numbers, flags or fixed-length text")
-    header = np.lib.format.header_data_from_array_1_0(array)
-    np.lib.format.write_array_header_1_0(stream, header)
-    # NumPy's own writer prefers ndarray.tofile, which hides why a write failed; plain bytes do not.
-    ordered = np.ascontiguousarray(array.T if header["fortran_order"] else array)
-    stream.write(ordered.reshape(-1).view(np.uint8).data)
+def _without_objects(array: ArrayLike, field: str) -> np.ndarray[Any, Any]:
+    if (held := np.asarray(array)).dtype.hasobject:
+        raise InputError(field, f"dtype {held.dtype}", "numbers, flags or fixed-length text")
+    return held
 
 
 def _plain(value: object) -> Any:

@@ -27,8 +27,7 @@ from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.acquisitions import NoiseReadouts
-from mri_design.scan.io.numpy_files import npy_array
-from mri_design.scan.io.safe import ReadLimits
+from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source
 from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance
 from mri_design.scan.sampling import Sampling
@@ -186,14 +185,13 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
 def _send(answer: object) -> None:
     arrays = list[NDArray[Any]]()
     told = _packed(answer, arrays)
-    _put({"arrays": len(arrays), "told": told}, arrays)
+    _put({"arrays": [(array.dtype.str, array.shape) for array in arrays], "told": told}, arrays)
 
 
 def _put(reply: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
     stream = sys.stdout.buffer
     stream.write(json.dumps(reply).encode() + b"\n")
     for array in arrays:
-        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
         stream.write(array.reshape(-1).view(np.uint8).data)
     stream.flush()
 
@@ -234,8 +232,10 @@ def _received(stream: IO[bytes], limits: ReadLimits) -> Any:
         return None
     if "error" in reply:
         raise InputError(**reply["error"])
-    try:
-        arrays = [npy_array(stream, None, "array", limits).read(None) for _ in range(reply["arrays"])]
-    except InputError:  # cut short: the child was killed
-        return None
+    arrays = list[NDArray[Any]]()
+    for described, shape in reply["arrays"]:
+        check_declared_shape("array", shape, (dtype := np.dtype(described)).itemsize, limits)
+        arrays.append(array := np.empty(shape, dtype if dtype.kind in "biufc" else None))
+        if stream.readinto(array.reshape(-1).view(np.uint8)) != array.nbytes:  # type: ignore[attr-defined]
+            return None  # cut short: the child was killed
     return _unpacked(reply["told"], arrays)

@@ -30,6 +30,9 @@ MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _LONGEST_HEADER = 10_000
 """Characters; the header of any plain array is under 200."""
+_PARSERS = {(1, 0): np.lib.format.read_array_header_1_0} | dict.fromkeys(
+    ((2, 0), (3, 0)), np.lib.format.read_array_header_2_0
+)
 _MOST_AXES = 8
 _NOISE = ("noise_variance", "noise_covariance")
 
@@ -40,15 +43,15 @@ recognises = is_numpy
 """Whether a file begins as an array or an archive of NumPy does."""
 
 
-def npy_array(stream: IO[bytes], available: int | None, field: str, limits: ReadLimits) -> stored_arrays.StoredArray:
+def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> stored_arrays.StoredArray:
     """One plain numeric array of an open file, whose header is read and held against the limits.
 
     Parameters
     ----------
     stream : binary stream
-        Positioned at the magic bytes, and open while values are read.
-    available : int or None
-        Bytes that the stream claims to hold. None for a pipe.
+        At its beginning, and open while values are read.
+    held : int
+        Bytes that the stream claims to hold.
     field : str
         File and member, for messages.
     limits : ReadLimits
@@ -61,26 +64,15 @@ def npy_array(stream: IO[bytes], available: int | None, field: str, limits: Read
         complex numbers, a shape over the budget, missing bytes, or bytes after the array; and, when values are read,
         where the file has become shorter.
     """
-    head = stream.read(len(MAGIC) + 2)
-    if len(head) < len(MAGIC) + 2 or not head.startswith(MAGIC):
-        raise InputError(field, "no npy magic bytes", "an array written by numpy.save")
-    version = head[-2], head[-1]
-    if version not in ((1, 0), (2, 0), (3, 0)):
+    head = io.BytesIO(stream.read(_LONGEST_HEADER + 12))  # NumPy itself reads as much as a header declares
+    with damage_named(field, "no npy magic bytes", "an array written by numpy.save"):
+        version = np.lib.format.read_magic(head)
+    if version not in _PARSERS:
         raise InputError(f"{field}: version", f"{version[0]}.{version[1]}", "1.0, 2.0 or 3.0")
-    described, width = f"{field}: header", 2 if version == (1, 0) else 4
-    encoded = stream.read(width)
-    length = int.from_bytes(encoded, "little")
-    if len(encoded) < width or length > _LONGEST_HEADER:  # before NumPy reads as much as is declared
-        raise InputError(described, f"a declared length of {length}", f"1 to {_LONGEST_HEADER} characters")
-    text = stream.read(length)
-    parse = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of headers that only Python 2 wrote
-            header = io.BytesIO(encoded + text)
-            shape, fortran_order, dtype = parse(header, max_header_size=_LONGEST_HEADER)
-    except Exception as error:  # damaged text may fail anywhere in the parser
-        raise InputError(described, f"{text[:40]!r}", "descr, fortran_order and shape") from error
+    described = damage_named(f"{field}: header", "a malformed header", "descr, fortran_order and shape")
+    with described, warnings.catch_warnings():
+        warnings.simplefilter("error")  # of headers that only Python 2 wrote
+        shape, fortran_order, dtype = _PARSERS[version](head, max_header_size=_LONGEST_HEADER)
     if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
         cure = f"Save the array with .astype('{'complex128' if dtype.kind == 'c' else 'float64'}')."
         raise InputError(f"{field}: dtype", f"{dtype.str}, extended precision", "single or double precision", cure)
@@ -89,33 +81,25 @@ def npy_array(stream: IO[bytes], available: int | None, field: str, limits: Read
         raise InputError(f"{field}: dtype", f"{dtype}"[:60], "flags, integers, floats or complex numbers", cure)
     if len(shape) > _MOST_AXES or any(type(side) is not int for side in shape):
         raise InputError(f"{field}: shape", f"{shape}"[:80], f"at most {_MOST_AXES} sizes of at least 1")
-    start = len(head) + width + length
-    body = None if available is None else available - start
-    size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=body)
-    if body is not None and body != size:
-        raise InputError(field, f"{body - size} bytes after the array", "nothing", "Write it again with numpy.save.")
+    start = head.tell()
+    size = check_declared_shape(f"{field}: shape", shape, dtype.itemsize, limits, available=held - start)
+    if held - start != size:
+        got = f"{held - start - size} bytes after the array"
+        raise InputError(field, got, "nothing", "Write it again with numpy.save.")
 
-    def values(first: int, count: int) -> NDArray[Any]:
-        if stream.seekable():
-            stream.seek(start + first * dtype.itemsize)
-        flat = np.empty(count, dtype)
-        view, filled = flat.view(np.uint8), 0
-        while filled < len(view):
-            chunk = stream.read(min(len(view) - filled, 2**24))
-            if not chunk:
-                raise InputError(field, f"{filled} of {len(view)} bytes", "the whole array")
-            view[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
-            filled += len(chunk)
-        return flat
+    def values(first: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        stream.seek(start + first * dtype.itemsize)
+        flat = np.empty(math.prod(shape), dtype)
+        if (filled := stream.readinto(flat.view(np.uint8))) != flat.nbytes:  # type: ignore[attr-defined]
+            raise InputError(field, f"{filled} of {flat.nbytes} bytes", "the whole array")
+        return flat.reshape(shape)
 
     def read(number: int | None) -> NDArray[Any]:
         if number is not None:
-            count = math.prod(shape[1:])
-            return values(number * count, count).reshape(1, *shape[1:])
-        flat = values(0, math.prod(shape))
-        if available is not None:
-            stream.read(1)  # to the end, where an archive looks at the checksum
-        return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+            return values(number * math.prod(shape[1:]), (1, *shape[1:]))
+        whole = values(0, shape[::-1]).T if fortran_order else values(0, shape)
+        stream.read(1)  # to the end, where an archive looks at the checksum
+        return whole
 
     return stored_arrays.StoredArray(shape, dtype, read, sliced=not fortran_order and len(shape) > 1)
 
@@ -143,35 +127,24 @@ def read_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> NDA
 _MOST_MEMBERS = 256
 _LONGEST_DIRECTORY = 2**17
 """Bytes; 256 members with names of ordinary length need a quarter of it."""
-_ENCRYPTED = 0x1
+_ENCRYPTED, _COMPRESSIONS = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _PLAIN_NAME = re.compile(r"\w[\w .+-]{0,99}")
 """No separators, drive letters or leading dots."""
 
 
 @dataclass(frozen=True)
 class NpzArchive:
-    """An open archive, whose entries were checked."""
+    """An open archive, whose entries were checked, by the names of its arrays."""
 
     archive: zipfile.ZipFile
     members: Mapping[str, zipfile.ZipInfo]
     path: Path
     limits: ReadLimits
 
-    @property
-    def names(self) -> list[str]:
-        """Names of all members, without ``.npy``."""
-        return list(self.members)
-
     def array(self, name: str) -> NDArray[Any]:
         """All of one member."""
         with self.opened(name) as member:
             return member.read(None)
-
-    def check(self, name: str) -> None:
-        """Read one member to its end, for its checksum."""
-        with self.archive.open(self.members[name]) as member:
-            while member.read(2**20):
-                pass
 
     @contextmanager
     def opened(self, name: str) -> Iterator[stored_arrays.StoredArray]:
@@ -196,9 +169,9 @@ def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
         size over the budget or over any plausible compression, or an array that is not plain.
     """
     with damage_named(str(path), "a damaged archive", "an archive that numpy.savez wrote"), path.open("rb") as stream:
-        bounded = _DirectoryBound(stream.fileno(), str(path))
-        archive = zipfile.ZipFile(bounded)
-        bounded.directory_loaded = True
+        with _Directory(path) as directory:
+            zipfile.ZipFile(directory)
+        archive = zipfile.ZipFile(stream)
         yield NpzArchive(archive, _checked_members(archive, path, limits), path, limits)
 
 
@@ -213,7 +186,7 @@ def read_npz_members(
         As `opened_npz`.
     """
     with opened_npz(path, limits) as archive:
-        return {name: archive.array(name) for name in archive.names if name in wanted}, archive.names
+        return {name: archive.array(name) for name in archive.members if name in wanted}, list(archive.members)
 
 
 def read_stored(
@@ -233,10 +206,10 @@ def read_stored(
     if not is_numpy(path):
         raise InputError(field, "no array of NumPy", wanted, "Save it with numpy.save.")
     with opened_npz(path, limits) as archive:
-        found = [name for name in members if name in archive.names] if members else archive.names
+        found = [name for name in members or archive.members if name in archive.members]
         if not found or len(found) > len(members or found[:1]):
             named = f"an array named {', '.join(members)}" if members else f"{wanted}, in an archive of one array"
-            raise InputError(field, ", ".join(archive.names[:8]) or "no arrays", named)
+            raise InputError(field, ", ".join([*archive.members][:8]) or "no arrays", named)
         return archive.array(found[0])
 
 
@@ -256,12 +229,7 @@ def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -
             (stat.S_ISLNK(entry.external_attr >> 16), "a symbolic link", "an array", ""),
             (name in members, "the name twice", "each name once", ""),
             (entry.flag_bits & _ENCRYPTED, "an encrypted member", "an array without a password", ""),
-            (
-                entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
-                f"compression method {entry.compress_type}",
-                "stored or deflated",
-                "",
-            ),
+            (entry.compress_type not in _COMPRESSIONS, f"method {entry.compress_type}", "stored or deflated", ""),
             (size > limits.max_bytes + 2**16, f"{size} declared bytes", f"at most {limits.max_bytes}", budget),
         ):
             if wrong:
@@ -270,17 +238,12 @@ def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -
     return members
 
 
-class _DirectoryBound(io.FileIO):
+class _Directory(io.FileIO):
     """A file that refuses one huge read, which is how zipfile loads a directory of millions of entries."""
 
-    def __init__(self, descriptor: int, name: str) -> None:
-        super().__init__(descriptor, "rb", closefd=False)
-        self._field = name
-        self.directory_loaded = False
-
     def read(self, size: int | None = -1, /) -> bytes:
-        if not self.directory_loaded and size is not None and size > _LONGEST_DIRECTORY:
-            raise InputError(self._field, f"an archive directory of {size} bytes", f"at most {_LONGEST_DIRECTORY}")
+        if size is not None and size > _LONGEST_DIRECTORY:
+            raise InputError(str(self.name), f"an archive directory of {size} bytes", f"at most {_LONGEST_DIRECTORY}")
         return super().read(size)
 
 
@@ -319,18 +282,20 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         return
     with opened_npz(path, options.limits) as archive, ExitStack() as members:
         keys = ("kspace", "image") if header.key is None else (header.key,)
-        key = next((key for key in keys if key in archive.names), None)
+        key = next((key for key in keys if key in archive.members), None)
         if key is None:
-            got, cure = ", ".join(archive.names[:8]) or "none", 'Say "key": NAME in the header file beside it.'
+            got, cure = ", ".join([*archive.members][:8]) or "none", 'Say "key": NAME in the header file beside it.'
             raise InputError("members", got, f"an array named {' or '.join(keys)}", cure)
-        along = stored_arrays.TRAJECTORY_MEMBERS if "trajectory" in archive.names else ()
+        along = stored_arrays.TRAJECTORY_MEMBERS if "trajectory" in archive.members else ()
         beside = [name for name in (*stored_arrays.COMPANIONS, *along) if options.noise or name not in _NOISE]
-        names = [key, *(name for name in archive.names if name in beside and name != key)]
-        if left := [name for name in archive.names if name not in {*names, *keys, *stored_arrays.COMPANIONS}]:
+        names = [key, *(name for name in archive.members if name in beside and name != key)]
+        if left := [name for name in archive.members if name not in {*names, *keys, *stored_arrays.COMPANIONS}]:
             header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
         held = {name: members.enter_context(archive.opened(name)) for name in names}
         source = stored_arrays.source_of(path, key, held, header, options.limits)
         if isinstance(source, stored_arrays.StackSource):
-            for name in names:
-                archive.check(name)
+            for name in names:  # to their ends, for the checksums
+                with archive.archive.open(archive.members[name]) as member:
+                    while member.read(2**20):
+                        pass
         yield source

@@ -66,8 +66,8 @@ def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, m
 
 
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = '{"arrays": 1, "told": {"array": 0}}'
-    half = f"print({reply!r}, flush=True); import os; os.write(1, b'\\x93NUMPY'); os.kill(os.getpid(), 9)"
+    reply = '{"arrays": [["<f4", [2]]], "told": {"array": 0}}'
+    half = f"print({reply!r}, flush=True); import os; os.write(1, b'1234'); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(isolated, "_CHILD", half)
     refuses("volume.h5", IsolatedSource(fastmri_file, ReadOptions()).load)
 
