@@ -29,13 +29,13 @@ from mri_design.experiment.calibration import prepare
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.scan.calibration import AnyScan, measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
-from mri_design.scan.io.acquisitions import NoiseReadouts, noise_of_samples, noise_scale
+from mri_design.scan.io.acquisitions import Noise, noise_of_data, noise_of_samples
 from mri_design.scan.io.formats import mask_of_measured, read, read_noise, summary, with_maps
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.io.source import Content
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays
-from mri_design.scan.provenance import LEAST_EXPLAINED, MapsOrigin, NoiseOrigin, NoiseSamples
+from mri_design.scan.provenance import LEAST_EXPLAINED, MapsOrigin, NoiseOrigin
 from mri_design.scan.sampling import require_dynamic_range
 
 if TYPE_CHECKING:
@@ -457,15 +457,13 @@ def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any
         found = _noise_of_file(path, data.n_coils, path.stat().st_mtime_ns if path.exists() else 0)
     else:
         named, found = "an array", noise_of_samples("noise_samples", np.asarray(samples), data.n_coils)
-    dwells, averages = (found.dwell, data.provenance.dwell), data.provenance.averages
-    covariance = found.covariance * noise_scale(np.array(dwells[0]), np.array(dwells[1]), found.bandwidth) / averages
-    told = NoiseSamples(file=named, samples=found.samples, dwells=dwells, bandwidth=found.bandwidth, averages=averages)
-    origin = NoiseOrigin(source="samples", measured=told)
+    covariance, told = noise_of_data(found, data.provenance.dwell, data.provenance.averages)
+    origin = NoiseOrigin(source="samples", measured=replace(told, file=named))
     return replace(data, noise_variance=None, noise_covariance=covariance).known(noise=origin)
 
 
 @lru_cache(maxsize=4)
-def _noise_of_file(path: Path, channels: int, _changed: int) -> NoiseReadouts:
+def _noise_of_file(path: Path, channels: int, _changed: int) -> Noise:
     """Read once for all slices of a scan."""
     return read_noise(path, channels)
 

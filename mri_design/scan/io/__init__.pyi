@@ -1,13 +1,13 @@
 """Readers of files that nobody has checked, a module per format, and writers that never leave half a file."""
 
-from .acquisitions import NoiseReadouts as NoiseReadouts
+from .acquisitions import Noise as Noise
 from .acquisitions import Purposes as Purposes
 from .acquisitions import by_flags as by_flags
 from .acquisitions import covariance_of_data as covariance_of_data
 from .acquisitions import kept_samples as kept_samples
 from .acquisitions import noise_covariance as noise_covariance
+from .acquisitions import noise_of_data as noise_of_data
 from .acquisitions import noise_of_samples as noise_of_samples
-from .acquisitions import noise_scale as noise_scale
 from .acquisitions import numbers_of as numbers_of
 from .acquisitions import sort_by_purpose as sort_by_purpose
 from .atomic import npy_bytes as npy_bytes

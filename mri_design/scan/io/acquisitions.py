@@ -5,11 +5,10 @@ Noise is also read from arrays of samples without an excitation, and from readou
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,11 @@ from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, Source, c
 from mri_design.scan.provenance import NoiseOrigin, NoiseSamples, Provenance
 from mri_design.scan.sampling import require_finite
 
+Places = NDArray[np.intp]
+"""Positions in the file's list of acquisitions."""
+Noise = tuple[NDArray[np.complex128], NoiseSamples]
+"""Covariance E[n n^H] / 2 over channels of samples without an excitation, in their units squared, and what it is of."""
+
 
 def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
     """Samples (..., sample) of an acquisition between those that its header says to discard."""
@@ -29,7 +33,7 @@ def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray
 
 
 @dataclass(frozen=True)
-class Acquisitions(ABC):
+class Acquisitions:
     """The acquisitions of a file, whatever its format: headers with the names of ISMRMRD, and samples when asked for.
 
     Parameters
@@ -40,34 +44,21 @@ class Acquisitions(ABC):
         File and list, for messages.
     heads : structured array, shape (acquisition,)
         Their headers.
+    format : str
+        Of the file, for people.
+    numbers : function of (str, list of int)
+        Yields (position, real numbers) as stored, of the acquisitions at some positions in the file's order: of "data",
+        samples by channel, or of "traj", coordinates by sample.
+    dimensions : int array, shape (acquisition,)
+        Coordinates of a sample in each acquisition; 0 where there are none.
     """
 
     path: Path
     field: str
     heads: NDArray[Any]
-    format: ClassVar[str]
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """File and format, for the header."""
-        return {"file": self.path.name, "format": self.format}
-
-    @property
-    def dimensions(self) -> NDArray[np.intp]:
-        """Coordinates of a sample in each acquisition; 0 where there are none."""
-        return np.zeros(len(self.heads), dtype=np.intp)
-
-    @abstractmethod
-    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """(position, real numbers) as stored, of the acquisitions at some positions, in the file's order.
-
-        Parameters
-        ----------
-        name : {"data", "traj"}
-            Samples, by channel, or coordinates, by sample.
-        wanted : sequence of int
-            Positions.
-        """
+    format: str
+    numbers: Callable[[str, list[int]], Iterator[tuple[int, NDArray[Any]]]]
+    dimensions: NDArray[np.intp]
 
     def samples(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.complex64]]]:
         """(position, samples (channel, sample)) of the acquisitions at some positions, in the file's order.
@@ -77,7 +68,7 @@ class Acquisitions(ABC):
         InputError
             For one with more or fewer samples than its header says, or samples that are not finite.
         """
-        for at, floats in self.numbers("data", wanted):
+        for at, floats in self.numbers("data", sorted(wanted)):
             channels, length = int(self.heads["active_channels"][at]), int(self.heads["number_of_samples"][at])
             self._check(at, "data", floats, 2 * channels * length, f"2 x {channels} channels x {length} samples")
             joined = np.ascontiguousarray(floats, np.float32).view(np.complex64)
@@ -91,12 +82,16 @@ class Acquisitions(ABC):
         InputError
             For one with more or fewer coordinates than its header says, or coordinates that are not finite.
         """
-        for at, floats in self.numbers("traj", wanted):
-            length, axes = (int(self.heads[name][at]) for name in ("number_of_samples", "trajectory_dimensions"))
+        for at, floats in self.numbers("traj", sorted(wanted)):
+            length, axes = int(self.heads["number_of_samples"][at]), int(self.dimensions[at])
             self._check(at, "traj", floats, length * axes, f"{length} samples x {axes} dimensions")
             yield at, np.ascontiguousarray(floats, np.float32).reshape(length, axes)
 
-    def noise(self, bandwidth: float | None) -> NoiseReadouts:
+    def kept(self, wanted: Places) -> Iterator[NDArray[np.complex64]]:
+        """Samples (channel, sample) of the acquisitions at some positions, without those to be discarded."""
+        return (kept_samples(self.heads[at], samples) for at, samples in self.samples(wanted.tolist()))
+
+    def noise(self, bandwidth: float | None) -> Noise:
         """The noise readouts, whatever else there is, of a receiver's relative ``bandwidth``; the most channels count.
 
         Raises
@@ -107,13 +102,13 @@ class Acquisitions(ABC):
         channels = self.heads["active_channels"]
         noise, _, _ = by_flags(self.heads)
         alike = np.flatnonzero(noise & (channels == channels[noise].max(initial=0)))
-        samples = (kept_samples(self.heads[at], samples) for at, samples in self.samples(alike.tolist()))
-        covariance, count = noise_covariance(samples)
+        covariance, count = noise_covariance(self.kept(alike))
         if covariance is None:
             wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
             cure = "Give the samples as an array (coil, sample) in a .npy file."
             raise InputError(f"{self.field}: noise readouts", f"{count} samples in {len(alike)}", wanted, cure)
-        return NoiseReadouts(covariance, count, float(np.median(self.heads["sample_time_us"][alike])), bandwidth)
+        dwell = float(np.median(self.heads["sample_time_us"][alike]))
+        return covariance, NoiseSamples(samples=count, dwells=(dwell, 0.0), bandwidth=bandwidth)
 
     def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
         field = f"{self.field}[{at}]: {name}"
@@ -126,9 +121,6 @@ class Acquisitions(ABC):
 _NOISE, _CALIBRATION, _CALIBRATION_AND_IMAGING = 19, 20, 21
 # Navigation, phase correction, feedback, dummy, surface-coil correction, phase stabilisation.
 _NEITHER = (23, 24, 26, 27, 28, 29, 30, 31)
-
-Places = NDArray[np.intp]
-"""Positions in the file's list of acquisitions."""
 
 
 @dataclass(frozen=True)
@@ -297,28 +289,6 @@ SAMPLES_PER_COIL = 4
 """Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
 
 
-@dataclass(frozen=True)
-class NoiseReadouts:
-    """Noise of a receiver's channels, from samples without an excitation.
-
-    Parameters
-    ----------
-    covariance : complex128 array, shape (channel, channel)
-        E[n n^H] / 2 of one sample, in the units of the samples squared.
-    samples : int
-        How many of each channel it is from.
-    dwell : float
-        Dwell time, microseconds; 0 where it is not known.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver, where the file says it.
-    """
-
-    covariance: NDArray[np.complex128]
-    samples: int
-    dwell: float = 0.0
-    bandwidth: float | None = None
-
-
 def listed(numbers: NDArray[Any]) -> str:
     """Numbers, one after the other, of many the first twelve."""
     return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
@@ -350,7 +320,7 @@ def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray
     return (covariance if power[0] > 1e-12 * power[-1] else None), samples
 
 
-def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseReadouts:
+def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> Noise:
     """The noise of an array of samples without excitation.
 
     Parameters
@@ -380,29 +350,32 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> NoiseR
         wanted = f"at least {SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
         cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."
         raise InputError(field, f"{count} samples a coil", wanted, cure)
-    return NoiseReadouts(covariance, count)
+    return covariance, NoiseSamples(samples=count)
 
 
-def noise_scale(noise: NDArray[Any], data: NDArray[Any], bandwidth: float | None) -> float:
-    """Noise variance of the data over that of the noise readouts.
+def noise_of_data(noise: Noise, dwell: float, averages: int) -> Noise:
+    """Noise of data that are averages of so many readouts, from noise that was measured with a dwell time of its own.
 
     White noise has a variance in proportion to the bandwidth, the inverse of the dwell time. The receiver's filter
     takes away some of it where the noise readouts were sampled; ``bandwidth`` is the share that it leaves.
 
     Parameters
     ----------
-    noise, data : float arrays
-        Dwell times of the noise readouts and of the data, in any one unit; 0 where the file does not say.
-    bandwidth : float, optional
-        Relative noise bandwidth of the receiver, 0 to 1.
+    noise : Noise
+        As measured.
+    dwell : float
+        Dwell time of the data in the same unit; 0 where the file does not say.
+    averages : int
+        How many readouts the data are an average of, at least.
 
     Notes
     -----
     Kellman and McVeigh, Magn. Reson. Med. 54 (2005) 1439-1447.
     """
-    dwell_noise, dwell_data = float(np.median(noise)), float(np.median(data))
-    scale = dwell_noise / dwell_data if dwell_noise > 0 and dwell_data > 0 else 1.0
-    return scale if bandwidth is None else scale / bandwidth
+    covariance, told = noise
+    scale = told.dwells[0] / dwell if told.dwells[0] > 0 and dwell > 0 else 1.0
+    scale = (scale if told.bandwidth is None else scale / told.bandwidth) / averages
+    return covariance * scale, replace(told, dwells=(told.dwells[0], dwell), averages=averages)
 
 
 def covariance_of_data(
@@ -423,11 +396,11 @@ def covariance_of_data(
     channels : int array, shape (readout,)
         Channels of all noise readouts.
     dwells : tuple of float arrays
-        Dwell times of the readouts in ``kept`` and of those of the data, see `noise_scale`.
+        Dwell times of the readouts in ``kept`` and of those of the data, see `noise_of_data`.
     wanted : int
         Channels of the data.
     bandwidth : float, optional
-        Relative noise bandwidth of the receiver, see `noise_scale`.
+        Relative noise bandwidth of the receiver, see `noise_of_data`.
     repeats : int
         How many readouts the data are an average of, at least.
     """
@@ -440,12 +413,11 @@ def covariance_of_data(
     told = NoiseSamples(
         readouts=int(np.count_nonzero(channels == wanted)),
         samples=samples,
-        dwells=(float(np.median(dwells[0])), float(np.median(dwells[1]))),
+        dwells=(float(np.median(dwells[0])), 0.0),
         bandwidth=bandwidth,
-        averages=repeats,
     )
-    scale = noise_scale(*dwells, bandwidth) / repeats
-    return covariance * scale, NoiseOrigin(source="readouts", measured=told)
+    found, told = noise_of_data((covariance, told), float(np.median(dwells[1])), repeats)
+    return found, NoiseOrigin(source="readouts", measured=told)
 
 
 @dataclass(frozen=True)
@@ -474,7 +446,7 @@ class MrdSource(Source):
         """See `Source`."""
         return self.purposes.series
 
-    def noise_of_data(
+    def noise(
         self, data: Places, coils: NDArray[np.intp], repeats: int
     ) -> tuple[NDArray[np.complex128] | None, Provenance]:
         """Noise covariance of the data from the noise readouts, where there are any, and where the data are from.
@@ -496,7 +468,7 @@ class MrdSource(Source):
             return None, known
         channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
         alike = noise[channels == wanted]
-        kept = (kept_samples(heads[at], samples)[coils] for at, samples in self.acquisitions.samples(alike.tolist()))
+        kept = (samples[coils] for samples in self.acquisitions.kept(alike))
         dwells = dwell[alike], dwell[data]
         found, origin = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
         return found, replace(known, noise=origin)

@@ -25,7 +25,7 @@ from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.registry import Shipped
 from mri_design.scan.data import ImageStack, Scan, TrajectoryData
 from mri_design.scan.io import source as sources
-from mri_design.scan.io.acquisitions import NoiseReadouts, noise_of_samples
+from mri_design.scan.io.acquisitions import Noise, noise_of_samples
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
 from mri_design.scan.io.numpy_files import is_numpy, read_stored
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5, read_small
@@ -105,7 +105,7 @@ def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: A
         return _on_matrix(source.summary(), Path(path), options.get("matrix"))
 
 
-def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> NoiseReadouts:
+def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> Noise:
     """Noise of the coils, from a file of samples that were measured without an excitation.
 
     Parameters
@@ -128,11 +128,11 @@ def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -
     elif not (check_file(path) and is_numpy(path)):
         with opened(path, sources.ReadOptions(limits=limits, only_noise=True)) as source, errors_named(path):
             found: Any = source.load()
-            if not isinstance(found, NoiseReadouts):
+            if not isinstance(found, tuple):
                 wanted = "an array of samples (coil, sample) in .npy, .npz or .cfl, or noise readouts of ISMRMRD"
                 raise InputError("noise samples", "none", wanted, "In Python: numpy.save('noise.npy', samples).")
-        if len(found.covariance) != channels:
-            got, wanted = f"noise of {len(found.covariance)} channels", f"of the {channels} coils of the scan"
+        if len(found[0]) != channels:
+            got, wanted = f"noise of {len(found[0])} channels", f"of the {channels} coils of the scan"
             raise InputError(str(path), got, wanted, "Give the scan's own noise.")
         return found
     else:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import h5py
 import numpy as np
@@ -83,7 +83,7 @@ class ShotSource(MrdSource):
         # Finally, the coils that work, and their noise.
         coils, coil_notes = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
-        covariance, provenance = self.noise_of_data(places, coils, repeats)
+        covariance, provenance = self.noise(places, coils, repeats)
         notes = {**purposes.notes, **notes, **coil_notes}
         if len(purposes.calibration):
             notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
@@ -97,7 +97,7 @@ class ShotSource(MrdSource):
             n_readouts=kspace.shape[2],
             name=acquisitions.path.stem,
             noise_covariance=covariance,
-            header={**acquisitions.provenance, **notes},
+            header={"file": acquisitions.path.name, "format": acquisitions.format, **notes},
             provenance=provenance,
         )
 
@@ -183,43 +183,7 @@ _REALS = ("sample_time_us",)
 _AT_ONCE = 64
 
 
-@dataclass(frozen=True)
-class StoredAcquisitions(Acquisitions):
-    """The acquisitions of an ISMRMRD file.
-
-    Parameters
-    ----------
-    path, field, heads
-        As `Acquisitions` has them.
-    dataset : h5py Dataset
-        Of the open file.
-    batch : int
-        How many to load at once: each may be as long as the file, whatever its header says.
-    """
-
-    dataset: h5py.Dataset
-    batch: int
-    format: ClassVar[str] = "ISMRMRD"
-
-    @property
-    def dimensions(self) -> NDArray[np.intp]:
-        """Coordinates of a sample in each acquisition; 0 where there are none."""
-        known = "trajectory_dimensions" in (self.heads.dtype.names or ()) and "traj" in (self.dataset.dtype.names or ())
-        axes = self.heads["trajectory_dimensions"] if known else np.zeros(len(self.heads))
-        return np.asarray(axes, dtype=np.intp)
-
-    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """(position, real numbers) as stored, see `Acquisitions.numbers`."""
-        positions = sorted(wanted)
-        while positions:
-            count = bisect_left(positions, positions[0] + self.batch)
-            part, positions = positions[:count], positions[count:]
-            loaded = _rows(self.dataset, part[0], part[-1] + 1)[name]
-            for at in part:
-                yield at, loaded[at - part[0]]
-
-
-def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredAcquisitions:
+def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisitions:
     """The acquisitions of an open file; only their headers are loaded.
 
     Parameters
@@ -250,12 +214,23 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> StoredA
         if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
             raise InputError(f"{field}: {part}", f"{dtype[part]}", "variable-length float32")
     size = max(file.id.get_filesize(), 1)
+    # How many are loaded at once: each may be as long as the file, whatever its header says.
     batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
     heads = np.empty(dataset.shape, head)
     if not _heads_alone(dataset, heads, Path(file.filename), size):
         for start in range(0, len(heads), batch):
             heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
-    return StoredAcquisitions(Path(file.filename), field, heads, dataset, batch)
+
+    def numbers(name: str, positions: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+        while positions:
+            count = bisect_left(positions, positions[0] + batch)
+            part, positions = positions[:count], positions[count:]
+            loaded = _rows(dataset, part[0], part[-1] + 1)[name]
+            yield from ((at, loaded[at - part[0]]) for at in part)
+
+    known = "trajectory_dimensions" in head.names and "traj" in dtype.names
+    axes = heads["trajectory_dimensions"].astype(np.intp) if known else np.zeros(len(heads), np.intp)
+    return Acquisitions(Path(file.filename), field, heads, "ISMRMRD", numbers, axes)
 
 
 def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any], path: Path, size: int) -> bool:

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.io.acquisitions import NoiseReadouts
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source
 from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance
@@ -40,7 +39,7 @@ _PASSES = 4
 _KINDS = {
     kind.__name__: kind
     for kind in (
-        *(KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage, NoiseReadouts),
+        *(KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage),
         *(Provenance, NoiseOrigin, NoiseSamples, MapsOrigin, Centre),
     )
 }

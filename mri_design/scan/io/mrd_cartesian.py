@@ -439,7 +439,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
             repeats = least if duplicates == "average" else 1
-            covariance, provenance = self.noise_of_data(plan.readouts.at, coils, repeats)
+            covariance, provenance = self.noise(plan.readouts.at, coils, repeats)
             repeat = None
             if covariance is None and not self.encoding.volume:
                 repeat = self._repeat(plan, kspace, coils, least)
@@ -453,7 +453,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             "kspace": kspace,
             "measured": sampling.measured_lines("data", kspace),
             "name": acquisitions.path.stem,
-            "header": {**acquisitions.provenance, **notes},
+            "header": {"file": acquisitions.path.name, "format": acquisitions.format, **notes},
             "provenance": provenance,
             "volume": self.encoding.volume,
             "noise_covariance": covariance,

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,38 +279,6 @@ _NOISE_BANDWIDTH, _ADJUSTMENT_DWELL = 130.0, 5.0
 """Hertz over a whole noise readout, and microseconds from sample to sample where coil sensitivities are adjusted."""
 
 
-@dataclass(frozen=True)
-class TwixAcquisitions(Acquisitions):
-    """The readouts of a file.
-
-    Parameters
-    ----------
-    path, field, heads
-        As `Acquisitions` has them.
-    stream : binary stream
-        The file.
-    places : int array, shape (acquisition,)
-        Where each readout begins.
-    first, between : int
-        Bytes of headers before its channels, and before each of them.
-    """
-
-    stream: IO[bytes]
-    places: NDArray[np.int64]
-    first: int
-    between: int
-    format: ClassVar[str] = "Siemens raw data (twix)"
-
-    def numbers(self, name: str, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """(position, samples as real numbers), see `Acquisitions.numbers`; there are no coordinates."""
-        for at in sorted(wanted):
-            channels, samples = (int(self.heads[key][at]) for key in ("active_channels", "number_of_samples"))
-            self.stream.seek(int(self.places[at]) + self.first)
-            stored = self.stream.read(channels * (self.between + 8 * samples))
-            words = np.frombuffer(stored, "<f4").reshape(channels, -1)
-            yield at, words[:, self.between // 4 :].reshape(-1)
-
-
 def heads_of(stored: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
     """The headers of readouts as those of acquisitions.
 
@@ -391,7 +359,16 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             theirs = heads_of(stored, read_protocol(adjustment))
             noise = has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
             heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others[noise]])
-        acquisitions = TwixAcquisitions(path, f"{path}: readouts", heads, stream, places, first, between)
+
+        def numbers(_: str, positions: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+            for at in positions:
+                channels, samples = (int(heads[key][at]) for key in ("active_channels", "number_of_samples"))
+                stream.seek(int(places[at]) + first)
+                words = np.frombuffer(stream.read(channels * (between + 8 * samples)), "<f4").reshape(channels, -1)
+                yield at, words[:, between // 4 :].reshape(-1)
+
+        none, field = np.zeros(len(heads), np.intp), f"{path}: readouts"
+        acquisitions = Acquisitions(path, field, heads, "Siemens raw data (twix)", numbers, none)
         if options.only_noise:
             yield Loaded(acquisitions.noise(protocol.header.noise_bandwidth))
             return

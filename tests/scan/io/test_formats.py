@@ -176,9 +176,9 @@ def written_noise(folder: Path, form: str, noise: np.ndarray) -> Path:
 
 @pytest.mark.parametrize("form", ["npy", "npy turned", "npy 3", "npz", "cfl"])
 def test_arrays_of_noise_have_the_covariance_of_the_coils(tmp_path: Path, form: str) -> None:
-    found = files.read_noise(written_noise(tmp_path, form, noise_samples()), COILS)
-    np.testing.assert_allclose(found.covariance, TRUTH, atol=0.03 * TRUTH[0, 0].real)
-    assert found.samples == 20000 and found.dwell == 0
+    covariance, found = files.read_noise(written_noise(tmp_path, form, noise_samples()), COILS)
+    np.testing.assert_allclose(covariance, TRUTH, atol=0.03 * TRUTH[0, 0].real)
+    assert found.samples == 20000 and found.dwells == (0, 0)
 
 
 def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> None:
@@ -188,9 +188,9 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
         readout.sample_time_us = 2.5
     raw.add(1e6 * np.ones((COILS, 64)))  # no noise
     path = raw.write()
-    found = files.IsolatedSource(path, files.ReadOptions(only_noise=True)).load()
-    np.testing.assert_allclose(found.covariance, TRUTH, atol=0.2 * TRUTH[0, 0].real)
-    assert found.samples == 640 and found.dwell == 2.5
+    covariance, found = files.IsolatedSource(path, files.ReadOptions(only_noise=True)).load()
+    np.testing.assert_allclose(covariance, TRUTH, atol=0.2 * TRUTH[0, 0].real)
+    assert found.samples == 640 and found.dwells == (2.5, 0)
     refuses(str(path), files.read_noise, path, COILS + 1)
 
 
