@@ -64,14 +64,13 @@ def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[st
     rows |= measured_how(None if part is None else part.source)
     known = scan.provenance
     facts = {
-        **{name: told("unread", taken) for name, taken in known.series.items()},
+        **left_out(scan),
         "simulated": simulated_from(scan),
         "volume": "" if not scan.volume else told("volume", scan.n_slices, scan.grid_shape),
         "noise_readouts": "" if known.noise.measured is None else told("noise_samples", known.noise.measured),
         "sample_time_us": f"{known.dwell:g}" if known.dwell else "",
         "averages": str(known.averages) if known.averages > 1 else "",
         "centre_of_k-space": centre_words(scan),
-        "lines_of_noise": left_out(scan).get("lines_of_noise", ""),
     }
     return {**rows, **scan.header, **{name: text for name, text in facts.items() if text}}
 
@@ -189,7 +188,7 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     pixels = np.abs(held.images) if complex_ else held.images
     facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
     further = {name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE}
-    further |= {name: told("unread", taken) for name, taken in held.provenance.series.items()}
+    further |= left_out(held)
     how = measured_how(held.source)
     rows = _rows("images", held, **facts, complex=complex_, how=how, way=_way, settings=recipe.simulation)
     return rows | further

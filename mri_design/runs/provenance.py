@@ -77,19 +77,11 @@ def left_out(scan: Described, asked: Collection[str] = ()) -> dict[str, str]:
     What was cut or filled by rule without a loss (the oversampling of readouts, the lines of a partial Fourier scan) is
     not among it.
     """
-    notes = {name: text for name, text in scan.header.items() if name in LEFT_OUT}
+    notes = {code: told(code, *facts) for code, facts in scan.provenance.left_out.items()}
     series, lines = scan.provenance.series, scan.provenance.doubted_lines
     unread = {name: told("unread", taken) for name, taken in series.items() if name not in asked}
     doubted = index_runs(np.isin(np.arange(max(lines, default=0) + 1), lines))
     return {**notes, **unread, **({"lines_of_noise": told("doubted_lines", doubted)} if lines else {})}
-
-
-LEFT_OUT = (
-    *("coils_dropped", "readouts_skipped", "readouts_of_fewer_channels", "calibration_skipped", "axes"),
-    *("coordinates_skipped", "members_not_read", "identifiers_left_out", "field_of_view_in_file", "impossible_sizes"),
-    "centre_beyond_grid",
-)
-"""Entries of a header that readers write where they leave something out, or take it otherwise than it seems meant."""
 
 
 def left_out_text(scan: Described, asked: Collection[str] = ()) -> str:

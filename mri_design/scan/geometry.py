@@ -210,12 +210,11 @@ class SliceGeometry:
         return cls(pixel, known)
 
 
-def impossible_sizes(pixel: Sequence[float], thickness: float = math.nan) -> dict[str, str]:
-    """For a header: sizes in millimetres that no scanner measures, which count as unknown; empty without any."""
+def impossible_sizes(pixel: Sequence[float], thickness: float = math.nan) -> dict[str, tuple[float, ...]]:
+    """Sizes in millimetres that no scanner measures, which count as unknown: as `Provenance.left_out` has them."""
     limits = [*zip(pixel, [_PIXELS] * len(pixel), strict=True), (thickness, _THICKNESSES)]
-    wrong = [f"{size:.4g}" for size, (least, most) in limits if math.isfinite(size) and not least <= size <= most]
-    doubt = "mm cannot be the size of a voxel, and counts as unknown; is it in metres?"
-    return {"impossible_sizes": f"{' x '.join(wrong)} {doubt}"} if wrong else {}
+    wrong = [size for size, (least, most) in limits if math.isfinite(size) and not least <= size <= most]
+    return {"impossible_sizes": tuple(wrong)} if wrong else {}
 
 
 def stacked(places: Sequence[SliceGeometry], numbers: Sequence[int]) -> tuple[SliceGeometry, list[int]]:

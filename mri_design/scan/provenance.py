@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # a file is read without them
     from mri_design.calibration.maps import CoilMapEstimate
@@ -235,6 +235,9 @@ class Provenance:
         What k-space was simulated from.
     dead_coils : tuple of int
         Coils that measured nothing.
+    left_out : mapping of str to tuple
+        What a reader left out of a file, or took otherwise than it seems meant, by code, with names and numbers; macros
+        of these names put it into words.
     combined : (int, int, float), optional
         How many coils were combined into how many, and the share of the energy of the centre that was lost.
     """
@@ -249,4 +252,5 @@ class Provenance:
     averages: int = 1
     simulated: Literal["", "images", "ellipses", "ellipsoids"] = ""
     dead_coils: tuple[int, ...] = ()
+    left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     combined: tuple[int, int, float] | None = None

@@ -334,8 +334,8 @@ def _alone(size: NDArray[Any], median: float) -> int:
     return int(np.count_nonzero(size > limit))
 
 
-def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict[str, str]]:
-    """Coils that hold samples of their own, and notes on the others for the header.
+def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict[str, tuple[Any, ...]]]:
+    """Coils that hold samples of their own, and which others are left out, as `Provenance.left_out` has it.
 
     With a coil whose samples are all zero, or one that repeats another's, the covariance of the coils' noise could not
     be inverted.
@@ -349,11 +349,11 @@ def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict
     -------
     int array, shape (working coil,)
         In their order; all of them where every coil is zero, which is for others to refuse.
-    dict of str to str
-        Which coils were dropped and why; empty where none was.
+    dict of str to tuple
+        Coils that were dropped as they hold zeros only, and (coil, the one that it repeats); empty where none was.
     """
     sums = [complex(kspace[:, coil].sum(dtype=np.complex128)) for coil in range(kspace.shape[1])]
-    kept, dead, copies = list[int](), list[int](), list[str]()
+    kept, dead, copies = list[int](), list[int](), list[tuple[int, int]]()
     for coil, total in enumerate(sums):
         samples = kspace[:, coil]
         if not samples.any():
@@ -364,11 +364,10 @@ def working_coils(kspace: NDArray[np.complex64]) -> tuple[NDArray[np.intp], dict
         if original is None:
             kept.append(coil)
         else:
-            copies.append(f"{coil} repeats coil {original}")
+            copies.append((coil, original))
     if not kept:
         return np.arange(kspace.shape[1]), {}
-    reasons = [f"{coil} holds zeros only" for coil in dead] + copies
-    return np.array(kept), {"coils_dropped": f"coil {'; coil '.join(reasons)}"} if reasons else {}
+    return np.array(kept), {"coils_dropped": (tuple(dead), tuple(copies))} if dead or copies else {}
 
 
 def only_coils(kspace: NDArray[np.complex64], coils: NDArray[np.intp]) -> NDArray[np.complex64]:

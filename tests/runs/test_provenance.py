@@ -14,7 +14,20 @@ from mri_design.scan import Centre, KSpaceData, MapsOrigin, NoiseOrigin, NoiseSa
 ESTIMATE = NoiseEstimate(np.eye(2), Source("air", np.array([1.0, 4.0])), (Source("ends", np.ones(2)),), "signal", 0.5)
 CODES = {name: get_args(hint) for name, hint in get_type_hints(NoiseOrigin, localns={"NoiseEstimate": object}).items()}
 MEASURED = NoiseSamples(file="noise.npy", readouts=3, samples=64, dwells=(2.0, 4.0), bandwidth=0.8, averages=2)
-SCAN = KSpaceData(np.ones((1, 1, 8, 8), np.complex64), np.ones(8, bool), header={"axes": "as shown", "file": "a.npy"})
+SCAN = KSpaceData(np.ones((1, 1, 8, 8), np.complex64), np.ones(8, bool), header={"file": "a.npy"})
+LEFT_OUT: dict[str, tuple] = {
+    "coils_dropped": ((2,), ((3, 0),)),
+    "readouts_skipped": (2, 64),
+    "readouts_of_fewer_channels": (2, 64, (1,), 4),
+    "calibration_skipped": (24, True),
+    "axes": (("ky", "kx", "coil"), ("in turn ", 2)),
+    "coordinates_skipped": (),
+    "members_not_read": ("remarks",),
+    "identifiers_left_out": ("StudyID",),
+    "field_of_view_in_file": (True, (0.2, 0.2, 0.005)),
+    "impossible_sizes": (0.001,),
+    "centre_beyond_grid": (("kspace_encode_step_1", 0, 31, 64, 0, 300),),
+}
 
 
 def test_every_source_and_doubt_of_noise_has_words_of_its_own() -> None:
@@ -56,8 +69,10 @@ def test_of_a_centre_there_are_words_where_a_user_has_to_know_of_it(centre: Cent
 
 def test_what_was_left_out_is_known_and_a_series_that_was_asked_for_is_no_news() -> None:
     series = {"repetition": (0, (0, 1))}
-    scan = SCAN.known(series=series, slice=(2, 5), doubted_lines=(3, 5), dead_coils=(1,), combined=(8, 4, 0.01))
-    assert list(left_out(scan)) == ["axes", "repetition", "lines_of_noise"]
+    scan = SCAN.known(
+        left_out=LEFT_OUT, series=series, slice=(2, 5), doubted_lines=(3, 5), dead_coils=(1,), combined=(8, 4, 0.01)
+    )
+    assert list(left_out(scan)) == [*LEFT_OUT, "repetition", "lines_of_noise"]
     assert "repetition" not in left_out(scan, asked={"repetition"})
     assert left_out_text(scan) and part_of_scan(scan) and not part_of_scan(SCAN) and told("coils", scan.provenance)
     assert not told("coils", Provenance())

@@ -214,7 +214,7 @@ def test_a_centre_of_raw_data_that_leads_out_of_the_grid_is_left_to_the_samples(
         file.add(true[:, line], kspace_encode_step_1=line + first)
     got = file.read()
     np.testing.assert_array_equal(got.kspace[0], true)
-    assert str(centre) in got.header["centre_beyond_grid"]
+    assert centre in got.provenance.left_out["centre_beyond_grid"][0]
 
 
 @pytest.mark.parametrize("centre", [None, 0])

@@ -133,8 +133,8 @@ class Purposes:
         Positions in the file's list. Calibration is that which does not serve the image as well.
     encoding : MrdEncoding
         Of the image.
-    notes : mapping of str to str
-        What was left out, for the header.
+    left_out : mapping of str to tuple
+        Readouts that are in none, see `Provenance`.
     series : mapping of str to tuple of int
         Numbers that there are, of each counter of which one is read.
     taken : mapping of str to (int, tuple of int)
@@ -145,7 +145,7 @@ class Purposes:
     calibration: Places
     noise: Places
     encoding: MrdEncoding
-    notes: Mapping[str, str]
+    left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     taken: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
@@ -172,11 +172,10 @@ def sort_by_purpose(
         Where there is no imaging readout, none with a number that was asked for, or no such encoding.
     """
     # First, what each readout is for.
-    notes, wanted, taken = dict[str, str](), dict(counters or {}), dict[str, tuple[int, tuple[int, ...]]]()
+    wanted, taken = dict(counters or {}), dict[str, tuple[int, tuple[int, ...]]]()
     noise, calibration, imaging = by_flags(heads)
     skipped = int((~(noise | calibration | imaging)).sum())
-    if skipped:
-        notes["readouts_skipped"] = f"{skipped} of {len(heads)}: navigation, correction or dummies"
+    left_out: dict[str, tuple[Any, ...]] = {"readouts_skipped": (skipped, len(heads))} if skipped else {}
     if not imaging.any():
         raise InputError(field, f"no imaging readout among {len(heads)}", "at least one")
     # Second, which series. Calibration was perhaps scanned on its own, with counters of its own: what is missing there
@@ -196,16 +195,14 @@ def sort_by_purpose(
     usual = int(channels[counts == counts.max()].max())
     fewer = imaging & (heads["active_channels"] < usual)
     if fewer.any():
-        notes["readouts_of_fewer_channels"] = (
-            f"{fewer.sum()} of {imaging.sum()} dropped: they have {listed(channels[channels < usual])} where the "
-            f"others have {usual}"
-        )
+        dropped = int(fewer.sum()), int(imaging.sum()), tuple(channels[channels < usual].tolist())
+        left_out["readouts_of_fewer_channels"] = (*dropped, usual)
         imaging &= ~fewer
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
     series = {name: tuple(map(int, numbers)) for name, numbers in present.items()}
     return Purposes(
-        np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, notes, series, taken
+        np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, left_out, series, taken
     )
 
 
@@ -463,7 +460,8 @@ class MrdSource(Source):
         heads, noise, bandwidth = self.acquisitions.heads, self.purposes.noise, self.header.noise_bandwidth
         dwell = heads["sample_time_us"]
         of_data = float(np.median(dwell[data])) if dwell[data[0]] > 0 else 0.0
-        known = Provenance(series=self.purposes.taken, dwell=of_data, averages=repeats)
+        left_out = {**self.purposes.left_out, **self.header.left_out}
+        known = Provenance(series=self.purposes.taken, dwell=of_data, averages=repeats, left_out=left_out)
         if not len(noise):
             return None, known
         channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])

@@ -21,6 +21,7 @@ from mri_design.scan.geometry import SliceGeometry, SourceImage, impossible_size
 from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file, check_sides, damage_named
 from mri_design.scan.io.source import ReadOptions
+from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import to_float32
 
 _PER_FRAME, _SHARED = "PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
@@ -195,13 +196,14 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
         raise InputError("FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind", _AS_NIFTI)
     geometry, about = facts.geometry((rows, columns))
     spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
-    about |= impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))
+    left_out: dict[str, tuple[Any, ...]] = {
+        **impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))
+    }
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
     source, wrong = SourceImage.of_elements(elements, count)
     header = _header(file, path, facts) | about
     if wrong:
-        left = f"without {', '.join(wrong)}, in a form that DICOM does not have, or impossible"
-        header["identifiers_left_out"] = left if source is not None else f"none, {left}"
+        left_out["identifiers_left_out"] = wrong
     images = _rescaled(file, facts, (rows, columns))
     if "MOSAIC" in (file.get("ImageType") or []):
         tiles, across = _mosaic(file, (rows, columns))
@@ -216,7 +218,7 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     stack = np.stack(list(images))
     if (low := float(stack.min())) < 0:
         header["values"] = f"from {low:g}: negative ones are no magnitudes"
-    return ImageStack(stack, path.stem, header, geometry, source)
+    return ImageStack(stack, path.stem, header, geometry, source, Provenance(left_out=left_out))
 
 
 def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:

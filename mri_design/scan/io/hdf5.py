@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
-from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import safe
 from mri_design.scan.io.layouts import PAIR, gathering, kspace_axes
-from mri_design.scan.io.mrd_header import EncodedSpace, parse_mrd_header
+from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
 from mri_design.scan.io.source import ReadOptions, Source, require_counters
 from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, StackSource, StoredArray, axes_of_parts
 from mri_design.scan.sampling import is_pair, to_complex64
@@ -244,13 +244,14 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
                 raise InputError("mask", f"{rows} entries, one a row of k-space", f"{columns}, one a column", cure)
             flags = chosen_flags(mask, (columns,), field="mask", unit="column")
             arrays["measured"] = StoredArray(flags.shape, flags.dtype, lambda _: flags)
-        text, encoded, identifiers = _provenance(file, path, limits)
-        place = None
-        if encoded is not None:
+        text, raw, place, more = *_provenance(file, path, limits), None, dict[str, Any]()
+        if raw is not None:
+            encoded = raw.encodings[0].encoded
             along_x, along_y, along_z = encoded.field_of_view
             place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / encoded.matrix[2])
+            more = {"identifiers": raw.source, "left_out": raw.left_out}
         axes = kspace_axes(4, _USUAL[4])
-        header = ArrayHeader(dims=axes.names, of_coils=True, place=place, identifiers=identifiers, text=text)
+        header = ArrayHeader(dims=axes.names, of_coils=True, place=place, text=text, **more)
         yield StackSource(path, "kspace", arrays, header, limits, axes)
 
 
@@ -281,11 +282,9 @@ def _header_of_array(stored: h5py.Dataset, options: ReadOptions, marked: bool) -
     return None if names == usual else replace(header, dims=names)
 
 
-def _provenance(
-    file: h5py.File, path: Path, limits: safe.ReadLimits
-) -> tuple[dict[str, str], EncodedSpace | None, SourceImage | None]:
-    """Provenance, and what the header says was encoded, with identifiers; None without a header."""
-    encoded, source = None, None
+def _provenance(file: h5py.File, path: Path, limits: safe.ReadLimits) -> tuple[dict[str, str], MrdHeader | None]:
+    """Facts for people, and the header of raw data where there is one."""
+    header = None
     provenance = {"file": path.name, "format": "fastMRI HDF5"}
     for name in _ATTRIBUTES:
         # Sizes first: an attribute, too, can declare more than it should.
@@ -295,11 +294,10 @@ def _provenance(
             provenance[name] = text[:200]
     if has_object(file, "ismrmrd_header"):
         header = parse_mrd_header(f"{path}: ismrmrd_header", read_text(file, "ismrmrd_header", limits), limits)
-        source = header.source
         provenance |= header.notes
         encoded, reconstructed = header.encodings[0].encoded, header.encodings[0].reconstructed
         provenance["encoded_matrix"] = "{} x {} x {}".format(*encoded.matrix)
         provenance["reconstruction_matrix"] = "{} x {} x {}".format(*reconstructed.matrix)
         if not math.isnan(reconstructed.field_of_view[0]):
             provenance["reconstruction_field_of_view_mm"] = "{:g} x {:g} x {:g}".format(*reconstructed.field_of_view)
-    return provenance, encoded, source
+    return provenance, header

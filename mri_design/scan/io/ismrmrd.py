@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +81,12 @@ class ShotSource(MrdSource):
         if duplicates == "average":
             kspace /= times[:, np.newaxis, :, np.newaxis]
         # Finally, the coils that work, and their noise.
-        coils, coil_notes = working_coils(kspace)
+        coils, dropped = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
         covariance, provenance = self.noise(places, coils, repeats)
-        notes = {**purposes.notes, **notes, **coil_notes}
+        left_out = {**provenance.left_out, **dropped}
         if len(purposes.calibration):
-            notes["calibration_skipped"] = f"{len(purposes.calibration)} readouts; maps are estimated from the samples"
+            left_out["calibration_skipped"] = len(purposes.calibration), True
         if times.max() > 1:
             notes["duplicates"] = f"{duplicates} of up to {times.max()} readouts a shot, at least {times.min()}"
         width, height, _ = purposes.encoding.reconstructed.matrix
@@ -98,7 +98,7 @@ class ShotSource(MrdSource):
             name=acquisitions.path.stem,
             noise_covariance=covariance,
             header={"file": acquisitions.path.name, "format": acquisitions.format, **notes},
-            provenance=provenance,
+            provenance=replace(provenance, left_out=left_out),
         )
 
     def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp], int, slice]:

@@ -57,7 +57,7 @@ def looks_signed(stored: NDArray[Any]) -> bool:
 
 def joined(
     field: str, stored: NDArray[Any], dims: tuple[str, ...] | None
-) -> tuple[NDArray[Any], tuple[str, ...] | None, str]:
+) -> tuple[NDArray[Any], tuple[str, ...] | None, tuple[str, int] | tuple[()]]:
     """Real numbers that are parts of complex ones, joined; complex numbers and images stay as they are.
 
     Parameters
@@ -71,8 +71,8 @@ def joined(
 
     Returns
     -------
-    array, dims, note
-        The numbers, the names of their axes, and where the parts were found if nothing said so.
+    array, dims, parts
+        The numbers, the names of their axes, and how and along which axis parts were found if nothing said so.
 
     Raises
     ------
@@ -82,18 +82,18 @@ def joined(
     if dims is not None:
         way = next((name for name in dims if PAIR in name), None)
         if way is None or len(dims) != stored.ndim:
-            return stored, dims, ""
+            return stored, dims, ()
         if way not in (PAIR, IN_TURN, IN_HALVES) or stored.dtype.kind not in "iuf":
             wanted = f"{PAIR}, {IN_TURN} (in turn) or {IN_HALVES} (in halves), of an array of real numbers"
             raise InputError("dims", f"{way} of {stored.dtype}", wanted, "Leave it out of complex numbers.")
         rest = ["coil" if name in (IN_TURN, IN_HALVES) else name for name in dims if name != PAIR]
-        return _paired(field, stored, dims.index(way), way), tuple(rest), ""
+        return _paired(field, stored, dims.index(way), way), tuple(rest), ()
     if not looks_signed(stored) or (stored.ndim < 3 and len(gathering(stored)) < 2):
-        return stored, None, ""
+        return stored, None, ()
     require_finite(field, stored)
     for axis in sorted(range(stored.ndim), key=lambda axis: axis != stored.ndim - 1):
         if stored.shape[axis] == 2 and len(gathering(pair := _paired(field, stored, axis, PAIR))) >= 2:
-            return pair, None, f"real and imaginary parts along axis {axis}, as the samples show"
+            return pair, None, ("", axis)
     along = gathering(stored)
     found = []
     for axis in range(stored.ndim):
@@ -103,10 +103,9 @@ def joined(
     found.sort()
     if found and found[0][0] < _COILS and (len(found) == 1 or found[1][0] > _CLEARLY * found[0][0]):
         _, way, axis = found[0]
-        order = "in turn" if way == IN_TURN else "in halves"
-        return _paired(field, stored, axis, way), None, f"real and imaginary parts {order} along axis {axis}"
+        return _paired(field, stored, axis, way), None, ("in turn " if way == IN_TURN else "in halves ", axis)
     if len(along) < 2 and stored.shape[-1] != 2:
-        return stored, None, ""
+        return stored, None, ()
     got = f"real numbers {stored.shape} that look like real and imaginary parts"
     cure = f"Name their axis: {option('dims', f'ky,kx,{PAIR}')}, {IN_TURN} (coil by coil) or {IN_HALVES}; or save "
     cure += "complex numbers: numpy.save('kspace.npy', parts[..., 0::2] + 1j * parts[..., 1::2])."
@@ -115,7 +114,7 @@ def joined(
 
 def shown(
     field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str], *, reverse: bool = False
-) -> tuple[tuple[str, ...], str]:
+) -> tuple[str, ...]:
     """Names of the axes of k-space that has none, by what the samples show.
 
     Parameters
@@ -129,18 +128,13 @@ def shown(
     reverse : bool
         Whether whoever is asked for the names has the axes in the reversed order, as MATLAB.
 
-    Returns
-    -------
-    names, note
-        A note where these are not the usual ones.
-
     Raises
     ------
     InputError
         Where the samples speak against the usual names, and for no others.
     """
     if refused_samples(array):  # they show nothing, and are refused where they are used
-        return tuple(usual), ""
+        return tuple(usual)
     along, asks = gathering(array), partial(_asks, field, array.shape, reverse)
     if len(along) > 2:
         raise asks("of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
@@ -148,7 +142,7 @@ def shown(
         *others, last = array.shape
         if last < _LEAST_SIDE <= max(others[:-1], default=0):
             raise asks("of which the last is too short for samples of a readout", "ky,kx,coil")
-        return tuple(usual), ""
+        return tuple(usual)
     names, several = list(usual), [axis for axis in range(array.ndim) if axis not in along and array.shape[axis] > 1]
     as_usual = sorted(along) == sorted(map(usual.index, ("ky", "kx")))
     if not as_usual:
@@ -182,9 +176,7 @@ def shown(
     ky, kx = names.index("ky"), names.index("kx")
     if _gaps(array, kx) > 1 >= _gaps(array, ky):  # lines were left out along the other axis
         names[ky], names[kx] = "kx", "ky"
-    changed = tuple(names) != tuple(usual)
-    note = f"({', '.join(names)}), as the samples show; {option('dims')} says otherwise"
-    return tuple(names), note if changed else ""
+    return tuple(names)
 
 
 def looks_like_coils(array: NDArray[Any], axis: int) -> bool:

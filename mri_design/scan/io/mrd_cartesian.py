@@ -65,13 +65,16 @@ class ReadoutPlan:
     shape : tuple of int
         Grid (slice, coil, kz, ky, kx) to be allocated; in slices there is one kz.
     notes : dict of str to str
-        What was left out, for the header.
+        How lines were placed, for the header.
+    left_out : dict of str to tuple
+        See `Provenance`.
     """
 
     readouts: Readouts
     calibration: Readouts
     shape: tuple[int, int, int, int, int]
     notes: dict[str, str]
+    left_out: dict[str, tuple[Any, ...]]
 
     @property
     def times(self) -> NDArray[np.intp]:
@@ -84,7 +87,7 @@ class ReadoutPlan:
         """The readouts of one slice, which becomes slice 0 of a grid of its own."""
         data, calibration = (part[part.slice == number] for part in (self.readouts, self.calibration))
         data["slice"] = calibration["slice"] = 0
-        return ReadoutPlan(data, calibration, (1, *self.shape[1:]), self.notes)
+        return replace(self, readouts=data, calibration=calibration, shape=(1, *self.shape[1:]))
 
 
 def plan_readouts(
@@ -125,7 +128,7 @@ def plan_readouts(
         the grid, a line comes again, or a volume has several slabs.
     """
     # First, which channels and slices there are.
-    notes: dict[str, str] = {}
+    notes, left_out = dict[str, str](), dict[str, tuple[Any, ...]]()
     chosen, encoding = purposes.imaging, purposes.encoding
     channels, slices, ranks = raw.channels_and_slices(field, heads, chosen, encoding, limits)
     if encoding.volume and slices.size > 1:
@@ -142,7 +145,7 @@ def plan_readouts(
             f"center_sample {echo[at]} of acquisition {chosen[at]} lies beyond its {stored[at]} samples; the middle of "
             "whole readouts counts as the centre"
         )
-    possible = _with_possible_centres(encoding, heads["idx"][chosen], notes)
+    possible = _with_possible_centres(encoding, heads["idx"][chosen], left_out)
     encodings = [possible if one is encoding else one for one in header.encodings]
     # Third, the place of every readout of the image, and of those for calibration that fit its grid.
     readouts = _placed(field, heads, chosen, encodings, possible, slices)
@@ -161,10 +164,11 @@ def plan_readouts(
     for name, count, text in (
         ("calibration_lines", int(within.sum()), "readouts within the scan, used as data and for coil maps"),
         ("calibration_scan", int((~within).sum()), "readouts, used for coil maps only"),
-        ("calibration_skipped", len(places) - len(within), "readouts that do not fit the image's grid or coils"),
     ):
         if count:
             notes[name] = f"{count} {text}"
+    if skipped := len(places) - len(within):
+        left_out["calibration_skipped"] = skipped, False
     readouts = np.sort(np.concatenate([readouts, calibration[within]]), order="at").view(np.recarray)
     # Finally, no line comes twice, unless that is allowed.
     _, first, inverse = np.unique(readouts[_PLACE], return_index=True, return_inverse=True)
@@ -175,13 +179,15 @@ def plan_readouts(
         got = f"row {one.line}{partition} of slice {one.slice}, as acquisition {before}"
         raise InputError(f"{field}[{one.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
     nx, ny, nz = possible.encoded.matrix
-    return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), notes)
+    return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), notes, left_out)
 
 
-def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes: dict[str, str]) -> MrdEncoding:
+def _with_possible_centres(
+    encoding: MrdEncoding, counters: NDArray[Any], left_out: dict[str, tuple[Any, ...]]
+) -> MrdEncoding:
     """The encoding with other centres instead of those that lead readouts out of a grid which their counters fit.
 
-    The samples show where the centre is; what the counters were taken for is added to the notes.
+    The samples show where the centre is; what the counters were taken for is added to what is ``left_out``.
     """
     centres = list(encoding.centres)
     for step in (1, 2):
@@ -194,8 +200,8 @@ def _with_possible_centres(encoding: MrdEncoding, counters: NDArray[Any], notes:
         if rows == 1 or start is None or (centre - rows // 2 <= first and last < centre - rows // 2 + rows):
             continue
         centres[step - 1] = rows // 2 + start
-        note = f"{counter} {first} to {last} of {rows}, counted from {start}, as {centre} cannot be its centre"
-        notes["centre_beyond_grid"] = "; ".join([note, *filter(None, [notes.get("centre_beyond_grid")])])
+        taken = counter, first, last, rows, start, centre
+        left_out["centre_beyond_grid"] = (taken, *left_out.get("centre_beyond_grid", ()))
     return replace(encoding, centres=(centres[0], centres[1]))
 
 
@@ -429,7 +435,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
         with sampling.within_single_precision(acquisitions.field) as sums:
             stored = _filled(acquisitions, plan, plan.readouts, duplicates, columns)
-            coils, coil_notes = sampling.working_coils(stored)
+            coils, dropped = sampling.working_coils(stored)
             kspace = images_kspace(self.encoding, sampling.only_coils(stored, coils), plan.readouts, columns)
             sums.append(kspace)
             calibration = None
@@ -444,9 +450,9 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             if covariance is None and not self.encoding.volume:
                 repeat = self._repeat(plan, kspace, coils, least)
                 sums += [] if repeat is None else [repeat]
-        notes = {**purposes.notes, **plan.notes, **coil_notes, **self._notes(plan)}
+        notes, left_out = {**plan.notes, **self._notes(plan)}, {**provenance.left_out, **plan.left_out, **dropped}
         if acquisitions.dimensions[purposes.imaging].any():
-            notes["coordinates_skipped"] = "those of the samples: by the header the scan is cartesian"
+            left_out["coordinates_skipped"] = ()
         if most > 1:
             notes["duplicates"] = f"{duplicates} of up to {most} readouts a line, at least {least}"
         return {
@@ -454,7 +460,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             "measured": sampling.measured_lines("data", kspace),
             "name": acquisitions.path.stem,
             "header": {"file": acquisitions.path.name, "format": acquisitions.format, **notes},
-            "provenance": provenance,
+            "provenance": replace(provenance, left_out=left_out),
             "volume": self.encoding.volume,
             "noise_covariance": covariance,
             "calibration": calibration,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
+from typing import Any
 
 from mri_design.errors import InputError
 from mri_design.scan.geometry import SourceImage
@@ -58,13 +59,13 @@ class EncodedSpace:
     field_of_view : tuple of float
         Millimetres (x, y, z); NaN where the header gives none or 0, or says that it is not known (`UNKNOWN_SIZES`).
         What cannot be is taken as metres where that can be, and counts as unknown otherwise.
-    doubt : str
-        What is to be said about lengths that cannot be; empty without such.
+    doubt : (bool, tuple of float) or ()
+        Lengths of the header that cannot be, 0 where it gives none, and whether they were taken as metres.
     """
 
     matrix: tuple[int, int, int]
     field_of_view: tuple[float, float, float]
-    doubt: str = ""
+    doubt: tuple[()] | tuple[bool, tuple[float, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -175,16 +176,17 @@ class MrdHeader:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For a header: the scanner, where it is named, lengths that cannot be, and identifiers that were not kept."""
+        """For a header: the scanner, where it is named."""
         named = " ".join(filter(None, (self.vendor, self.model)))
         field = f"{self.field_strength:.4g} T" if 0 < self.field_strength < _STRONGEST else ""
-        image, names = self.encodings[0], ", ".join(self.wrong_identifiers)
-        notes = {
-            "scanner": ", ".join(filter(None, (named, field))),
-            "field_of_view_in_file": image.encoded.doubt or image.reconstructed.doubt,
-            "identifiers_left_out": f"{names}: in a form that DICOM does not have, or impossible" if names else "",
-        }
-        return {name: note for name, note in notes.items() if note}
+        return {"scanner": text} if (text := ", ".join(filter(None, (named, field)))) else {}
+
+    @property
+    def left_out(self) -> dict[str, tuple[Any, ...]]:
+        """Lengths that cannot be, and identifiers that were not kept, as `Provenance` has them."""
+        image = self.encodings[0]
+        facts = {"field_of_view_in_file": image.encoded.doubt or image.reconstructed.doubt}
+        return {code: held for code, held in {**facts, "identifiers_left_out": self.wrong_identifiers}.items() if held}
 
     def encoding(self, field: str, number: int) -> MrdEncoding:
         """The encoding that readouts call ``number``.
@@ -351,7 +353,7 @@ def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: set
     )
 
 
-def _possible(lengths: tuple[float, float, float]) -> tuple[tuple[float, float, float], str]:
+def _possible(lengths: tuple[float, float, float]) -> tuple[tuple[float, float, float], Any]:
     """Fields of view that can be: those of the header, the same in metres, or unknown; and what is to be said of it."""
 
     def can_be(factor: float) -> list[bool]:
@@ -359,14 +361,11 @@ def _possible(lengths: tuple[float, float, float]) -> tuple[tuple[float, float, 
         return [math.isnan(v) or low <= factor * v <= high for v, (low, high) in zip(lengths, limits, strict=True)]
 
     if all(can_be(1)):
-        return lengths, ""
-    said = " x ".join(f"{length:.4g}" for length in lengths)
+        return lengths, ()
     metres = not all(can_be(1)[:2]) and all(can_be(1e3))
-    if metres:
-        x, y, z = (1e3 * length for length in lengths)
-        return (x, y, z), f"{said} mm, which cannot be, was taken to be in metres"
-    x, y, z = (length if good else math.nan for length, good in zip(lengths, can_be(1), strict=True))
-    return (x, y, z), f"{said} mm cannot be, and counts as unknown"
+    goods, factor = (can_be(1e3), 1e3) if metres else (can_be(1), 1.0)
+    x, y, z = (factor * length if good else math.nan for length, good in zip(lengths, goods, strict=True))
+    return (x, y, z), (metres, tuple(0.0 if math.isnan(length) else length for length in lengths))
 
 
 def _whole(field: str, text: str, low: int, high: int) -> int:

@@ -82,14 +82,15 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         stream.read(offset - len(content))
         geometry = _geometry(header, sides, volume)
         impossible = impossible_sizes(sides[:2], (*sides, math.nan, math.nan)[2])
-        provenance = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE, **impossible}
+        provenance = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
         if geometry is None and not impossible:
             provenance["pixel_size"] = "unknown: the file has no sizes"
         elif geometry is not None:
             known = sides if geometry.thickness is not None else sides[:2]
             provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
         several = len(shape) == 4 and shape[3] > 1
-        read = Provenance(series={"volumes": (0, tuple(range(shape[3])))} if several else {})
+        series = {"volumes": (0, tuple(range(shape[3])))} if several else {}
+        read = Provenance(series=series, left_out=impossible)
         source, said = _sidecar(path, limits)
         images = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
         return ImageStack(images, _stem(path), provenance | said, geometry, source, read)

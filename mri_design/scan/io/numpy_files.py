@@ -290,7 +290,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         beside = [name for name in (*stored_arrays.COMPANIONS, *along) if options.noise or name not in _NOISE]
         names = [key, *(name for name in archive.members if name in beside and name != key)]
         if left := [name for name in archive.members if name not in {*names, *keys, *stored_arrays.COMPANIONS}]:
-            header = replace(header, text={**header.text, "members_not_read": ", ".join(left)})
+            header = replace(header, left_out={"members_not_read": tuple(left)})
         held = {name: members.enter_context(archive.opened(name)) for name in names}
         source = stored_arrays.source_of(path, key, held, header, options.limits)
         if isinstance(source, stored_arrays.StackSource):

@@ -84,6 +84,8 @@ class ArrayHeader:
         Of the patient, the study and the sequence.
     text : mapping of str to str
         Every field, for people.
+    left_out : mapping of str to tuple
+        See `Provenance`.
     """
 
     dims: tuple[str, ...] | None = None
@@ -103,6 +105,7 @@ class ArrayHeader:
     place: SliceGeometry | None = None
     identifiers: SourceImage | None = None
     text: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def asked(self, options: ReadOptions) -> ArrayHeader:
         """The header with what was asked for: axes by their names, a matrix, a repetition."""
@@ -373,7 +376,7 @@ def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[
     width = 1 if "coil" in usual else min(count, _NEIGHBOURS)
     seen = [part(number) for number in range(count // 2 - width // 2, count // 2 - width // 2 + width)]
     try:
-        return shown("array", np.concatenate(seen), usual)[0]
+        return shown("array", np.concatenate(seen), usual)
     except InputError:  # all of them show more
         return None
 
@@ -418,12 +421,14 @@ def scan_of_arrays(
             raise InputError(key, f"shape {stored.shape}", "real and imaginary parts on the last axis")
         stored = sampling.to_float32(key, stored).view(np.complex64)[..., 0]
     elif not (header.images or key == "image"):
-        stored, dims, note = joined(key, stored, header.dims)
+        stored, dims, parts = joined(key, stored, header.dims)
+        names: tuple[str, ...] = ()
         if stored.dtype.kind == "c" and stored.ndim in BARE and header.unnamed and "coil_maps" not in arrays:
             sampling.require_finite(key, stored)
-            dims, found = shown(key, stored, BARE[stored.ndim], reverse=header.from_matlab)
-            note = "; ".join(filter(None, (note, found)))
-        header = replace(header, dims=dims, text={**header.text, **({"axes": note} if note else {})})
+            dims = shown(key, stored, BARE[stored.ndim], reverse=header.from_matlab)
+            names = dims if dims != BARE[stored.ndim] else ()
+        left_out = {**header.left_out, **({"axes": (names, parts)} if names or parts else {})}
+        header = replace(header, dims=dims, left_out=left_out)
     if holds_images(key, stored.dtype, header):
         require_counters(path, header.counters)
         return _images(path, key, stored, header, limits)
@@ -438,7 +443,12 @@ def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, lim
         raise InputError(key, got, "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z)")
     check_sides(limits, dict(zip(_STACK[-stored.ndim :], stored.shape, strict=True)), field=f"{key}: ")
     pixels = sampling.to_complex64(key, stored) if stored.dtype.kind == "c" else sampling.to_float32(key, stored)
-    return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), name=path.stem, header=_provenance(path, header))
+    return ImageStack(
+        pixels.reshape((-1, *pixels.shape[-2:])),
+        name=path.stem,
+        header=_provenance(path, header),
+        provenance=Provenance(left_out=header.left_out),
+    )
 
 
 def _kspace(
@@ -449,7 +459,7 @@ def _kspace(
     require_counters(path, header.counters, replace(header, dims=axes.names).series(stored.shape))
     chosen = {role: header.counters.get(role, 0) for role in axes.roles if role in COUNTERS}
     kspace = sampling.to_complex64(key, axes.arrange(key, stored, chosen=chosen)).copy()
-    notes, taken = _provenance(path, header), dict[str, tuple[int, tuple[int, ...]]]()
+    left_out, taken = header.left_out, dict[str, tuple[int, tuple[int, ...]]]()
     if axes.volume:
         kspace = sampling.readout_positions(kspace)
     again: NDArray[np.complex64] | None = None
@@ -462,7 +472,7 @@ def _kspace(
             again = sampling.to_complex64(key, axes.arrange(key, stored, chosen=other)).copy()
     if header.of_coils:
         coils, dropped = sampling.working_coils(kspace)
-        kspace, notes = sampling.only_coils(kspace, coils), notes | dropped
+        kspace, left_out = sampling.only_coils(kspace, coils), {**left_out, **dropped}
     n_lines = kspace.shape[2]
     declared = np.ones(n_lines, dtype=bool)
     if "measured" in arrays:
@@ -484,8 +494,8 @@ def _kspace(
         name=path.stem,
         repeat=again,
         orientation=axes.orientation,
-        header=notes,
-        provenance=Provenance(noise=noise, series=taken),
+        header=_provenance(path, header),
+        provenance=Provenance(noise=noise, series=taken, left_out=left_out),
         volume=axes.volume,
         geometry=None if header.place is None else (header.place,) * len(kspace),
         source=header.identifiers,
@@ -596,6 +606,7 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
         n_readouts=axes[0] if len(axes) == 2 else 1,
         name=path.stem,
         header=_provenance(path, header),
+        provenance=Provenance(left_out=header.left_out),
         density=None if density is None else density.reshape(-1).astype(np.float64),
         **_noise(arrays, header),
         **on_grid,

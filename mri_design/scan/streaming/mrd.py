@@ -259,7 +259,7 @@ class MrdStream:
         if _shape(encoding) != _shape(header.encodings[self._wanted.get(ENCODING, 0)]):
             return "a readout of another matrix than that of the image"
         only, none = np.zeros(1, np.intp), np.zeros(0, np.intp)
-        purposes = Purposes(only, none, none, encoding, {})
+        purposes = Purposes(only, none, none, encoding)
         plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
         own = tuple(int(numbers_of(heads, name)[0]) for name in (ENCODING, *COUNTERS))
         if self._first is None and not calibration:

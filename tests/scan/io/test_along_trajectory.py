@@ -44,7 +44,7 @@ def test_slices_coils_and_readouts_may_be_missing(tmp_path: Path, lead: tuple[in
     np.testing.assert_array_equal(scan.density, density.ravel())
     assert (scan.n_slices, scan.n_coils, scan.n_readouts) == (slices, coils, 1 if flat else 3)
     assert scan.kspace.dtype == np.complex64 and scan.name == "scan" and scan.noise_variance is None
-    assert "members_not_read" not in scan.header
+    assert not scan.provenance.left_out
 
 
 def test_what_stands_beside_the_samples_is_read_too(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_what_stands_beside_the_samples_is_read_too(tmp_path: Path) -> None:
     found = with_maps(scan, tmp_path / "maps.npy").coil_maps
     np.testing.assert_allclose(found[0], maps / np.linalg.norm(maps, axis=0), rtol=1e-5)
     np.savez(tmp_path / "lines.npz", kspace=np.ones((8, 8), complex), density=np.ones(8))  # no trajectory
-    assert read(tmp_path / "lines.npz").header["members_not_read"] == "density"
+    assert read(tmp_path / "lines.npz").provenance.left_out["members_not_read"] == ("density",)
 
 
 @pytest.mark.parametrize(("reach", "side"), [((8, 7.8), 16), ((7.96, 7.96), 16), ((7.00005, 7), 14)])

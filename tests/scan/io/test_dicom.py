@@ -42,7 +42,10 @@ PATIENT = {"PatientName": "Somebody^Else", "PatientID": "77", "StudyDate": "2020
 def test_pixels_are_rescaled_and_the_patient_comes_along_apart(tmp_path: Path) -> None:
     maker = {"Manufacturer": "Maker", "ManufacturerModelName": "One", "MagneticFieldStrength": 1.5}
     stack = read(changed(tmp_path / "slice.dcm", **PATIENT, **maker, RepetitionTime="0.002", EchoTime="4"))
-    assert stack.header["scanner"] == "Maker One, 1.5 T" and "RepetitionTime" in stack.header["identifiers_left_out"]
+    assert (
+        stack.header["scanner"] == "Maker One, 1.5 T"
+        and "RepetitionTime" in stack.provenance.left_out["identifiers_left_out"]
+    )
     np.testing.assert_allclose(stack.images, IMAGE[None], atol=1e-4)
     assert stack.geometry is not None and stack.geometry.pixel == (1.5, 2.0)
     assert "Somebody" not in str(stack.header) and "77" not in str(stack.header)
@@ -224,7 +227,7 @@ def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None
     assert stack.geometry is None and "frames" in stack.header
     for elements, known in (({"PixelSpacing": [0.001, 0.001]}, False), ({"SliceThickness": "5000"}, True)):
         stack = read(changed(tmp_path / "slice.dcm", **elements))
-        assert "impossible_sizes" in stack.header and (stack.geometry is not None) == known
+        assert "impossible_sizes" in stack.provenance.left_out and (stack.geometry is not None) == known
         assert stack.geometry is None or stack.geometry.thickness is None
 
 

@@ -69,7 +69,10 @@ def test_the_header_has_sizes_and_apart_from_it_the_patient(tmp_path: Path, scan
     assert got.header["encoded_matrix"] == "16 x 12 x 1" and got.header["reconstruction_matrix"] == "8 x 8 x 1"
     assert got.header["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
     assert got.header["acquisition"] == "CORPD_FBK" and "1234" not in got.header.values()
-    assert got.source.identifiers == {"PatientID": "1234"} and "PatientSex" in got.header["identifiers_left_out"]
+    assert (
+        got.source.identifiers == {"PatientID": "1234"}
+        and "PatientSex" in got.provenance.left_out["identifiers_left_out"]
+    )
     assert got.select_slice(1).source == got.source
     assert got.geometry is not None and len(got.geometry) == 2 and not got.geometry[0].placed
     assert got.geometry[0].pixel == (20.0, 27.5) and got.geometry[0].thickness == 5.0
@@ -108,7 +111,7 @@ def test_other_axes_beside_the_marks_of_fastmri_are_shown_by_the_samples(tmp_pat
     marks = {"ismrmrd_header": HEADER.format(extents="").encode()}
     got = read_here(write(path, np.moveaxis(kspace, 1, -1), **marks))
     np.testing.assert_array_equal(got.kspace, kspace)
-    assert "ky, kx, coil" in got.header["axes"]
+    assert got.provenance.left_out["axes"] == (("slice", "ky", "kx", "coil"), ())
     with refused("dims"):  # (ky, kx, repetition)
         read_here(write(path, np.stack([kspace[0, 0]] * 3, -1), **marks))
     rows = np.arange(48) % 2 == 0
@@ -130,8 +133,8 @@ def test_parts_in_a_structure_are_refused_with_the_line_that_joins_them(tmp_path
 
 def test_coils_of_zeros_and_copies_are_left_out(tmp_path: Path, scan: np.ndarray) -> None:
     five = np.concatenate([scan, scan[:, :1], np.zeros_like(scan[:, :1])], axis=1)
-    coils, notes = working_coils(five)
-    assert coils.tolist() == [0, 1, 2] and list(notes) == ["coils_dropped"]
+    coils, dropped = working_coils(five)
+    assert coils.tolist() == [0, 1, 2] and dropped == {"coils_dropped": ((4,), ((3, 0),))}
     np.testing.assert_array_equal(only_coils(five, coils), scan)
     assert only_coils(scan, coils) is scan and working_coils(scan)[1] == {}
     nearly = five[:, :4].copy()
@@ -140,7 +143,7 @@ def test_coils_of_zeros_and_copies_are_left_out(tmp_path: Path, scan: np.ndarray
     assert working_coils(np.zeros_like(scan))[0].size == 3  # which is refused later
     got = read_here(write(tmp_path / "v.h5", five.swapaxes(-1, -2)))
     np.testing.assert_array_equal(got.kspace, scan)
-    assert got.header["coils_dropped"] == notes["coils_dropped"]
+    assert got.provenance.left_out == dropped
 
 
 def test_noise_and_calibration_of_raw_data_follow_their_coils(scan: np.ndarray, mrd: type) -> None:
@@ -150,7 +153,7 @@ def test_noise_and_calibration_of_raw_data_follow_their_coils(scan: np.ndarray, 
     raw.add_scan(scan).add_scan(scan[:, :, 4:8], flag=ismrmrd.ACQ_IS_PARALLEL_CALIBRATION)
     got = raw.read()
     assert got.noise_covariance.shape == (2, 2) and got.calibration.shape[1] == got.n_coils == 2
-    assert "coil 2" in got.header["coils_dropped"]
+    assert got.provenance.left_out["coils_dropped"] == ((2,), ())
 
 
 SECRET = b"the secret of another file, long enough to fill a small k-space. " * 64

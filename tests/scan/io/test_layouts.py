@@ -58,7 +58,7 @@ def assert_kspace(scan: KSpaceData, wanted: np.ndarray, tolerance: float = 1e-7)
 def test_coils_after_k_space_are_found(tmp_path: Path, coils: np.ndarray, axis: int) -> None:
     scan = of(tmp_path, np.moveaxis(coils, 0, axis))
     assert_kspace(scan, coils)
-    assert "axes" in scan.header
+    assert "axes" in scan.provenance.left_out
 
 
 @pytest.mark.parametrize("axes", [(2, 1, 0), (0, 2, 1)])

@@ -199,7 +199,7 @@ def test_an_archive_with_everything_and_its_summary(tmp_path, scan, save, beside
     if beside:
         np.testing.assert_array_equal(got.coil_maps, others["coil_maps"])
         np.testing.assert_array_equal(got.reference, others["reference"])
-        assert got.noise_variance == 0.5 and got.header["members_not_read"] == "remarks"
+        assert got.noise_variance == 0.5 and got.provenance.left_out["members_not_read"] == ("remarks",)
     assert_told(summary(path), got)
 
 
