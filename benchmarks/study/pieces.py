@@ -10,12 +10,13 @@ from functools import lru_cache
 import numpy as np
 from study.scans import Scan
 
+from mri_design.design.engine import DesignEngine
 from mri_design.design.strategy import DesignView, Strategy
 from mri_design.design.trace import Choice, DesignTrace
 from mri_design.design.training import ExchangeRules, begin_refinement, refine
 from mri_design.design.trials import Outcome, truth_or_none
 from mri_design.design.trials import Trial as TrainingTrial
-from mri_design.evaluation.predictions import Replay, check_predictions
+from mri_design.evaluation.predictions import check_predictions
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.design import refinement, run_design
 from mri_design.experiment.recipe import Recipe
@@ -190,7 +191,7 @@ class Prediction:
         checks = check_predictions(
             [image.slice_model],
             state.trace,
-            Replay(recipe.inference.engine(extrapolated=False), refined=refinement(recipe)),
+            DesignEngine(follow, recipe.inference.engine(extrapolated=False), refined=refinement(recipe)),
             signals=state.signals,
             truths=[truth_or_none(image.slice_model, image.reference)],
             counts=self.counts,

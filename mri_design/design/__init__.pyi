@@ -16,15 +16,12 @@ from .echo_trains import acquisition_order as acquisition_order
 from .echo_trains import check_order as check_order
 from .engine import DesignEngine as DesignEngine
 from .engine import DesignState as DesignState
-from .engine import Found as Found
 from .engine import ImageError as ImageError
-from .engine import InferenceRequest as InferenceRequest
-from .engine import Keeper as Keeper
-from .engine import KeptSlice as KeptSlice
+from .engine import InferredSlices as InferredSlices
 from .engine import Measuring as Measuring
 from .engine import Refined as Refined
+from .engine import SliceInference as SliceInference
 from .engine import found_energies as found_energies
-from .engine import infer_slice as infer_slice
 from .engine import innovation as innovation
 from .engine import map_lines as map_lines
 from .engine import most_information as most_information

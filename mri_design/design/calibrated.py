@@ -43,7 +43,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.engine import infer_slice
+from mri_design.design.engine import FIRST_LOOPS, STEP_LOOPS, SliceInference
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
     ChoosesByScore,
@@ -64,7 +64,6 @@ from mri_design.design.strategy import DesignView
 from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.design.training import TrainedDesign
 from mri_design.errors import InputError, require_counts, require_instance
-from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
@@ -466,11 +465,11 @@ class EarlierScan:
     image: Array
     unknown: Numbers
     inference: DoubleLoop = field(default_factory=DoubleLoop)
-    first_loops: int = 3
-    step_loops: int = 1
+    first_loops: int = FIRST_LOOPS
+    step_loops: int = STEP_LOOPS
     seed: int = 0
     _known: dict[Measured, Numbers] = field(default_factory=dict, repr=False, compare=False)
-    _warm: list[WarmStart] = field(default_factory=list, repr=False, compare=False)  # where the next inference begins
+    _followed: list[SliceInference] = field(default_factory=list, repr=False, compare=False)  # by the design so far
 
     def require_grid(self, shape: tuple[int, ...]) -> None:
         """Refuse a scan with other candidates, (ky,) or (ky, kz).
@@ -499,17 +498,17 @@ class EarlierScan:
         -------
         list of float arrays, shape (candidates,)
         """
-        if not history or any(measured not in self._known for measured in history[:-1]):
+        if any(measured not in self._known for measured in history[:-1] or history):  # another design, or gone on with
+            signal, loops = self.scan.signal_level(history[0]), (self.first_loops, self.step_loops)
             self._known.clear()
-            self._warm.clear()
+            self._followed[:] = [SliceInference(self.scan, signal, self.inference, (self.seed, 0), loops=loops)]
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
         for measured in (measured for measured in history if measured not in self._known):
-            warm = self._warm.pop() if self._warm else None
-            inference = replace(self.inference, outer_iterations=self.step_loops if warm else self.first_loops)
-            signal = self.scan.signal_level(measured[: len(history[0])])
-            posterior, _ = infer_slice(self.scan, measured, signal, inference, (self.seed, 0), warm)
-            self._warm.append(WarmStart.from_posterior(posterior))
-            missed = residual_energies(posterior, self.scan.candidates, self.image)
+            followed = self._followed[0]
+            followed.update(measured)
+            followed.measured()
+            assert followed.posterior is not None
+            missed = residual_energies(followed.posterior, self.scan.candidates, self.image)
             self._known[measured] = np.asarray(missed / energy + self.unknown)
         return [self._known[measured] for measured in history]
 
@@ -712,7 +711,7 @@ class Calibrated(ChoosesByScore):
         energies = now.unit * model.marginal_energies(features)
         scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
         if self.side_information:
-            residuals, brightness = self._residuals(view)[0], image_energy(view.posteriors)
+            residuals, brightness = self._residuals(view)[0], image_energy(means_of(view.posteriors))
             weight = weight_of_side_information(*_log_errors(view, residuals))
             scores = (np.maximum(residuals[-1], TINY) * brightness) ** weight * scores ** (1 - weight)
         corrected = np.where(now.measured, now.expected, now.unit * model.energies(features))
@@ -825,7 +824,7 @@ def _log_errors(view: DesignView, residuals: Sequence[Numbers]) -> tuple[Numbers
     ``residuals`` are those of the side information before every block. The third array is what noise adds to the
     variance of both.
     """
-    data, brightness = _LineData(view), image_energy(view.posteriors)
+    data, brightness = _LineData(view), image_energy(means_of(view.posteriors))
     found: list[tuple[float, float, float]] = []
     for (_, block), before in zip(measured_blocks(view), residuals, strict=False):
         for step in block:

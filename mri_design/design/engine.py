@@ -1,19 +1,20 @@
 """The sequential design loop: infer the slices, ask the strategy, acquire, repeat.
 
-Inference of a slice goes on from where it stood, in this process (`Keeper`) or in others (`runs.resident`).
+Inference of a slice goes on from where it stood (`SliceInference`), in this process or in others (`runs.resident`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.greedy import PerSlice, image_energy, least_energies, means_of, of_each, rows_of
+from mri_design.design.greedy import PerSlice, image_energy, least_energies, of_each, rows_of
 from mri_design.design.strategy import (
     DesignView,
     LineCandidates,
@@ -28,7 +29,6 @@ from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.readouts import Constraints, LineConstraints, Readouts
-from mri_design.variances.base import VarianceEstimator
 
 STEP, MOST = 2, 16
 """Maps are renewed when a part of 1 / ``STEP`` more lines has come in than they rest on, or ``MOST`` more."""
@@ -55,194 +55,139 @@ def map_lines(start: int, count: int) -> int:
 
 Refined = Callable[[SliceModel, Array], SliceModel]
 """A slice and its image so far -> its model in the light of that image."""
+Answer = TypeVar("Answer")
+FIRST_LOOPS, STEP_LOOPS = 3, 1
+"""Outer loops at the start and after each line; the warm start makes one enough to choose a line."""
 
 
-def infer_slice(
-    mr_slice: SliceModel,
-    lines: Sequence[int],
-    signal: float,
-    inference: DoubleLoop,
-    noise: Sequence[int],
-    warm: WarmStart | None = None,
-) -> tuple[GaussianPosterior, bool]:
-    """The posterior of a slice, and whether its last loop converged.
+class SliceInference:
+    """The inference of one slice along a design, from all lines so far, again whenever some have been measured.
 
-    Parameters
-    ----------
-    mr_slice : SliceModel
-        The slice.
-    lines : sequence of int
-        Lines so far.
-    signal : float
-        Signal level.
-    inference : DoubleLoop
-        The engine.
-    noise : sequence of int
-        Seed of the variances.
-    warm : WarmStart, optional
-        Where to start from.
-    """
-    loops: list[StepInfo] = []
-    rng = np.random.default_rng(noise)
-    posterior = inference.infer(mr_slice.model(lines, signal), rng, warm_start=warm, callback=loops.append)
-    return posterior, loops[-1].inner.converged and loops[-1].variances.converged
-
-
-@dataclass(frozen=True)
-class InferenceRequest:
-    """Settings of the next inference of a slice; small, since they may travel to another process for each line.
+    The same calls in the same order from the same warm start give the same posteriors to the last bit, so that a slice
+    whose process was lost can be brought to where it stood by asking again.
 
     Parameters
     ----------
-    lines : tuple of int
-        Lines so far.
-    inference : DoubleLoop
-        The engine.
-    first_loops, step_loops : int
-        Outer loops of the first inference, and of every later one, which has a warm start.
-    noise : tuple of int
-        Seed of the variances.
-    map_lines : int, optional
-        Coil maps that are not known are those of the first so many lines (`map_lines`); by default of all.
-    """
-
-    lines: tuple[int, ...]
-    inference: DoubleLoop
-    first_loops: int
-    step_loops: int
-    noise: tuple[int, ...]
-    map_lines: int | None = None
-
-
-@dataclass(frozen=True)
-class Found:
-    """Result of the inference of one slice, as the design needs it.
-
-    Parameters
-    ----------
-    mean : complex array, shape (ky, kx)
-        Of the posterior.
-    matvecs : int
-        Products with A.
-    converged : bool
-        Whether the last inner loop converged.
-    """
-
-    mean: Array
-    matvecs: int
-    converged: bool
-
-
-class KeptSlice:
-    """A slice with its warm start and its last posterior, in whichever process.
-
-    The same requests in the same order from the same warm start give the same posteriors to the last bit, so that a
-    slice whose process was lost can be brought to where it stood by asking again.
-
-    Parameters
-    ----------
-    mr_slice : SliceModel
+    slice_model : SliceModel
         The slice; whoever measures fills it.
     signal : float
         Its signal level.
+    engine : DoubleLoop
+        Infers it.
+    seed : sequence of int
+        Of the variances. Every inference sees the same noise: draws change little, and the last ones are where the next
+        start.
+    loops : (int, int)
+        Outer loops of the first inference, and of every later one, which has a warm start.
     refined : callable, optional
-        Its model in the light of its image so far. Without it the slice is the model.
+        The slice's model in the light of its image so far. Without it the slice is the model.
     warm : WarmStart, optional
         Where inference begins; after every measurement, where it goes on.
+
+    Attributes
+    ----------
+    seen : SliceModel
+        The slice with the coil maps of the last inference.
+    posterior : GaussianPosterior
+        The last one.
     """
 
+    seen: SliceModel
+    posterior: GaussianPosterior | None = None
+    _expecting: GaussianPosterior | None = None
+
     def __init__(
-        self, mr_slice: SliceModel, signal: float, refined: Refined | None = None, warm: WarmStart | None = None
+        self,
+        slice_model: SliceModel,
+        signal: float,
+        engine: DoubleLoop,
+        seed: Sequence[int],
+        *,
+        loops: tuple[int, int] = (FIRST_LOOPS, STEP_LOOPS),
+        refined: Refined | None = None,
+        warm: WarmStart | None = None,
     ) -> None:
-        self._slice, self._signal, self._refined = mr_slice, signal, refined
-        self.warm = warm
-        self._posterior: GaussianPosterior | None = None
-        self._expecting: GaussianPosterior | None = None
+        self._slice, self._signal, self._engine, self._seed = slice_model, signal, engine, tuple(seed)
+        self._loops, self._refined, self.warm = loops, refined, warm
 
     @property
-    def posterior(self) -> GaussianPosterior:
-        """The last posterior."""
-        assert self._posterior is not None
-        return self._posterior
+    def expecting(self) -> GaussianPosterior | None:
+        """The last posterior, knowing that the lines that `expect` was given last will be measured."""
+        return self._expecting or self.posterior
 
-    @property
-    def expecting(self) -> GaussianPosterior:
-        """The last posterior, knowing that the lines that `expect` was told of last will be measured."""
-        return self.posterior if self._expecting is None else self._expecting
+    def update(self, lines: tuple[int, ...], map_count: int | None = None) -> tuple[Array, StepCost]:
+        """Infer the slice from ``lines``; the mean, and what it took.
 
-    def infer(self, request: InferenceRequest) -> Found:
-        """Infer the slice from the lines of the request."""
-        model = self._slice.calibrated(request.lines[: request.map_lines], rough=True)
+        Coil maps that are not known are those of the first ``map_count`` lines (`map_lines`), by default of all.
+        """
+        self.seen = model = self._slice.calibrated(lines[:map_count], rough=True)
         if self._refined is not None:
-            image = model.central_image(request.lines) if self.warm is None else self.warm.mean
-            model = self._refined(model, image)
-        loops = request.first_loops if self.warm is None else request.step_loops
-        inference = replace(request.inference, outer_iterations=loops)
-        self._posterior = self._expecting = None  # their memory is free for the next
-        posterior, converged = infer_slice(model, request.lines, self._signal, inference, request.noise, self.warm)
-        self._posterior = posterior
-        return Found(posterior.mean, posterior.convergence.matvecs, converged)
+            model = self._refined(model, model.central_image(lines) if self.warm is None else self.warm.mean)
+        engine = replace(self._engine, outer_iterations=self._loops[self.warm is not None])
+        self.posterior = self._expecting = None  # their memory is free for the next
+        reports, rng = list[StepInfo](), np.random.default_rng(self._seed)
+        linear = model.model(lines, self._signal)
+        made = self.posterior = engine.infer(linear, rng, warm_start=self.warm, callback=reports.append)
+        converged = reports[-1].inner.converged and reports[-1].variances.converged
+        return made.mean, StepCost(converged, made.convergence.matvecs)
 
-    def expect(self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: tuple[int, ...]) -> tuple[int, bool]:
-        """Let the posterior know that ``lines`` will have been measured; the products it took, and convergence.
+    def expect(self, lines: tuple[int, ...]) -> StepCost:
+        """Let the posterior know that ``lines`` will have been measured.
 
         Under a Gaussian the covariance after a measurement does not depend on the measured values, so candidates can be
         chosen one after another between two acquisitions (echo trains). The widths are those from before.
         """
-        rng = np.random.default_rng(noise)
-        unseen = rows_of(self.expecting, self._slice.candidates, lines)
-        self._expecting = with_unseen(self.expecting, unseen, estimator, rng)
-        convergence = self._expecting.marginals.convergence
-        return convergence.matvecs, convergence.converged
+        now = self.expecting
+        assert now is not None
+        rows, rng = rows_of(now, self._slice.candidates, lines), np.random.default_rng(self._seed)
+        self._expecting = with_unseen(now, rows, self._engine.variances, rng)
+        ended = self._expecting.marginals.convergence
+        return StepCost(ended.converged, ended.matvecs)
 
     def measured(self) -> None:
         """The lines chosen by the last posterior have been measured: the next inference goes on from it."""
-        if self._posterior is not None:
-            self.warm = WarmStart.from_posterior(self._posterior)
+        if self.posterior is not None:
+            self.warm = WarmStart.from_posterior(self.posterior)
 
 
-class Keeper:
-    """Keeps the slices of one design, from its beginning on, in this process; others may keep them elsewhere.
+class InferredSlices:
+    """The slices of one design and their inference, in this process; `runs.resident` has them in others.
 
-    A design does not depend on where its slices are kept.
+    A design does not depend on where its slices are.
+
+    Attributes
+    ----------
+    means : sequence of complex arrays, shape (ky, kx)
+        Of the last posteriors.
     """
 
-    def __init__(self) -> None:
-        self._kept: list[KeptSlice] = []
+    means: Sequence[Array] = ()
 
-    def begin(self, slices: Iterable[KeptSlice]) -> None:
+    def begin(self, slices: Sequence[SliceInference]) -> None:
         """Take the slices over."""
-        self._kept = list(slices)
+        self._slices = slices
 
-    def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
-        """Infer every slice; `posteriors` are the new ones from now on."""
-        return [kept.infer(request) for kept, request in zip(self._kept, requests, strict=True)]
+    def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
+        """``function(slice, *arguments)`` of every slice, computed where the slice is."""
+        return [function(one, *arguments) for one in self._slices]
 
-    def expect(
-        self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: Sequence[tuple[int, ...]]
-    ) -> list[tuple[int, bool]]:
-        """Let every posterior know that ``lines`` will have been measured, see `KeptSlice.expect`."""
-        return [kept.expect(lines, estimator, seed) for kept, seed in zip(self._kept, noise, strict=True)]
+    def update(self, lines: tuple[int, ...], map_count: int) -> list[StepCost]:
+        """`SliceInference.update` of every slice; `posteriors` are the new ones from now on."""
+        self.means, costs = zip(*self.each(SliceInference.update, lines, map_count), strict=True)
+        return list(costs)
 
-    @property
-    def posteriors(self) -> Sequence[GaussianPosterior]:
-        """The last posterior of every slice."""
-        return [kept.posterior for kept in self._kept]
-
-    @property
-    def expecting(self) -> Sequence[GaussianPosterior]:
-        """The last posteriors, knowing of the lines that `expect` was told of."""
-        return [kept.expecting for kept in self._kept]
+    def posteriors(self, which: str = "posterior") -> Sequence[GaussianPosterior]:
+        """The last posterior of every slice; those ``expecting`` know which lines will be measured."""
+        return self.each(getattr, which)
 
     def measured(self) -> None:
         """The lines chosen by the last posteriors have been measured."""
-        for kept in self._kept:
-            kept.measured()
+        self.each(SliceInference.measured)
 
     @property
     def warm_starts(self) -> Sequence[WarmStart]:
         """Where inference of every slice goes on after the lines measured so far; fetched when looked at."""
-        return [kept.warm for kept in self._kept if kept.warm is not None]
+        return self.each(getattr, "warm")
 
 
 def innovation(mr_slice: SliceModel, image: Array, line: int) -> float:
@@ -330,7 +275,7 @@ class DesignEngine:
     inference : DoubleLoop
         Infers the posteriors.
     first_loops, step_loops : int
-        Outer loops at the start and after each line; the warm start makes one enough to choose a line.
+        Outer loops at the start and after each line.
     seed : int
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
     block : int
@@ -358,8 +303,8 @@ class DesignEngine:
     strategy: Strategy
     inference: DoubleLoop = field(default_factory=DoubleLoop)
     _: KW_ONLY
-    first_loops: int = 3
-    step_loops: int = 1
+    first_loops: int = FIRST_LOOPS
+    step_loops: int = STEP_LOOPS
     seed: int = 0
     block: int = 1
     constraints: Constraints = field(default_factory=LineConstraints)
@@ -370,6 +315,13 @@ class DesignEngine:
     def __post_init__(self) -> None:
         require_instance(Strategy, wanted="a strategy, for example make_strategy('calibrated')", strategy=self.strategy)
         require_counts(block=self.block, least=1)
+
+    def inference_of(
+        self, slice_model: SliceModel, signal: float, number: int = 0, warm: WarmStart | None = None
+    ) -> SliceInference:
+        """The inference along the design of the slice of that number."""
+        loops, seed = (self.first_loops, self.step_loops), (self.seed, number)
+        return SliceInference(slice_model, signal, self.inference, seed, loops=loops, refined=self.refined, warm=warm)
 
     def begin(self, slices: Sequence[SliceModel], start: Sequence[int]) -> DesignState:
         """The state before the first decision.
@@ -401,7 +353,7 @@ class DesignEngine:
         target: int,
         callback: Callable[[DesignState], None] | None = None,
         stop: Callable[[Forecast], bool] | None = None,
-        keeper: Keeper | None = None,
+        where: InferredSlices | None = None,
         closing: bool = False,
     ) -> DesignState:
         """Add lines until there are ``target``, or until a rule says that it is enough.
@@ -419,8 +371,8 @@ class DesignEngine:
         stop : StopRule or function, optional
             Asked once per inference, about its first decision, whose line has not been measured: true ends the design
             without it, as `DesignTrace.declined`. A function (forecast) -> bool asks for nothing beside the forecast.
-        keeper : Keeper, optional
-            Keeps the slices and infers them; without one this process does. The design does not depend on it.
+        where : InferredSlices, optional
+            Holds the slices and infers them; by default this process does. The design does not depend on it.
         closing : bool
             Whether to infer once more after the last line, for the trace's ``closing`` forecast.
 
@@ -429,21 +381,21 @@ class DesignEngine:
         InputError
             Where there are not that many lines, or those so far break the constraints.
         """
-        course = _Course(self, slices, state, target, stop, Keeper() if keeper is None else keeper)
-        while course.left:
-            steps = course.decide()
-            if course.rule(steps[0].forecast):
-                return replace(course.state, trace=replace(course.state.trace, declined=steps[0]))
+        design = _Design(self, slices, state, target, stop, where or InferredSlices())
+        while design.left:
+            steps = design.decide()
+            if design.rule(steps[0].forecast):
+                return replace(design.state, trace=replace(design.state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
-            course.go_on(steps)
+            design.take(steps)
             if callback is not None:
-                callback(course.state)
-        return course.closed() if closing else course.state
+                callback(design.state)
+        return design.with_closing_forecast() if closing else design.state
 
 
-class _Course:
-    """A design on its way: what may come next, what has been decided, and what the posteriors know now.
+class _Design:
+    """A design in progress: what may come next, what has been decided, and what the posteriors know now.
 
     Attributes
     ----------
@@ -453,8 +405,11 @@ class _Course:
         After the last measurement.
     posteriors : sequence of GaussianPosterior
         Of every slice from what has been measured; empty for rules that need none, and where a part of the mask is
-        chosen from none.
+        chosen from none. ``means`` are their means.
     """
+
+    posteriors: Sequence[GaussianPosterior] = ()
+    means: Sequence[Array] = ()
 
     def __init__(
         self,
@@ -463,18 +418,17 @@ class _Course:
         state: DesignState,
         target: int,
         stop: Callable[[Forecast], bool] | None,
-        keeper: Keeper,
+        where: InferredSlices,
     ) -> None:
-        self.engine, self.slices, self.state, self.keeper = engine, slices, state, keeper
+        self.engine, self.slices, self.state, self.where = engine, slices, state, where
         self.rule, self.may_end = stop_rule(stop), stop is not None
         measurable, readouts = np.logical_and.reduce([s.measured for s in slices]), slices[0].candidates
         lines, n_start = state.trace.lines, len(state.trace.start)
         self.candidates = LineCandidates(measurable, lines, target, n_start, engine.constraints, readouts)
         self.in_blocks = readouts.thinned and engine.strategy.chooses_blocks
-        self.posteriors: Sequence[GaussianPosterior] = ()
         warm: Sequence[WarmStart | None] = state.warm or [None] * len(slices)
-        given = zip(slices, state.signals, warm, strict=True)
-        keeper.begin(KeptSlice(one, signal, engine.refined, where) for one, signal, where in given)
+        given = enumerate(zip(slices, state.signals, warm, strict=True))
+        where.begin([engine.inference_of(one, signal, i, start) for i, (one, signal, start) in given])
 
     @property
     def left(self) -> int:
@@ -482,53 +436,48 @@ class _Course:
         return self.candidates.target - len(self.candidates.acquired)
 
     @property
-    def map_lines(self) -> tuple[int, ...]:
-        """The lines that coil maps rest on which are not known."""
-        return self.candidates.acquired[: map_lines(self.candidates.n_start, len(self.candidates.acquired))]
+    def map_count(self) -> int:
+        """How many of the first lines coil maps rest on which are not known."""
+        return map_lines(self.candidates.n_start, len(self.candidates.acquired))
 
-    def infer(self) -> list[Found]:
-        """Infer every slice from the lines so far, and say what it took; nothing for rules that need no posterior."""
-        engine, self.posteriors = self.engine, ()
-        if not engine.strategy.needs_posterior:
+    def infer(self) -> list[StepCost]:
+        """Infer every slice from the lines so far; what it took is empty for rules that need no posterior."""
+        self.posteriors, self.means = (), ()
+        if not self.engine.strategy.needs_posterior:
             return []
-        loops, known = (engine.inference, engine.first_loops, engine.step_loops), len(self.map_lines)
-        # The same noise in every step: draws change little, and the last step's are where the next ones start.
-        seeds = [(engine.seed, i) for i in range(len(self.slices))]
-        found = self.keeper.infer([InferenceRequest(self.candidates.acquired, *loops, own, known) for own in seeds])
-        self.posteriors = self.keeper.posteriors
-        return found
+        costs = self.where.update(self.candidates.acquired, self.map_count)
+        self.posteriors, self.means = self.where.posteriors(), self.where.means
+        return costs
 
     def decide(self) -> list[DesignStep]:
         """The next block of lines, before they are measured; the first knows all that the stop rule asks for."""
         began, unseen = time.perf_counter(), self._unseen()
-        found = [] if unseen else self.infer()
-        converged, matvecs = all(each.converged for each in found), sum(each.matvecs for each in found)
-        steps = list[DesignStep]()
+        cost, steps = _total([] if unseen else self.infer()), list[DesignStep]()
         if self.in_blocks:
             engine, view = self.engine, DesignView(self.candidates, self.posteriors, self.state.trace.steps)
             count = unseen or (min(engine.block, self.left) if engine.strategy.needs_posterior else self.left)
             for choice in engine.strategy.choose_block(view, self._rng(len(view.steps)), count):
-                seconds = 0.0 if steps else time.perf_counter() - began  # the cost of a block is that of the first
-                steps.append(self._decided(choice, steps, StepCost(converged, 0 if steps else matvecs, seconds)))
+                cost = replace(cost, seconds=time.perf_counter() - began)  # of a block it is that of the first
+                steps.append(self._decided(choice, steps, StepCost(cost.converged) if steps else cost))
         else:
-            steps = self._one_by_one(began, converged, matvecs)
+            steps = self._one_by_one(began, cost)
         steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=self._looked(steps[0].forecast)))
         return steps
 
-    def _one_by_one(self, began: float, converged: bool, matvecs: int) -> list[DesignStep]:
+    def _one_by_one(self, began: float, cost: StepCost) -> list[DesignStep]:
         """A block of lines, each chosen as if those before it were measured, whatever they hold."""
         engine, candidates, known, steps = self.engine, self.candidates, self.posteriors, list[DesignStep]()
         for pending in range(min(engine.block, self.left)):
             if pending:
-                seeds = [(engine.seed, i) for i in range(len(known))]
-                costs = self.keeper.expect(candidates.acquired, engine.inference.variances, seeds) if seeds else []
-                known = self.keeper.expecting if seeds else known
-                matvecs, converged = sum(count for count, _ in costs), all(done for _, done in costs)
+                began, expected = time.perf_counter(), list[StepCost]()
+                if known:
+                    expected = self.where.each(SliceInference.expect, candidates.acquired)
+                    known = self.where.posteriors("expecting")
+                cost = _total(expected)
             view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending)
             choice = engine.strategy.choose(view, self._rng(len(view.steps)))
-            steps.append(self._decided(choice, steps, StepCost(converged, matvecs, time.perf_counter() - began)))
+            steps.append(self._decided(choice, steps, replace(cost, seconds=time.perf_counter() - began)))
             candidates = candidates.after(steps[-1].line)
-            began = time.perf_counter()
         return steps
 
     def _rng(self, step: int) -> np.random.Generator:
@@ -562,7 +511,7 @@ class _Course:
             values = [s.candidates.data(s.kspace, [choice.line]).size for s in self.slices]
             noise = sum(2 * s.noise_variance * count for s, count in zip(self.slices, values, strict=True))
             outcome = LineOutcome(predicted_energy=float(believed[choice.line] + noise))
-            forecast = replace(forecast, image_energy=image_energy(self.posteriors))
+            forecast = replace(forecast, image_energy=image_energy(self.means))
             if np.isnan(forecast.information):
                 most = most_information(float(predicted[choice.line]), noise, sum(values))
                 forecast = replace(forecast, information=most)
@@ -584,22 +533,21 @@ class _Course:
         found = find(self.slices, self.state)
         return replace(forecast, image_error=found if np.isfinite(found) else forecast.predicted_error)
 
-    def go_on(self, steps: list[DesignStep]) -> None:
+    def take(self, steps: list[DesignStep]) -> None:
         """The steps have been measured: look up what was found, and let inference go on from here."""
-        seen = [s.calibrated(self.map_lines, rough=True) for s in self.slices] if self.posteriors else self.slices
-        steps = self._found(seen, steps)
+        steps = self._found(steps)
         self.candidates = self.candidates.after(*(step.line for step in steps))
-        self.keeper.measured()
+        self.where.measured()
         trace = replace(self.state.trace, steps=(*self.state.trace.steps, *steps))
-        self.state = DesignState(trace, self.state.signals, self.keeper.warm_starts if self.posteriors else ())
+        self.state = DesignState(trace, self.state.signals, self.where.warm_starts if self.posteriors else ())
 
-    def _found(self, slices: Sequence[SliceModel], steps: list[DesignStep]) -> list[DesignStep]:
+    def _found(self, steps: list[DesignStep]) -> list[DesignStep]:
         """The steps with the energies that their lines hold beside the means of the posteriors."""
         forecasts = [(steps[0] if self.in_blocks else step).forecast for step in steps]
-        means = means_of(self.posteriors)
-        if not means or all(forecast.expected is None for forecast in forecasts):
+        if not self.means or all(forecast.expected is None for forecast in forecasts):
             return steps
-        pairs, lines = list(zip(slices, means, strict=True)), [step.line for step in steps]
+        known, lines = self.candidates.acquired[: self.map_count], [step.line for step in steps]
+        pairs = [(one.calibrated(known, rough=True), mean) for one, mean in zip(self.slices, self.means, strict=True)]
         if self.in_blocks:  # by one transform for all of them
             energies = np.asarray(sum(found_energies(one, mean, lines) for one, mean in pairs)).tolist()
         else:
@@ -609,7 +557,7 @@ class _Course:
             for step, forecast, energy in zip(steps, forecasts, energies, strict=True)
         ]
 
-    def closed(self) -> DesignState:
+    def with_closing_forecast(self) -> DesignState:
         """The end, with the forecast after one more inference from all lines where the strategy predicts one.
 
         For a rule that looks ahead it says what the lines that were not measured would have left.
@@ -620,7 +568,7 @@ class _Course:
             view = DesignView(self.candidates, self.posteriors, steps)
             end = replace(
                 self.engine.strategy.predicted(view, self._rng(len(steps))),
-                image_energy=image_energy(self.posteriors),
+                image_energy=image_energy(self.means),
                 information=steps[-1].forecast.information if steps else float("nan"),
                 tested=float(self.state.trace.found),
             )
@@ -656,6 +604,11 @@ class _Course:
         left[never] *= forecast.predicted[never] / forecast.expected[never]
         total = float(np.sum(left))
         return replace(forecast, least_error=float(np.sqrt(total / (forecast.image_energy + total))))
+
+
+def _total(costs: Sequence[StepCost]) -> StepCost:
+    """The cost of several slices."""
+    return StepCost(all(cost.converged for cost in costs), sum(cost.matvecs for cost in costs))
 
 
 def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> float | None:

@@ -34,7 +34,6 @@ from .pictures import svg_text as svg_text
 from .predictions import WINDOW as WINDOW
 from .predictions import DesignAccount as DesignAccount
 from .predictions import PredictionCheck as PredictionCheck
-from .predictions import Replay as Replay
 from .predictions import actual_energies as actual_energies
 from .predictions import check_counts as check_counts
 from .predictions import check_predictions as check_predictions

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.engine import DesignEngine, Refined, infer_slice, map_lines
+from mri_design.design.engine import DesignEngine, map_lines
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row
-from mri_design.inference.base import WarmStart
-from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Settings with which the means of a finished design are made again.
-
-    Parameters
-    ----------
-    inference : DoubleLoop
-        The design's.
-    seed : int
-        Of the variances.
-    refined : callable, optional
-        The design's, see `DesignEngine`: a phase map is estimated from the previous mean; where the design had computed
-        others in between, from a first mean of the same lines.
-    """
-
-    inference: DoubleLoop
-    seed: int = 0
-    refined: Refined | None = None
-
-
 def slice_means(
-    slice_model: SliceModel, signal: float, index: int, trace: DesignTrace, replay: Replay, counts: Sequence[int]
+    slice_model: SliceModel,
+    signal: float,
+    index: int,
+    trace: DesignTrace,
+    engine: DesignEngine,
+    counts: Sequence[int],
 ) -> Iterator[tuple[SliceModel, GaussianPosterior]]:
     """Posteriors behind the decisions after so many lines, each from the one before, and the slice as it was seen then.
 
@@ -56,31 +39,26 @@ def slice_means(
         Its place among the design's slices.
     trace : DesignTrace
         The design.
-    replay : Replay
-        Settings of the means.
+    engine : DesignEngine
+        The design's. A phase map is estimated from the previous mean; where the design had computed others in between,
+        from a first mean of the same lines.
     counts : sequence of int
         Growing numbers of lines.
     """
-    warm: WarmStart | None = None
-    start, before, refined = len(trace.start), 0, replay.refined
+    one = engine.inference_of(slice_model, signal, index)
+    start, before, refined = len(trace.start), 0, engine.refined
     for count in counts:
-        lines = trace.lines[:count]
-        seen = slice_model.calibrated(trace.lines[: map_lines(start, count)], rough=True)
         between = trace.steps[max(before - start + 1, 0) : count - start]
         # whether the design too went from the last mean to this one, or began here
         followed = all(step.choice.pending for step in between) and (before > 0 or count == start)
         for again in (False, True):
-            model = seen
-            if refined is not None:
-                model = refined(seen, seen.central_image(lines) if warm is None else warm.mean)
-            loops = DesignEngine.first_loops if warm is None else DesignEngine.step_loops
-            engine = replace(replay.inference, outer_iterations=loops)
-            posterior, _ = infer_slice(model, lines, signal, engine, (replay.seed, index), warm)
-            warm = WarmStart.from_posterior(posterior)
-            if again or refined is None or followed or refined(seen, posterior.mean).phase is None:
+            mean, _ = one.update(trace.lines[:count], map_lines(start, count))
+            one.measured()
+            if again or refined is None or followed or refined(one.seen, mean).phase is None:
                 break
         before = count
-        yield seen, posterior
+        assert one.posterior is not None
+        yield one.seen, one.posterior
 
 
 INNER = 2 / 3
@@ -226,7 +204,7 @@ def check_counts(trace: DesignTrace, count: int = 8) -> list[int]:
 def check_predictions(
     slices: Sequence[SliceModel],
     trace: DesignTrace,
-    replay: Replay,
+    engine: DesignEngine,
     *,
     signals: Sequence[float],
     truths: Sequence[Array | None] = (),
@@ -241,8 +219,8 @@ def check_predictions(
         Those the design was for.
     trace : DesignTrace
         The design.
-    replay : Replay
-        Settings of the means.
+    engine : DesignEngine
+        The design's.
     signals : sequence of float
         Signal level of each slice during the design.
     truths : sequence of complex array or None, optional
@@ -269,7 +247,7 @@ def check_predictions(
         return []
     known = list(truths) if truths else [None] * len(slices)
     counts = (len(trace.start), *chosen)  # where the design began, too, of which nothing is predicted
-    makers = [slice_means(one, signals[i], i, trace, replay, counts) for i, one in enumerate(slices)]
+    makers = [slice_means(one, signals[i], i, trace, engine, counts) for i, one in enumerate(slices)]
     callback(0, len(chosen))
     for maker in makers:
         next(maker)

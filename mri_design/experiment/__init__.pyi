@@ -16,6 +16,7 @@ from .design import MOST_SLICES as MOST_SLICES
 from .design import DesignOptions as DesignOptions
 from .design import ImageErrors as ImageErrors
 from .design import available_memory as available_memory
+from .design import design_engine as design_engine
 from .design import design_inference as design_inference
 from .design import final_model as final_model
 from .design import final_signal as final_signal

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.engine import DesignEngine, DesignState, ImageError, Keeper, Measuring, Refined
+from mri_design.design.engine import DesignEngine, DesignState, ImageError, InferredSlices, Measuring, Refined
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
@@ -135,8 +135,8 @@ class DesignOptions:
         where its file exists already, the design goes on from it.
     callback : callable, optional
         Sees the state after every measurement.
-    keeper : Keeper, optional
-        Keeps the slices and infers them, see `DesignEngine.run`.
+    where : InferredSlices, optional
+        Holds the slices and infers them, see `DesignEngine.run`.
     closing : bool
         Whether to predict the image's error after the last line too.
     measure : Measuring, optional
@@ -154,7 +154,7 @@ class DesignOptions:
     stop: Callable[[Forecast], bool] | None = None
     checkpoint: Checkpoint | None = None
     callback: Callable[[DesignState], None] | None = None
-    keeper: Keeper | None = None
+    where: InferredSlices | None = None
     closing: bool = False
     measure: Measuring | None = None
     image_error: ImageError | None = None
@@ -222,16 +222,8 @@ def run_design(
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
     readouts = slices[0].candidates
-    engine = DesignEngine(
-        strategy,
-        design_inference(strategy, recipe, readouts.kind),
-        seed=design_seed(seed, options.draw),
-        block=recipe.design.block_of(readouts),
-        constraints=recipe.constraints.rules(readouts),
-        refined=refinement(recipe),
-        measure=options.measure,
-        image_error=options.image_error,
-    )
+    engine = design_engine(strategy, recipe, readouts, design_seed(seed, options.draw))
+    engine = replace(engine, measure=options.measure, image_error=options.image_error)
     measurable = np.logical_and.reduce([s.measured for s in slices])
     if start is None:
         first = start_lines(measurable, strategy, target, recipe, 0, slices[0].n_coils, readouts)
@@ -258,11 +250,23 @@ def run_design(
             if callback is not None:
                 callback(state)
 
-        return engine.run(slices, state, target, after_line, options.stop, options.keeper, options.closing).settled
+        return engine.run(slices, state, target, after_line, options.stop, options.where, options.closing).settled
 
 
 ROUGH = InferenceRecipe(samples=4, solver_tolerance=0.1, inner_tolerance=3e-4)
 """Few samples and rough solves, which suffice for a strategy that corrects posteriors."""
+
+
+def design_engine(strategy: Strategy, recipe: Recipe, readouts: Readouts, seed: int) -> DesignEngine:
+    """The engine of a design over these readouts with the recipe's settings; ``seed`` is that of `design_seed`."""
+    return DesignEngine(
+        strategy,
+        design_inference(strategy, recipe, readouts.kind),
+        seed=seed,
+        block=recipe.design.block_of(readouts),
+        constraints=recipe.constraints.rules(readouts),
+        refined=refinement(recipe),
+    )
 
 
 def design_inference(strategy: Strategy, recipe: Recipe, kind: Kind) -> DoubleLoop:

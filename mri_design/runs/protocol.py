@@ -42,7 +42,7 @@ from mri_design.evaluation.run_folder import (
 )
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
-from mri_design.experiment.design import DesignOptions, require_room, run_design
+from mri_design.experiment.design import DesignOptions, require_room
 from mri_design.experiment.inputs import ScanSource
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
@@ -61,7 +61,7 @@ from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
-from mri_design.runs.resident import design_among
+from mri_design.runs.resident import run_design_among
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
@@ -257,11 +257,8 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
             show(len(first))
         slices = [image.slice_model for image in training]
         options = DesignOptions(checkpoint=checkpoint, callback=lambda s: show(len(s.trace.lines)))
-        designed = design_among(
-            workers,
-            lambda shared: run_design(slices, strategy, lines, recipe, seed=work.seed, start=first, options=shared),
-            len(slices),
-            options,
+        designed = run_design_among(
+            workers, slices, strategy, lines, recipe, seed=work.seed, start=first, options=options
         ).trace
         refined = _refined(designed, request.swaps, workers, keep, work) if request.swaps else None
         trace = designed if refined is None else with_exchanges(designed, refined)

@@ -7,22 +7,25 @@ design goes on from its checkpoint with others: it stays the same to the last bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mri_design.design.engine import DesignState, Found, InferenceRequest, Keeper, KeptSlice
+from mri_design.design.engine import DesignState, InferredSlices, SliceInference
 from mri_design.design.greedy import KeptPosteriors
+from mri_design.design.strategy import Strategy
+from mri_design.design.trace import StepCost
 from mri_design.errors import MriDesignError
-from mri_design.experiment.design import DesignOptions
+from mri_design.experiment.design import DesignOptions, run_design
+from mri_design.experiment.recipe import Recipe
+from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.runs.work import Work
 from mri_design.runs.workers import (
     GONE,
-    LOCAL,
     PUT_UP_WITH,
     DaskWorker,
     LostPieceError,
@@ -31,23 +34,30 @@ from mri_design.runs.workers import (
     lost_worker,
     outcome,
 )
-from mri_design.variances.base import VarianceEstimator
 
 Answer = TypeVar("Answer")
 
 
-def design_among(
-    workers: Workers[Any], design: Callable[[DesignOptions], DesignState], slices: int, options: DesignOptions
+def run_design_among(
+    workers: Workers[Any],
+    slices: Sequence[SliceModel],
+    strategy: Strategy,
+    target: int,
+    recipe: Recipe,
+    *,
+    options: DesignOptions,
+    **more: Any,
 ) -> DesignState:
-    """``design(options)`` with its so many slices shared out among workers; a single one stays here.
+    """`run_design` with its slices shared out among workers; a single one stays here.
 
     Raises
     ------
     MriDesignError
         Where processes are lost again and again before the next line.
     """
-    if workers.executor is None or slices < 2:
-        return design(options)
+    design = partial(run_design, slices, strategy, target, recipe, **more)
+    if workers.executor is None or len(slices) < 2:
+        return design(options=options)
     reached = lost = 0
 
     def after_line(state: DesignState) -> None:
@@ -58,30 +68,22 @@ def design_among(
             options.callback(state)
 
     while True:
-        keeper = ResidentSlices(workers.executor.each(slices))
+        there = ResidentSlices(workers.executor.each(len(slices)))
         try:
-            return design(replace(options, keeper=keeper, callback=after_line))
+            return design(options=replace(options, where=there, callback=after_line))
         except LostPieceError as error:
             lost += 1
             if lost == PUT_UP_WITH:
                 raise lost_worker(error) from error
         finally:
-            keeper.close()
+            there.close()
 
 
-def design_with(
-    work: Work, design: Callable[[DesignOptions], DesignState], slices: int, options: DesignOptions
-) -> DesignState:
-    """`design_among` as many processes as there are slices, at most those of ``work``."""
-    with Workers(None, min(work.jobs, slices), work.executor if slices > 1 else LOCAL) as workers:
-        return design_among(workers, design, slices, options)
-
-
-_kept: dict[tuple[str, int], KeptSlice] = {}
+_kept: dict[tuple[str, int], SliceInference] = {}
 """In a process that keeps slices, by design and number."""
 
 
-def _take(_: object, item: tuple[str, int, KeptSlice]) -> None:
+def _take(_: object, item: tuple[str, int, SliceInference]) -> None:
     design, number, one = item
     _kept[design, number] = one
 
@@ -102,12 +104,12 @@ def _asked(_: object, item: tuple[str, int, bool, Callable[..., Any], tuple[Any,
     return function(one, *arguments)
 
 
-def _of_posterior(one: KeptSlice, which: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _of_posterior(one: SliceInference, which: str, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(getattr(one, which), *arguments)
 
 
-class ResidentSlices(Keeper):
-    """Keeps the slices of one design in other processes, slice ``i`` always in the same one.
+class ResidentSlices(InferredSlices):
+    """The slices of one design in other processes, slice ``i`` always in the same one; see `InferredSlices`.
 
     Parameters
     ----------
@@ -122,12 +124,12 @@ class ResidentSlices(Keeper):
 
     def __init__(self, processes: Sequence[Processes] | Sequence[DaskWorker]) -> None:
         self._processes, self._design = processes, uuid4().hex
-        self._found: list[Found] = []
+        self._numbers = range(0)
         self._behind: set[int] = set()  # slices that have not heard of the last measurement
         self.inferences = self.measurements = 0
 
-    def begin(self, slices: Iterable[KeptSlice]) -> None:
-        """See `Keeper`."""
+    def begin(self, slices: Sequence[SliceInference]) -> None:
+        self._numbers = range(len(slices))
         self._all(_take, {number: (self._design, number, one) for number, one in enumerate(slices)})
 
     def _all(self, function: Callable[[None, Any], Any], items: Mapping[int, Any]) -> list[Any]:
@@ -140,7 +142,7 @@ class ResidentSlices(Keeper):
         return [outcome(place, future) for place, future in zip(places, futures, strict=True)]
 
     def ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]], gone: int = 0) -> list[Answer]:
-        """``function(kept, *arguments)`` of the slices with these numbers, as they stood ``gone`` measurements ago.
+        """``function(slice, *arguments)`` of the slices with these numbers, as they stood ``gone`` measurements ago.
 
         Raises
         ------
@@ -153,37 +155,25 @@ class ResidentSlices(Keeper):
         self._behind = self._behind if gone else self._behind - each.keys()
         return self._all(_asked, {n: (self._design, n, n in behind, function, own) for n, own in each.items()})
 
-    def infer(self, requests: Sequence[InferenceRequest]) -> list[Found]:
-        """See `Keeper`."""
+    def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
+        return self.ask(function, dict.fromkeys(self._numbers, arguments))
+
+    def update(self, lines: tuple[int, ...], map_count: int) -> list[StepCost]:
         self.inferences += 1
-        self._found = self.ask(KeptSlice.infer, {number: (request,) for number, request in enumerate(requests)})
-        return self._found
+        return super().update(lines, map_count)
 
-    def expect(
-        self, lines: tuple[int, ...], estimator: VarianceEstimator, noise: Sequence[tuple[int, ...]]
-    ) -> list[tuple[int, bool]]:
-        """See `Keeper`."""
-        return self.ask(KeptSlice.expect, {number: (lines, estimator, seed) for number, seed in enumerate(noise)})
-
-    @property
-    def posteriors(self) -> KeptPosteriors:
-        """See `Keeper`."""
-        return _Posteriors(self, "posterior", [found.mean for found in self._found])
-
-    @property
-    def expecting(self) -> KeptPosteriors:
-        """See `Keeper`."""
-        return _Posteriors(self, "expecting", [found.mean for found in self._found])
+    def posteriors(self, which: str = "posterior") -> KeptPosteriors:
+        return _Posteriors(self, which, self.means)
 
     def measured(self) -> None:
-        """See `Keeper`. The slices hear of it with the next request."""
+        """The slices hear of it with the next request."""
         self.measurements += 1
-        self._behind = set(range(len(self._found)))
+        self._behind = set(self._numbers)
 
     @property
     def warm_starts(self) -> Sequence[Any]:
-        """See `Keeper`. Whoever looks at them has to do so before more lines are measured."""
-        return _Fetched(self, "warm", len(self._found), "measurements")
+        """Whoever looks at them has to do so before more lines are measured."""
+        return _Fetched(self, "warm", len(self._numbers), "measurements")
 
     def close(self) -> None:
         """Let the processes forget the slices."""
@@ -196,9 +186,9 @@ class ResidentSlices(Keeper):
 class _Fetched(Sequence[Any]):
     """An attribute of the slices, fetched when it is looked at for the first time, unless the design has gone on."""
 
-    def __init__(self, keeper: ResidentSlices, which: str, count: int, counter: str = "inferences") -> None:
-        self._keeper, self._which, self._count, self._counter = keeper, which, count, counter
-        self._made, self._whole = getattr(keeper, counter), dict[int, Any]()
+    def __init__(self, there: ResidentSlices, which: str, count: int, counter: str = "inferences") -> None:
+        self._there, self._which, self._count, self._counter = there, which, count, counter
+        self._made, self._whole = getattr(there, counter), dict[int, Any]()
 
     def __len__(self) -> int:
         return self._count
@@ -212,15 +202,15 @@ class _Fetched(Sequence[Any]):
         return self._whole[numbers]
 
     def _ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]]) -> list[Answer]:
-        gone = getattr(self._keeper, self._counter) - self._made
-        return self._keeper.ask(function, each, gone if self._counter == "measurements" else 2 * gone)
+        gone = getattr(self._there, self._counter) - self._made
+        return self._there.ask(function, each, gone if self._counter == "measurements" else 2 * gone)
 
 
 class _Posteriors(_Fetched, KeptPosteriors):
     """The posteriors of the last inference."""
 
-    def __init__(self, keeper: ResidentSlices, which: str, means: Sequence[Array]) -> None:
-        super().__init__(keeper, which, len(means))
+    def __init__(self, there: ResidentSlices, which: str, means: Sequence[Array]) -> None:
+        super().__init__(there, which, len(means))
         self._means = means
 
     @property

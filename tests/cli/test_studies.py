@@ -115,7 +115,7 @@ def test_scores_are_added_over_the_slices(choice: str, run: Run, work: Path, tmp
 @pytest.mark.parametrize(
     ("module", "piece", "calls"),
     [
-        (keeping, "infer_slice", 5),
+        (keeping.SliceInference, "update", 5),
         (protocol_run, "trial_outcome", 20),
         (study, "reconstruct_by_recipe", 30),
     ],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, StopRule, infer_slice
+from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, StopRule
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
 from tests.design.conftest import make_slice
@@ -102,9 +102,9 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: 
     start = md.centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=AtOnce())
     seen = state.trace.declined.forecast
-    loop = replace(engine.inference, outer_iterations=2)
-    posterior, _ = infer_slice(one, start, state.signals[0], loop, (0, 0))
-    held = posterior.precision  # whose site precisions stay
+    followed = engine.inference_of(one, state.signals[0])
+    followed.update(tuple(start))
+    held = followed.posterior.precision  # whose site precisions stay
     full = PosteriorPrecision(one.encoding(range(12)), held.blocks, held.site_precisions)
     left = one.noise_variance * np.trace(np.linalg.inv(full.dense_real()))
     assert seen.least_error == pytest.approx(np.sqrt(left / (seen.image_energy + left)), rel=0.05)

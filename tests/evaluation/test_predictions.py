@@ -13,7 +13,6 @@ from mri_design.evaluation import (
     WINDOW,
     DesignAccount,
     PredictionCheck,
-    Replay,
     actual_energies,
     check_counts,
     check_predictions,
@@ -127,9 +126,9 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
     trace = state.trace
     counts = check_counts(trace, 99)
     assert counts == list(range(4 + block, 10, block))  # of the start nothing is predicted
-    replay, told = Replay(engine.inference, seed=5), list[tuple[int, ...]]()
+    told = list[tuple[int, ...]]()
     more = {"signals": state.signals, "counts": counts, "callback": lambda *n: told.append(n)}
-    checks = check_predictions(slices, trace, replay, **more)
+    checks = check_predictions(slices, trace, engine, **more)
     assert told[0] == (0, len(counts)) and told[-1] == (len(counts), len(counts))
     noise = 2 * 2 * 16 * slices[0].noise_variance
     for found in checks:
@@ -149,10 +148,9 @@ def test_the_means_follow_the_phase_as_the_design_did(phased_slice: SliceModel) 
     engine = DesignEngine(InformationGain(draws=4), loop, seed=5, refined=phase_refined)
     state = engine.run([one], engine.begin([one], [12, 11, 13, 10, 14, 9, 15, 8]), 13)
     counts = check_counts(state.trace, 99)
-    replay = Replay(loop, seed=5, refined=phase_refined)
     noise = 2 * 16 * one.noise_variance
     for chosen, tolerance in ((counts, 0.02), (counts[::3], 0.1)):
-        checks = check_predictions([one], state.trace, replay, signals=state.signals, counts=chosen)
+        checks = check_predictions([one], state.trace, engine, signals=state.signals, counts=chosen)
         for found in checks:
             made = state.trace.steps[found.n_measured - 8]
             assert found.actual[made.line] + noise == pytest.approx(made.outcome.actual_energy, rel=tolerance)
@@ -162,10 +160,10 @@ def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: R
     one = make_image("t2w", n=24).slice_model
     engine = DesignEngine(CentredLines(centre_fraction=0.2), tiny.inference.engine())
     state = engine.run([one], engine.begin([one], [12, 11]), 6)
-    assert check_predictions([one], state.trace, Replay(engine.inference), signals=state.signals) == []
+    assert check_predictions([one], state.trace, engine, signals=state.signals) == []
     for count in (1, 3, 6):
         with pytest.raises(InputError):
-            check_predictions([one], state.trace, Replay(engine.inference), signals=state.signals, counts=[count])
+            check_predictions([one], state.trace, engine, signals=state.signals, counts=[count])
 
 
 def test_innovations_and_their_running_ratio() -> None:

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,7 @@ from mri_design.design import expected_energies
 from mri_design.experiment import load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
-from mri_design.runs.resident import design_among
+from mri_design.runs.resident import run_design_among
 from mri_design.runs.workers import Processes, Workers
 from tests.slow_cases import slow_cases
 
@@ -37,12 +38,8 @@ def recipe(tiny: md.Recipe) -> md.Recipe:
 
 def design(slices, recipe, workers=None, strategy="information-gain", **options):
     rule = md.make_strategy(strategy) if isinstance(strategy, str) else strategy
-
-    def designed(options: md.DesignOptions) -> md.DesignState:
-        return md.run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=options)
-
-    given = md.DesignOptions(**options)
-    return designed(given) if workers is None else design_among(workers, designed, len(slices), given)
+    run = md.run_design if workers is None else partial(run_design_among, workers)
+    return run(slices, rule, TARGET, recipe, seed=0, start=4, options=md.DesignOptions(**options))
 
 
 def assert_same(one: md.DesignState, other: md.DesignState) -> None:

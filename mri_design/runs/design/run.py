@@ -26,10 +26,11 @@ from mri_design.runs.design.scan import (
     without_air,
 )
 from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.runs.resident import design_with
+from mri_design.runs.resident import run_design_among
 from mri_design.runs.store import Ending
 from mri_design.runs.stored_run import StoredRun, arrays_of, run_of, shown_settings
 from mri_design.runs.work import Keep, Work
+from mri_design.runs.workers import LOCAL, Workers
 
 
 @briefly
@@ -153,15 +154,14 @@ def _chosen(
     def after_line(state: DesignState) -> None:
         show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
 
-    def designed(options: design.DesignOptions) -> DesignState:
-        return design.run_design(
-            shared.seen, strategy, most, recipe, seed=work.seed, start=shared.start, options=options
-        )
-
     options = design.DesignOptions(
         stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks
     )
-    state = design_with(work, designed, len(shared.seen), options)
+    count = len(shared.seen)
+    with Workers(None, min(work.jobs, count), work.executor if count > 1 else LOCAL) as workers:
+        state = run_design_among(
+            workers, shared.seen, strategy, most, recipe, seed=work.seed, start=shared.start, options=options
+        )
     chosen = len(state.trace.lines) - start
     show(chosen, chosen)
     return state
@@ -171,11 +171,10 @@ def _checked(
     shared: SharedSlices, strategy: Strategy, state: DesignState, work: Work
 ) -> list[predictions.PredictionCheck]:
     """What was predicted of every line, beside what it showed."""
-    inference = design.design_inference(strategy, shared.recipe, shared.readouts.kind)
     return predictions.check_predictions(
         shared.seen,
         state.trace,
-        predictions.Replay(inference, work.seed, design.refinement(shared.recipe)),
+        design.design_engine(strategy, shared.recipe, shared.readouts, work.seed),
         signals=state.signals,
         truths=shared.truths(state.trace.lines),
         callback=partial(work.progress.show, "checking predictions"),

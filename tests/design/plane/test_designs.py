@@ -2,7 +2,6 @@
 
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from mri_design.design import (
     LowPass,
     RandomSamples,
     Strategy,
-    infer_slice,
     innovation,
     poisson_disc,
     radial_density,
@@ -63,10 +61,9 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     assert all(step.forecast.expected is None for step in steps if step.choice.pending)
     assert sum(step.cost.matvecs > 0 for step in steps) == 2
     start = state.trace.start
-    inference = replace(INFERENCE, outer_iterations=3)
-    posterior, _ = infer_slice(slices[0], start, state.signals[0], inference, (0, 0))
+    mean, _ = engine(Calibrated(disc_share=0.0)).inference_of(slices[0], state.signals[0]).update(start)
     for step in steps[:9]:
-        assert step.outcome.actual_energy == pytest.approx(innovation(slices[0], posterior.mean, step.line), rel=1e-3)
+        assert step.outcome.actual_energy == pytest.approx(innovation(slices[0], mean, step.line), rel=1e-3)
 
 
 def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -> None:
