@@ -34,7 +34,7 @@ from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes
 from mri_design.scan.simulation.scanner import load_phantom
 from mri_design.sequences.events import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import GridOrder, Order, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import SequenceSettings, load_scanner
 
@@ -87,11 +87,10 @@ def cases(matrix: int, plane: int) -> list[Case]:
         dummies=60,
     )
     lines = tuple(rng.permutation(matrix).tolist())
-    one_by_one = LineOrder.of_lines(lines, matrix)
-    trains = LineOrder.in_trains(lines, 8, matrix)
+    one_by_one = GridOrder.in_trains(lines, 1, matrix)
+    trains = GridOrder.in_trains(lines, 8, matrix)
     echoes = replace(common, kind="tse", echo_time=0.016, repetition_time=3.0, flip_angle=180.0, dummies=1)
-    samples = [divmod(int(number), plane) for number in rng.permutation(plane * plane)]
-    grid = PlaneOrder(tuple(samples), (plane, plane))
+    grid = GridOrder.in_trains(rng.permutation(plane * plane).tolist(), 1, plane, plane)
     slab = replace(common, samples=plane, slice_thickness=SLAB)
     spokes = SpokeOrder(tuple(md.equispaced_angles(round(1.6 * matrix)).tolist()))
     limits = md.GradientLimits(amplitude=0.02, slew=80.0)
@@ -114,14 +113,14 @@ def _reference(name: str, side: int) -> NDArray[np.complex64]:
     return reference
 
 
-def _from_lines(signal: NDArray[np.complex128], order: LineOrder) -> Image:
-    kspace = np.zeros((order.n_lines, signal.shape[1]), dtype=complex)
+def _from_lines(signal: NDArray[np.complex128], order: GridOrder) -> Image:
+    kspace = np.zeros((order.rows, signal.shape[1]), dtype=complex)
     kspace[list(order.labels["LIN"])] = signal
     return _image_of(kspace).T[:, :, np.newaxis]
 
 
-def _from_plane(signal: NDArray[np.complex128], order: PlaneOrder) -> Image:
-    kspace = np.zeros((*order.shape, signal.shape[1]), dtype=complex)
+def _from_plane(signal: NDArray[np.complex128], order: GridOrder) -> Image:
+    kspace = np.zeros((*order.matrix, signal.shape[1]), dtype=complex)
     kspace[list(order.labels["LIN"]), list(order.labels["PAR"])] = signal
     return _image_of(kspace).transpose(2, 0, 1)
 

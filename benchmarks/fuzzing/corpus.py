@@ -24,7 +24,7 @@ from mri_design.experiment.stored_designs import Checkpoint, save_trained
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.writing import DicomLabels, dicom_bytes, mrd_skeleton_bytes, nifti_bytes
-from mri_design.sequences.orders import LineOrder
+from mri_design.sequences.orders import GridOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import SequenceSettings, load_scanner
 
@@ -124,7 +124,7 @@ def sequence(folder: Path) -> Path:
         flip_angle=15.0,
         bandwidth=400.0,
     )
-    made = pulseq_file(LineOrder.of_lines((6, 3, 8, 1), NY), settings, load_scanner("generic"))
+    made = pulseq_file(GridOrder.in_trains((6, 3, 8, 1), 1, NY), settings, load_scanner("generic"))
     (folder / "lines.seq").write_bytes(made.content)
     return folder / "lines.seq"
 

@@ -12,7 +12,7 @@ from mri_design.errors import InputError
 from mri_design.operators.trajectory import turned
 from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_readout
 from mri_design.sequences.events import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import GridOrder, Order, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file, verify
 from mri_design.sequences.scanner import GAMMA, Scanner, SequenceSettings, load_scanner, shipped_scanners
 
@@ -85,7 +85,7 @@ def _drawn(rng: Rng, largest: int) -> Sequence:
     if rng.random() < 0.3:
         lines.sort()
     echoes = int(rng.integers(1, 17))
-    order = LineOrder(tuple(tuple(lines[i : i + echoes]) for i in range(0, len(lines), echoes)), n_lines)
+    order = GridOrder(tuple(tuple(lines[i : i + echoes]) for i in range(0, len(lines), echoes)), n_lines)
     kind = "gre" if rng.random() < 0.5 else "tse"
     settings = SequenceSettings(
         kind=kind,  # type: ignore[arg-type]
@@ -122,9 +122,9 @@ def with_settings(one: Sequence, **changed: object) -> bytes:
     return replace(one, settings=replace(one.settings, **changed)).content()
 
 
-def _with_train(one: Sequence, train: Callable[[LineOrder], tuple[int, ...]]) -> bytes:
-    assert isinstance(one.order, LineOrder)
-    return replace(one, order=LineOrder((*one.order.trains, train(one.order)), one.order.n_lines)).content()
+def _with_train(one: Sequence, train: Callable[[GridOrder], tuple[int, ...]]) -> bytes:
+    assert isinstance(one.order, GridOrder)
+    return replace(one, order=GridOrder((*one.order.trains, train(one.order)), one.order.rows)).content()
 
 
 def tampered(one: Sequence, folder: Path, change: Callable[[str], str]) -> bytes:
@@ -179,7 +179,7 @@ IMPOSSIBLE: Mapping[str, Callable[[Sequence, Rng, Path], bytes]] = {
     "a line off the grid": lambda one, rng, _: _with_train(
         one, lambda order: (order.n_lines + int(rng.integers(0, 5)),)
     ),
-    "a line twice": lambda one, rng, _: _with_train(one, lambda order: (int(rng.choice(order.lines)),)),
+    "a line twice": lambda one, rng, _: _with_train(one, lambda order: (int(rng.choice(order.numbers)),)),
     "millimetres for metres": lambda one, _, __: with_settings(
         one, field_of_view=tuple(1e3 * extent for extent in one.settings.field_of_view)
     ),
@@ -232,7 +232,7 @@ def random_shots(encoding: str, rng: Rng, largest: int) -> Sequence:
 def _plane(scanner: Scanner, rng: Rng, largest: int) -> tuple[Order, SequenceSettings]:
     rows, columns = (int(side) for side in rng.integers(4, largest + 1, 2))
     chosen = rng.permutation(rows * columns)[: int(rng.integers(1, _MOST_SHOTS + 1))]
-    order = PlaneOrder(tuple((int(one) // columns, int(one) % columns) for one in chosen), (rows, columns))
+    order = GridOrder.in_trains(chosen.tolist(), 1, rows, columns)
     extents = float(rng.uniform(0.1, 0.5)), float(rng.uniform(0.1, 0.5))
     samples = int(rng.integers(8, largest + 1)) // scanner.samples_divisor * scanner.samples_divisor
     return order, _settings(rng, extents, samples, _bandwidth(scanner, rng, extents[1], samples), (0.03, 0.25))
@@ -293,8 +293,8 @@ ENCODINGS: Mapping[str, Callable[[Scanner, Rng, int], tuple[Order, SequenceSetti
 def _misplaced(one: Sequence, rng: Rng) -> bytes:
     """A sample beyond the plane, an angle that is none, or an arm of which one sample is moved."""
     order: Order = one.order
-    if isinstance(order, PlaneOrder):
-        order = replace(order, samples=(*order.samples, (order.shape[0], 0)))
+    if isinstance(order, GridOrder):
+        order = replace(order, trains=(*order.trains, (order.rows * order.partitions,)))
     elif isinstance(order, SpokeOrder):
         order = replace(order, angles=(*order.angles, float("nan")))
     elif isinstance(order, SpiralOrder):

@@ -53,7 +53,7 @@ from mri_design.scan.writing import (
     stacked_slices,
 )
 from mri_design.sequences.events import largest_bandwidth
-from mri_design.sequences.orders import LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import GridOrder, Order, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings
 
@@ -328,7 +328,7 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
         "out": out,
         "samples": settings.samples,
         "sizes": " x ".join(f"{1e3 * length:.3g}" for length in lengths),
-        "echo": order.dc_echo if isinstance(order, LineOrder) and settings.kind == "tse" else 1,
+        "echo": order.dc_echo if isinstance(order, GridOrder) and settings.kind == "tse" else 1,
         "scan": scan,
         "scanner": asked.scanner,
     }
@@ -339,16 +339,16 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
 def _plan_of_lines(
     asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
-    order = run.line_order()
+    order = run.grid_order()
     if asked.train is not None and order.echoes == 1:
-        order = LineOrder.in_trains(order.lines, asked.train, order.n_lines)
+        order = GridOrder.in_trains(order.numbers, asked.train, order.rows)
     elif asked.train not in (None, order.echoes):
         wanted = f"{order.echoes}, because the run's lines come in such trains"
         raise InputError("echo trains", f"{asked.train} lines a train", wanted, "Leave out --etl.")
     if asked.resolution is None and run.columns is not None:
         samples = run.columns
     else:
-        samples = _divided(extents[1], extents[0] / order.n_lines, asked.resolution)
+        samples = _divided(extents[1], extents[0] / order.rows, asked.resolution)
     in_trains = order.echoes > 1 or asked.train is not None
     settings = asked.settings(extents, samples, scan, in_trains=in_trains)
     if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
@@ -356,22 +356,19 @@ def _plan_of_lines(
         raise InputError("echo trains", "tse of lines that come one by one", "the length of echo trains", cure)
     if settings.kind == "gre" and asked.train is not None:
         raise InputError(field="echo trains", got=f"--etl {asked.train} of gre", wanted="tse, which has echo trains")
-    return order, settings, (extents[0] / order.n_lines, extents[1] / settings.samples)
+    return order, settings, (extents[0] / order.rows, extents[1] / settings.samples)
 
 
 def _plan_of_plane(
     asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
-    rows, partitions = run.mask.shape
-    numbers = [number for train in run.trains() for number in train]  # samples are taken one by one
-    order = PlaneOrder(tuple(divmod(number, partitions) for number in numbers), (rows, partitions))
-    slab = asked.wanted.get("slice_thickness")
+    order, slab = run.grid_order(), asked.wanted.get("slice_thickness")
     if slab is None:
         raise UsageError(
             "a plane needs the extent along kz, the thickness of the slab that is excited: as --thickness 0.16"
         )
-    count = _divided(extents[1], extents[0] / rows, asked.resolution)
-    sizes = (extents[0] / rows, slab / partitions, extents[1] / count)
+    count = _divided(extents[1], extents[0] / order.rows, asked.resolution)
+    sizes = (extents[0] / order.rows, slab / order.partitions, extents[1] / count)
     return order, asked.settings(extents, count, scan), sizes
 
 

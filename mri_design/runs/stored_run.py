@@ -25,7 +25,7 @@ from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import opened_npy, read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file, read_small
 from mri_design.scan.io.source import COUNTERS
-from mri_design.sequences.orders import LineOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import GridOrder, SpiralOrder, SpokeOrder
 
 if TYPE_CHECKING:
     from mri_design.experiment.reconstruction import Image
@@ -231,7 +231,7 @@ class StoredRun:
             trains = tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
         if self.kind.axes == 1:
             try:
-                LineOrder(trains, len(self.mask))
+                GridOrder(trains, len(self.mask))
             except InputError as error:
                 raise InputError(field, str(error), wanted) from error
         numbers = sorted(number for train in trains for number in train)
@@ -240,11 +240,14 @@ class StoredRun:
             raise InputError(field, got, f"the same {self.counted}")
         return trains
 
-    def line_order(self) -> LineOrder:
-        """Lines in the order of measurement, for a sequence; raises as `trains`."""
-        if self.kind.axes != 1:
+    def grid_order(self) -> GridOrder:
+        """Lines, or samples of a plane one by one, in the order of measurement, for a sequence; raises as `trains`."""
+        if not self.designed:
             raise self.without_lines()
-        return LineOrder(self.trains(), len(self.mask))
+        trains = self.trains()
+        if self.plane:
+            trains = tuple((number,) for train in trains for number in train)
+        return GridOrder(trains, *self.mask.shape)
 
     def shot_order(self) -> tuple[SpokeOrder | SpiralOrder, int]:
         """Spokes or arms in the order of choice, for a sequence, and the samples of each.

@@ -1,9 +1,8 @@
 """Lines become a sequence that a scanner plays: gradient echoes and trains of spin echoes in the Pulseq format."""
 
 from .events import largest_bandwidth as largest_bandwidth
-from .orders import LineOrder as LineOrder
+from .orders import GridOrder as GridOrder
 from .orders import Order as Order
-from .orders import PlaneOrder as PlaneOrder
 from .orders import SpiralOrder as SpiralOrder
 from .orders import SpokeOrder as SpokeOrder
 from .pulseq_file import SequenceError as SequenceError

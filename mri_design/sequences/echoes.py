@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mri_design.sequences.events import Events, Readout, SlicePulse, fill, played_arms, require_time
-from mri_design.sequences.orders import GridOrder, LineOrder, Order, PlaneOrder, SpiralOrder, SpokeOrder
+from mri_design.sequences.orders import GridOrder, Order, SpiralOrder, SpokeOrder
 
 _SPOILER = 2.0
 """Cycles of phase across a pixel of the readout at the end of a repetition."""
@@ -113,8 +113,7 @@ def _rewinding(
 
 
 _REPETITIONS: dict[type[Order], Callable[..., Repetitions]] = {
-    LineOrder: encoded_repetitions,
-    PlaneOrder: encoded_repetitions,
+    GridOrder: encoded_repetitions,
     SpokeOrder: spoke_repetitions,
     SpiralOrder: arm_repetitions,
 }
@@ -131,7 +130,7 @@ def gradient_echo(events: Events, order: Order) -> Any:
     ----------
     events : Events
         Scanner and settings.
-    order : LineOrder, PlaneOrder, SpokeOrder or SpiralOrder
+    order : GridOrder, SpokeOrder or SpiralOrder
         What is measured; trains do not matter.
 
     Returns
@@ -179,7 +178,7 @@ _SYMMETRIC = 2e-6
 """Raster of the dwell time on which readouts are exactly symmetric."""
 
 
-def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
+def turbo_spin_echo(events: Events, order: GridOrder) -> Any:
     """A turbo spin echo sequence whose echoes meet the conditions of Carr, Purcell, Meiboom and Gill.
 
     The readout gradient is symmetric about the sample at the centre of k-space, so that odd and even echoes sample the
@@ -191,8 +190,8 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
     ----------
     events : Events
         Scanner and settings.
-    order : LineOrder
-        Lines and echo trains.
+    order : GridOrder
+        Lines, of one partition, and echo trains.
 
     Returns
     -------
@@ -207,7 +206,7 @@ def turbo_spin_echo(events: Events, order: LineOrder) -> Any:
     excite = events.pulse(90.0, "excitation", phase=math.pi / 2)
     refocus = events.pulse(settings.flip_angle, "refocusing")
     readout = events.readout(_SYMMETRIC)
-    step, middle = 1 / settings.field_of_view[0], order.n_lines // 2
+    step, middle = 1 / settings.field_of_view[0], order.rows // 2
     encode = events.trapezoids("y", step * middle)
     prephase = events.trapezoid("x", readout.area_before)
     crusher = _CRUSHER / settings.slice_thickness

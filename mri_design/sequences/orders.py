@@ -61,98 +61,58 @@ class Order(ABC):
         return samples // 2
 
 
-class GridOrder(Order):
-    """Straight readouts along x at points (ky, kz) of a grid, whose zero frequency is at half of each side."""
-
-    samples: tuple[tuple[int, int], ...]
-
-    @property
-    @abstractmethod
-    def matrix(self) -> tuple[int, int]:
-        """Lines, or rows ky, and partitions, or columns kz."""
-
-    @property
-    def count(self) -> int:
-        """Number of lines or samples."""
-        return len(self.samples)
-
-    @property
-    def labels(self) -> Mapping[str, tuple[int, ...]]:
-        """LIN is the line, or the row ky; of a plane PAR is the column kz."""
-        return dict(zip(("LIN", "PAR")[: self._axes], zip(*self.samples, strict=True), strict=False))
-
-    @property
-    def definitions(self) -> Mapping[str, object]:
-        """Where the centre is."""
-        names = ("kSpaceCenterLine", "kSpaceCenterPartition")[: self._axes]
-        return {name: side // 2 for name, side in zip(names, self.matrix, strict=False)}
-
-    @property
-    def _axes(self) -> int:
-        return 1 if self.matrix[1] == 1 else 2
-
-    @property
-    def offsets(self) -> NDArray[np.float64]:
-        """Offset of every readout from the zero frequency, (readout, 2), cycles for each field of view along ky, kz."""
-        return np.array(self.samples, dtype=np.float64) - np.array(self.matrix) // 2
-
-    def places(self, samples: int) -> NDArray[np.float64]:
-        """Readouts along x."""
-        wanted = np.zeros((3, self.count, samples))
-        wanted[0] = np.arange(samples) - samples // 2
-        wanted[1:] = self.offsets.T[:, :, np.newaxis]
-        return wanted
-
-
-def _require_places(field: str, places: Sequence[tuple[int, ...]], sides: tuple[int, ...]) -> None:
-    """Refuse places outside of a grid, and those that come twice."""
-    for number, place in enumerate(places):
-        for one, side in zip(place, sides, strict=True):
-            require_counts(least=0, most=side - 1, **{f"{field}[{number}]": one})
-    if len(set(places)) < len(places):
-        raise InputError(field, "one of them twice", "each once")
-
-
 @dataclass(frozen=True)
-class LineOrder(GridOrder):
-    """Which lines are measured, in which order and echo trains.
+class GridOrder(Order):
+    """Straight readouts along x: lines of a grid, or samples of a plane (ky, kz), one by one or in echo trains.
 
     Parameters
     ----------
     trains : tuple of tuple of int
-        Lines of every echo train, echo after echo, numbered from 0.
-    n_lines : int
-        Lines of the grid; the zero frequency is line ``n_lines // 2``.
+        Lines of every echo train, echo after echo, numbered from 0; of a plane samples, numbered row by row.
+    rows, partitions : int
+        Lines of the grid, or rows and columns of the plane; the zero frequency is at half of each.
 
     Raises
     ------
     InputError
-        For no line, a line twice, or one that is not on the grid.
+        For no line, a line twice, or one that is not on the grid, and planes that are too small or too large.
     """
 
     trains: tuple[tuple[int, ...], ...]
-    n_lines: int
+    rows: int
+    partitions: int = 1
 
     def __post_init__(self) -> None:
-        require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.n_lines})
+        plane = self.partitions != 1
+        if plane:
+            sides = {"ky of the plane": self.rows, "kz of the plane": self.partitions}
+            require_counts(least=4, most=_LARGEST_SIDE, **sides)
+            require_counts(least=1, most=_MOST_READOUTS, **{"number of samples": self.count})
+        else:
+            require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": self.rows})
+        field = "samples" if plane else "lines"
         if not self.trains or not all(self.trains):
-            raise InputError("lines", "no line, or an empty echo train", "at least one line a train")
-        _require_places("lines", [(line,) for line in self.lines], (self.n_lines,))
+            raise InputError(field, "none, or an empty echo train", "at least one a train")
+        numbered = {f"{field}[{place}]": number for place, number in enumerate(self.numbers)}
+        require_counts(least=0, most=self.rows * self.partitions - 1, **numbered)
+        if len(set(self.numbers)) < self.count:
+            raise InputError(field, "one of them twice", "each once")
 
     @classmethod
-    def of_lines(cls, lines: Sequence[int], n_lines: int) -> LineOrder:
-        """Every line by itself."""
-        return cls(tuple((line,) for line in lines), n_lines)
-
-    @classmethod
-    def in_trains(cls, lines: Sequence[int], length: int, n_lines: int) -> LineOrder:
+    def in_trains(cls, numbers: Sequence[int], length: int, rows: int, partitions: int = 1) -> GridOrder:
         """Echo trains of a length, the last of which may be shorter."""
-        return cls(tuple(tuple(lines[i : i + length]) for i in range(0, len(lines), length)), n_lines)
+        trains = (tuple(numbers[i : i + length]) for i in range(0, len(numbers), length))
+        return cls(tuple(trains), rows, partitions)
 
     @property
-    def lines(self) -> tuple[int, ...]:
-        """All lines in the order of measurement."""
-        return tuple(line for train in self.trains for line in train)
+    def numbers(self) -> tuple[int, ...]:
+        """All lines or samples in the order of measurement."""
+        return tuple(number for train in self.trains for number in train)
+
+    @property
+    def count(self) -> int:
+        """Number of lines or samples."""
+        return sum(self.train_lengths)
 
     @property
     def train_lengths(self) -> Sequence[int]:
@@ -162,59 +122,45 @@ class LineOrder(GridOrder):
     @property
     def dc_echo(self) -> int:
         """Echo, counted from 1, that measures the line nearest to the zero frequency."""
-        nearest = min(self.lines, key=lambda line: (abs(line - self.n_lines // 2), line))
+        nearest = min(self.numbers, key=lambda line: (abs(line - self.rows // 2), line))
         return next(1 + train.index(nearest) for train in self.trains if nearest in train)
 
     @property
-    def samples(self) -> tuple[tuple[int, int], ...]:  # type: ignore[override]
-        """Lines, of the one partition."""
-        return tuple((line, 0) for line in self.lines)
+    def matrix(self) -> tuple[int, int]:
+        """Lines and one partition, or rows and columns of the plane."""
+        return self.rows, self.partitions
 
     @property
-    def matrix(self) -> tuple[int, int]:
-        """Lines, and one partition."""
-        return self.n_lines, 1
-
-    def described(self, readout: int) -> str:
-        """Number of the line."""
-        return f"line {self.lines[readout]}"
-
-
-@dataclass(frozen=True)
-class PlaneOrder(GridOrder):
-    """Samples of a plane (ky, kz), each a readout along kx of a three-dimensional scan.
-
-    Parameters
-    ----------
-    samples : tuple of (int, int)
-        Rows and columns of the plane, (ky, kz), in the order of measurement.
-    shape : tuple of int
-        Of the plane; its zero frequency is at half of each side.
-
-    Raises
-    ------
-    InputError
-        For no sample, one twice, one outside of the plane, and planes that are too small or too large.
-    """
-
-    samples: tuple[tuple[int, int], ...]
-    shape: tuple[int, int]
-
-    def __post_init__(self) -> None:
-        for name, side in zip(("ky", "kz"), self.shape, strict=True):
-            require_counts(least=4, most=_LARGEST_SIDE, **{f"{name} of the plane": side})
-        require_counts(least=1, most=_MOST_READOUTS, **{"number of samples": len(self.samples)})
-        _require_places("samples", self.samples, self.shape)
+    def labels(self) -> Mapping[str, tuple[int, ...]]:
+        """LIN is the line, or the row ky; of a plane PAR is the column kz."""
+        named = {"LIN": tuple(number // self.partitions for number in self.numbers)}
+        if self.partitions > 1:
+            named["PAR"] = tuple(number % self.partitions for number in self.numbers)
+        return named
 
     @property
-    def matrix(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.shape
+    def definitions(self) -> Mapping[str, object]:
+        """Where the centre is."""
+        of_partitions = {"kSpaceCenterPartition": self.partitions // 2} if self.partitions > 1 else {}
+        return {"kSpaceCenterLine": self.rows // 2, **of_partitions}
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """Offset of every readout from the zero frequency, (readout, 2), cycles for each field of view along ky, kz."""
+        places = np.stack(np.divmod(self.numbers, self.partitions), axis=1)
+        return places.astype(np.float64) - np.array(self.matrix) // 2
+
+    def places(self, samples: int) -> NDArray[np.float64]:
+        """Readouts along x."""
+        wanted = np.zeros((3, self.count, samples))
+        wanted[0] = np.arange(samples) - samples // 2
+        wanted[1:] = self.offsets.T[:, :, np.newaxis]
+        return wanted
 
     def described(self, readout: int) -> str:
-        """Row and column of the sample."""
-        ky, kz = self.samples[readout]
-        return f"sample ({ky}, {kz})"
+        """Number of the line, or row and column of the sample."""
+        number = self.numbers[readout]
+        return f"line {number}" if self.partitions == 1 else f"sample {divmod(number, self.partitions)}"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, MriDesignError, optional_package, require_counts
 from mri_design.sequences.echoes import gradient_echo, turbo_spin_echo
 from mri_design.sequences.events import TIME_BANDWIDTH, Events
-from mri_design.sequences.orders import LineOrder, Order
+from mri_design.sequences.orders import Order
 from mri_design.sequences.scanner import GAMMA, Scanner, SequenceSettings
 
 _MOST_LINES = 1024
@@ -63,10 +63,10 @@ def pulseq_file(
     """
     if order.matrix is not None:
         require_counts(least=4, most=_MOST_LINES, **{"lines of the grid": order.matrix[0]})
-    if settings.kind == "tse" and not isinstance(order, LineOrder):
+    rows, partitions = order.matrix or (settings.samples, 1)
+    if settings.kind == "tse" and (order.matrix is None or partitions > 1):
         raise InputError("sequence", "tse", "gre for planes, spokes and spirals, which have no echo trains")
     along_y, along_x = settings.field_of_view
-    rows, partitions = order.matrix or (settings.samples, 1)
     definitions = {
         "Name": name,
         "FOV": [along_x, along_y, settings.slice_thickness],

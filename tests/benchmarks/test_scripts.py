@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mri_design.evidence import features, shipped_squared_error_model
-from mri_design.sequences import LineOrder, SequenceSettings, load_scanner
+from mri_design.sequences import GridOrder, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.benchmarks.conftest import BENCHMARKS, Tables
 
@@ -191,7 +191,7 @@ def test_the_reader_of_the_text_finds_the_lines_and_what_is_changed(module: Modu
         flip_angle=70.0,
         bandwidth=300.0,
     )
-    order = LineOrder(((8, 3, 12), (9, 0)), 16)
+    order = GridOrder(((8, 3, 12), (9, 0)), 16)
     text = pulseq_file(order, settings, load_scanner("generic"))[0].decode()
     found = module("parts.pulseq_text").played(text)
     assert found.labels == {"LIN": list(order.lines)}

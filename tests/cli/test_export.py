@@ -18,7 +18,7 @@ from mri_design.runs.export import DEFAULTS
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read, read_pair
 from mri_design.scan.writing import mrd_scan_bytes
-from mri_design.sequences import LineOrder, SequenceSettings, load_scanner
+from mri_design.sequences import GridOrder, SequenceSettings, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.cli.folders import Designed, Run
 
@@ -36,7 +36,7 @@ def test_options_reach_the_sequence(designed: Designed, run: Run, tmp_path: Path
 def test_the_defaults_can_be_played_with_256_lines_on_the_default_scanner(kind: str) -> None:
     settings = SequenceSettings(kind=kind, field_of_view=(0.22, 0.22), samples=256, **DEFAULTS[kind])
     trains = (tuple(range(0, 256, 16)),)
-    assert pulseq_file(LineOrder(trains, 256), settings, load_scanner("generic"))[1].largest_error < 1e-3
+    assert pulseq_file(GridOrder(trains, 256), settings, load_scanner("generic"))[1].largest_error < 1e-3
 
 
 def test_the_image_of_a_dicom_scan_is_its_patient_s(run: Run, tmp_path: Path, work: Path) -> None:

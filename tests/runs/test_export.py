@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
 def test_everything_comes_back(folder: Callable[..., Path]) -> None:
     path = folder(place=PLACED)
     run = read_run(path)
-    assert (run.name, run.line_order().n_lines, run.geometry) == ("run", 16, PLACED)
+    assert (run.name, run.grid_order().rows, run.geometry) == ("run", 16, PLACED)
     assert run.trains() == tuple((line,) for line in LINES)
     np.testing.assert_array_equal(run.image, IMAGE)
     np.testing.assert_array_equal(run.std, STD)
@@ -99,7 +99,7 @@ def test_runs_over_anything_but_lines_have_images_and_no_lines(folder, counted, 
     np.testing.assert_array_equal(images.image, IMAGE)
     np.testing.assert_array_equal(images.std, STD)
     with pytest.raises(UsageError):
-        images.line_order()
+        images.grid_order()
     if counted == "samples":
         with refused("lines"):  # other than those of the mask
             images.trains()
@@ -138,7 +138,7 @@ def test_damaged_files_and_arrays_that_do_not_fit_are_refused(folder, name, cont
     path = folder()
     (path / name).write_bytes(content) if isinstance(content, bytes) else np.save(path / name, content)
     with pytest.raises(InputError):
-        read_run(path).line_order()
+        read_run(path).grid_order()
 
 
 def _sequence(resolution: float | None = None) -> SequenceRequest:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design.sequences import LineOrder, PlaneOrder, Scanner, SequenceSettings, SpokeOrder, load_scanner
+from mri_design.sequences import GridOrder, Scanner, SequenceSettings, SpokeOrder, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
 
-ORDER = LineOrder(((8, 3, 12), (9, 0), (15, 7, 1)), 16)
+ORDER = GridOrder(((8, 3, 12), (9, 0), (15, 7, 1)), 16)
 GRE = SequenceSettings(
     kind="gre",
     field_of_view=(0.24, 0.2),
@@ -26,7 +26,7 @@ GRE = SequenceSettings(
     dummies=2,
 )
 TSE = replace(GRE, kind="tse", echo_time=0.014, repetition_time=0.1, flip_angle=150.0, dummies=1)
-PLANE = PlaneOrder(((8, 3), (0, 5), (15, 0), (8, 4)), (16, 8))
+PLANE = GridOrder.in_trains((8 * 8 + 3, 5, 15 * 8, 8 * 8 + 4), 1, 16, 8)
 SLAB = replace(GRE, slice_thickness=0.08, repetition_time=0.03)
 SPOKES = SpokeOrder((0.0, 1.0, np.pi / 2, 4.0, -2.5))
 ROUND = replace(GRE, field_of_view=(0.2, 0.2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.sequences import LineOrder, PlaneOrder, Scanner, SequenceSettings, SpokeOrder, load_scanner
+from mri_design.sequences import GridOrder, Scanner, SequenceSettings, SpokeOrder, load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, ORDER, TSE, Written, played
@@ -16,7 +16,7 @@ pytest.importorskip("pypulseq")
 
 def test_lines_lie_where_they_were_designed(asked: SequenceSettings, written: Written) -> None:
     (x, y, z), _ = played(written(asked), asked)
-    np.testing.assert_allclose(y, np.repeat(np.array(ORDER.lines) - 8, 16).reshape(-1, 16), atol=1e-4)
+    np.testing.assert_allclose(y, np.repeat(np.array(ORDER.numbers) - 8, 16).reshape(-1, 16), atol=1e-4)
     np.testing.assert_allclose(x, np.tile(np.arange(16) - 8, (8, 1)), atol=1e-4)
     np.testing.assert_allclose(z, 0, atol=1e-4)
 
@@ -26,7 +26,7 @@ def test_random_orders_and_geometries_come_back(seed: int) -> None:
     rng, scanner = np.random.default_rng(seed), load_scanner(("generic", "low-field")[seed % 2])
     n_lines, echoes = int(rng.integers(5, 40)), int(rng.integers(1, 5))
     lines = rng.permutation(n_lines)[: int(rng.integers(1, n_lines))].tolist()
-    order = LineOrder(tuple(tuple(lines[i : i + echoes]) for i in range(0, len(lines), echoes)), n_lines)
+    order = GridOrder(tuple(tuple(lines[i : i + echoes]) for i in range(0, len(lines), echoes)), n_lines)
     settings = replace(
         (GRE, TSE)[seed % 2],
         field_of_view=tuple(rng.uniform(0.15, 0.4, 2)),
@@ -40,9 +40,9 @@ def test_random_orders_and_geometries_come_back(seed: int) -> None:
     assert found.largest_error < 2e-4
     assert found.echo_time == pytest.approx(0.02, abs=1e-5)
     shape = tuple(int(side) for side in rng.integers(4, 40, 2))
-    samples = tuple(divmod(number, shape[1]) for number in rng.permutation(shape[0] * shape[1])[:8].tolist())
+    samples = GridOrder.in_trains(rng.permutation(shape[0] * shape[1])[:8].tolist(), 1, *shape)
     slab = replace(settings, kind="gre", flip_angle=15.0, slice_thickness=float(rng.uniform(0.03, 0.2)))
-    assert pulseq_file(PlaneOrder(samples, shape), slab, scanner)[1].largest_error < 3e-4
+    assert pulseq_file(samples, slab, scanner)[1].largest_error < 3e-4
     whole = replace(slab, field_of_view=slab.field_of_view[:1] * 2)
     spokes = SpokeOrder(tuple(rng.uniform(0, 7, 8).tolist()))
     assert pulseq_file(spokes, whole, scanner)[1].largest_error < 3e-4

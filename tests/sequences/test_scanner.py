@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mri_design.errors import UnknownNameError
-from mri_design.sequences import LineOrder, load_scanner, shipped_scanners
+from mri_design.sequences import GridOrder, load_scanner, shipped_scanners
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, ORDER
 
@@ -77,7 +77,7 @@ def test_values_out_of_range_are_refused(changed: dict[str, object], field: str)
 
 
 def test_an_order_knows_its_lines_and_the_echo_of_the_centre() -> None:
-    assert ORDER.lines == (8, 3, 12, 9, 0, 15, 7, 1)
+    assert ORDER.numbers == (8, 3, 12, 9, 0, 15, 7, 1)
     assert (ORDER.echoes, ORDER.dc_echo) == (3, 1)
-    assert LineOrder(((3, 7), (9, 1)), 16).dc_echo == 2  # 7 and 9 are equally near; the lower one counts
-    assert LineOrder.of_lines((4, 2), 6).trains == ((4,), (2,))
+    assert GridOrder(((3, 7), (9, 1)), 16).dc_echo == 2  # 7 and 9 are equally near; the lower one counts
+    assert GridOrder.in_trains((4, 2, 5), 2, 6).trains == ((4, 2), (5,))

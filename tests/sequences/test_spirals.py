@@ -147,10 +147,10 @@ def test_spokes_lie_at_their_angles(written: Written) -> None:
 
 @playable
 def test_another_order_than_the_file_s_is_refused_with_the_block(order, settings, written, generic):
-    moved_plane = sequences.PlaneOrder(((8, 3), (0, 6), (15, 0), (8, 4)), (16, 8))
+    moved_plane = sequences.GridOrder.in_trains((8 * 8 + 3, 6, 15 * 8, 8 * 8 + 4), 1, 16, 8)
     other = (
         moved_plane
-        if isinstance(order, sequences.PlaneOrder)
+        if isinstance(order, sequences.GridOrder)
         else sequences.SpokeOrder((0.0, 1.001, np.pi / 2, 4.0, -2.5))
     )
     path = written(settings, order=order)
@@ -199,18 +199,18 @@ def test_other_readouts_are_no_spokes(trajectory: np.ndarray) -> None:
     ("made", "field"),
     [
         *(
-            (lambda trains=trains: sequences.LineOrder(trains, 16), field)  # type: ignore[misc]
+            (lambda trains=trains: sequences.GridOrder(trains, 16), field)  # type: ignore[misc]
             for trains, field in (
                 *(((), "lines"), (((1,), ()), "lines"), (((1, 2), (16,)), "lines[2]"), (((1, -2),), "lines[1]")),
                 *((((1, 2), (1,)), "lines"), (((1.0,),), "lines[0]")),
             )
         ),
-        (lambda: sequences.LineOrder(((1,),), 2), "lines of the grid"),
-        (lambda: sequences.PlaneOrder((), (8, 8)), "number of samples"),
-        (lambda: sequences.PlaneOrder(((0, 0),), (8, 2)), "kz of the plane"),
-        (lambda: sequences.PlaneOrder(((0, 0), (0, 0)), (8, 8)), "samples"),
-        (lambda: sequences.PlaneOrder(((1, 0), (0, 8)), (8, 8)), "samples[1]"),
-        (lambda: sequences.PlaneOrder(((-1, 0),), (8, 8)), "samples[0]"),
+        (lambda: sequences.GridOrder(((1,),), 2), "lines of the grid"),
+        (lambda: sequences.GridOrder((), 8, 8), "number of samples"),
+        (lambda: sequences.GridOrder(((0,),), 8, 2), "kz of the plane"),
+        (lambda: sequences.GridOrder(((0,), (0,)), 8, 8), "samples"),
+        (lambda: sequences.GridOrder(((8,), (64,)), 8, 8), "samples[1]"),
+        (lambda: sequences.GridOrder(((-1,),), 8, 8), "samples[0]"),
         (lambda: sequences.SpokeOrder(()), "number of spokes"),
         (lambda: sequences.SpokeOrder((np.nan,)), "angles"),
         *((lambda often=often: sequences.SpokeOrder((0.0,), often), "oversampling") for often in (0, 17)),  # type: ignore[misc]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mri_design.sequences import LineOrder, Scanner, SequenceError, SequenceSettings, verify
+from mri_design.sequences import GridOrder, Scanner, SequenceError, SequenceSettings, verify
 from tests.sequences.conftest import GRE, ORDER, TSE, Written
 
 pytest.importorskip("pypulseq")
@@ -46,7 +46,7 @@ def test_a_changed_gradient_is_found(settings, row, factor, written, generic):
 def test_limits_are_held_on_the_waveform(asked: SequenceSettings, written: Written, generic: Scanner) -> None:
     path = written(asked)
     found = verify(path, ORDER, asked, generic)
-    pulses = asked.dummies + (len(ORDER.lines) if asked.kind == "gre" else len(ORDER.trains))
+    pulses = asked.dummies + (len(ORDER.numbers) if asked.kind == "gre" else len(ORDER.trains))
     assert found.seconds == pytest.approx(pulses * asked.repetition_time, abs=pulses * 1e-5)
     for limit, name in (("max_gradient", "gradient"), ("max_slew", "slew"), ("max_b1", "b1")):
         assert 0 < getattr(found, name) <= getattr(generic, limit)
@@ -83,8 +83,8 @@ def _without_last_readout(text: str) -> str:
     ("settings", "change", "others", "first"),
     [
         *((one, lambda text: text.replace(" 8 LIN", " 9 LIN"), {}, True) for one in (GRE, TSE)),
-        *((one, str, {"order": LineOrder(((3, 8, 12), (9, 0), (15, 7, 1)), 16)}, True) for one in (GRE, TSE)),
-        *((one, str, {"order": LineOrder(ORDER.trains[:2], 16)}, False) for one in (GRE, TSE)),
+        *((one, str, {"order": GridOrder(((3, 8, 12), (9, 0), (15, 7, 1)), 16)}, True) for one in (GRE, TSE)),
+        *((one, str, {"order": GridOrder(ORDER.trains[:2], 16)}, False) for one in (GRE, TSE)),
         *((one, str, {"repetition_time": one.repetition_time + 1e-4}, True) for one in (GRE, TSE)),
         *((one, str, {"echo_time": one.echo_time + 1e-4}, False) for one in (GRE, TSE)),
         (GRE, str, {"rf_spoiling": 50.0}, False),
@@ -112,7 +112,7 @@ def test_labels_begin_with_zero_also_where_nothing_is_measured_at_first(asked, w
     (first,) = sequence.get_block(1).label.values()
     assert (first.label, first.value) == ("LIN", 0)
     named = [number for number in sequence.block_events if sequence.get_block(number).label]
-    assert named[0] == 1 and len(named) == 1 + len(ORDER.lines)
+    assert named[0] == 1 and len(named) == 1 + len(ORDER.numbers)
     before, extensions = path.read_text().split("[EXTENSIONS]")
     labels = extensions.index("LABELSET")
     changed = extensions[:labels] + extensions[labels:].replace(" 0 LIN", " 5 LIN", 1)
