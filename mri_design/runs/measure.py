@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -108,7 +108,7 @@ def named_regions(labels: NDArray[np.int64], word: str = "region") -> dict[str, 
 def region_means(
     regions: Mapping[str, NDArray[np.bool_]],
     images: Array,
-    draws: Callable[[int], Array],
+    draws: Sequence[Array] | Array,
     truths: Array | None = None,
 ) -> list[RegionMean]:
     """Mean moduli of regions.
@@ -119,15 +119,15 @@ def region_means(
         By name; they may overlap.
     images : complex array, shape (slice, ky, kx)
         The image.
-    draws : callable
-        Takes the place of a slice, and returns its draws (draw, ky, kx); those of different slices are independent.
+    draws : sequence of arrays, shape (draw, ky, kx)
+        Of every slice, those of different slices being independent; only those with regions are looked at.
     truths : complex array, shape (slice, ky, kx), optional
         What errors are measured against.
 
     Raises
     ------
     InputError
-        For a region without a pixel, or fewer draws than `FEWEST_DRAWS`.
+        For a region without a pixel, fewer draws than `FEWEST_DRAWS`, or draws that are not finite.
     """
     for name, inside in regions.items():
         if not inside.any():
@@ -135,10 +135,12 @@ def region_means(
     deviations: dict[str, list[NDArray[np.float64]]] = {name: [] for name in regions}
     touched = np.logical_or.reduce([inside.any(axis=(1, 2)) for inside in regions.values()])
     for place in np.flatnonzero(touched).tolist():
-        drawn = draws(place)
+        drawn = np.asarray(draws[place])
         if len(drawn) < FEWEST_DRAWS:
             cure = f"Reconstruct with more, as {option('draws', '32')}."
             raise InputError("draws", f"{len(drawn)} of the image", f"{FEWEST_DRAWS} or more", cure)
+        if not np.isfinite(drawn).all():
+            raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
         for name, inside in regions.items():
             own = np.abs(images[place][inside[place]]).sum(dtype=np.float64)
             over = np.abs(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
@@ -207,21 +209,14 @@ def regions_of(run: StoredRun, mask: RegionMask, word: str = "region") -> dict[s
 
 def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
     """Means of all regions of slices (`slices_of`), and differences: to the other mask, or of all pairs."""
-    regions, drawn, images = regions_of(run, mask), run.draws, run.image
-    assert drawn is not None and images is not None
-
-    def draws(place: int) -> Array:
-        if not np.isfinite(drawn[place]).all():
-            raise InputError(f"{run.name}/draws.npy", "NaN or infinite values", "finite", "Reconstruct again.")
-        return np.asarray(drawn[place])
-
-    if against is None:
-        means = region_means(regions, images, draws, run.reference)
-        pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
-        return [*means, *(a.minus(b, f"{a.name} - {b.name}", together=True) for a, b in pairs)]
-    beside = np.logical_or.reduce(list(regions_of(run, against).values()))
-    *means, last = region_means(regions | {"against": beside}, images, draws, run.reference)
-    return [*means, last, *(one.minus(last, f"{one.name} - against", together=True) for one in means)]
+    assert run.draws is not None and run.image is not None
+    regions = regions_of(run, mask)
+    if against is not None:
+        regions["against"] = np.logical_or.reduce(list(regions_of(run, against).values()))
+    means = region_means(regions, run.image, run.draws, run.reference)
+    pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
+    apart = pairs if against is None else ((one, means[-1]) for one in means[:-1])
+    return [*means, *(a.minus(b, f"{a.name} - {b.name}", together=True) for a, b in apart)]
 
 
 def measure_run(
@@ -306,19 +301,20 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
     if run.draws is None:
         raise UsageError(
             f"{run.name} has no draws, and errors of pixels, which are correlated, do not tell that of a region: "
-            "reconstruct with draws, as mri-design recon SCAN --draws 32, or reconstruct(draws=32) in Python"
+            f"reconstruct with {option('draws', '32')}"
         )
     if run.frames and frame is None and len(run.frames) == 1:
         frame = run.frames[0]
     if run.frames and frame not in run.frames:
         numbers = ", ".join(map(str, run.frames))
-        raise UsageError(f"{run.name} holds {len(run.frames)} {run.axis}s: choose one of {numbers} with --frame")
+        which = f"choose one of {numbers} with {option('frame')}"
+        raise UsageError(f"{run.name} holds {len(run.frames)} {run.axis}s: {which}")
     if not run.frames and frame is not None:
-        raise UsageError(f"--frame {frame}: {run.name} holds one image of every slice, leave it out")
+        raise UsageError(f"{option('frame', frame)}: {run.name} holds one image of every slice, leave it out")
     if number is not None and number not in run.numbers:
         numbers = ", ".join(map(str, run.numbers))
         there = f"its slices are {numbers}" if numbers else "it is of one slice, leave it out"
-        raise UsageError(f"--slice {number}: {run.name} does not hold it: {there}")
+        raise UsageError(f"{option('slice', number)}: {run.name} does not hold it: {there}")
     at = run.frames.index(frame) if frame is not None else 0
     count = max(len(run.numbers), 1)
     chosen = slice(None) if number is None else slice(place := run.numbers.index(number), place + 1)
