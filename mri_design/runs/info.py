@@ -100,6 +100,8 @@ def _sampling(scan: ScanSummary) -> dict[str, str]:
         "shares": (float(lines.mean()), float(first.columns.mean()), float(samples[lines].mean())),
         "ends": (int(at[0]), int(at[-1])),
         "outside": index_runs(~lines),
+        "others": told("other_lines", lines),
+        "missing": told("missing", first),
         "different": any((sampling.samples != held[0].samples).any() for sampling in held),
         "empty": index_runs(empty) if any(empty) else "",
     }

@@ -234,7 +234,7 @@ class KnownSlice:
             yield from ((name, "", text) for name, text in data.header.items() if name in _CALIBRATION)
             sampling = data.samples_in_lines
             yield "reference_noise", "", self.reference_noise
-            yield "missing_samples", "", None if sampling is None else Sampling(sampling).missing_samples
+            yield "missing_samples", "", None if sampling is None else told("missing_samples", Sampling(sampling))
             yield "geometry", "", None if data.geometry is None else data.geometry[0].as_settings()
             yield "source_image", "", None if data.source is None else data.source.as_settings()
 
@@ -300,7 +300,7 @@ def _complete_slice(data: KSpaceData, index: int, path: str, recipe: Recipe) -> 
     if not chosen.fully_sampled and chosen.reference is None:
         raise InputError(
             field=path,
-            got=f"a scan that is not fully sampled: {chosen.missing}",
+            got=f"a scan that is not fully sampled: {told('missing', chosen.incomplete)}",
             wanted="a fully sampled scan, whose image is the truth that errors are measured against",
             cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
         )

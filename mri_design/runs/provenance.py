@@ -16,7 +16,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import count_text
 from mri_design.scan.data import ImageStack, Scan, ScanSummary
 from mri_design.scan.provenance import Provenance
-from mri_design.scan.sampling import index_runs
+from mri_design.scan.sampling import few_runs, index_runs, line_pattern
 
 if TYPE_CHECKING:  # scans are loaded without
     from mri_design.experiment.reconstruction import Image
@@ -33,7 +33,8 @@ def words(name: str) -> Any:
 
     text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
     macros = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return macros.make_module({"option": option, "count_text": count_text})
+    known = {"option": option, "count_text": count_text, "runs": index_runs, "few_runs": few_runs}
+    return macros.make_module({**known, "line_pattern": line_pattern})
 
 
 def told(fact: str, *about: object, template: str = "scan") -> str:

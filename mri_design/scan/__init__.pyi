@@ -37,6 +37,7 @@ from .provenance import NoiseOrigin as NoiseOrigin
 from .provenance import NoiseSamples as NoiseSamples
 from .provenance import Provenance as Provenance
 from .sampling import Sampling as Sampling
+from .sampling import few_runs as few_runs
 from .sampling import gapless_run as gapless_run
 from .sampling import index_runs as index_runs
 from .sampling import line_pattern as line_pattern

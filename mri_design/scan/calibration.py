@@ -375,7 +375,7 @@ def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     if not data.fully_sampled:
         cure = "Combine a fully sampled scan, or reconstruct this one."
-        raise InputError(data.name, f"a scan that is not fully sampled: {data.missing}", "full sampling", cure)
+        raise InputError(data.name, "a scan that is not fully sampled", "full sampling", cure)
     if data.coil_maps is None:
         if data.n_coils == 1:
             return np.asarray(to_image(data.kspace[:, 0]), dtype=np.complex64)

@@ -353,12 +353,12 @@ class KSpaceData(Scan):
     @property
     def fully_sampled(self) -> bool:
         """True where nothing is missing in any slice but edges of k-space, alike on both sides."""
-        return all(sampling.full for sampling in self.samplings if sampling.lines.any())
+        return self.incomplete is None
 
     @property
-    def missing(self) -> str:
-        """Describes what is missing of the first slice that is not fully sampled; empty where all are."""
-        return next((sampling.missing for sampling in self.samplings if sampling.lines.any() and not sampling.full), "")
+    def incomplete(self) -> Sampling | None:
+        """The first slice that is not fully sampled; None where all are."""
+        return next((sampling for sampling in self.samplings if sampling.lines.any() and not sampling.full), None)
 
     def select_slice(self, index: int) -> KSpaceData:
         """The same data with the one slice ``index`` (negative counts from the end), and the lines it holds.

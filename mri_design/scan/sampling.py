@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,42 +90,33 @@ class Sampling:
         return np.asarray(inside & ~self.lines)
 
     @property
-    def missing_lines(self) -> str:
-        """Describes the lines that are missing; empty where none is, or equal edges are."""
+    def missing_lines(self) -> Literal["", "all", "gaps", "edge"]:
+        """Which lines are missing: all, some inside the measured ones, or those of one edge, as of partial Fourier."""
         if not self.lines.any():
-            return "no line was measured"
+            return "all"
         if self.gaps.any():
-            pattern = line_pattern(self.lines)
-            missing = f"lines {_few_runs(self.gaps)} are missing inside the acquired window"
-            return f"{pattern}, the others are missing" if pattern else missing
-        (low, high), empty = _reach(self.lines), index_runs(~self.lines)
-        reach = f"partial Fourier, lines {empty} are missing, so that k-space reaches from ky = {-low} to {high}"
-        return "" if _alike(self.lines) else reach
+            return "gaps"
+        return "" if _alike(self.lines) else "edge"
 
     @property
-    def missing_in_words(self) -> str:
-        """Which lines are missing: "without line 0"; where the others follow a rule, that: "every 3rd line"."""
-        missing = f"without line{'s' * int(np.sum(~self.lines) != 1)} {_few_runs(~self.lines)}"
-        return line_pattern(self.lines) or missing
-
-    @property
-    def missing_samples(self) -> str:
-        """Describes the samples that measured lines lack; empty where they are whole."""
+    def missing_samples(self) -> Literal["", "filled", "echo", "holes"]:
+        """Which samples measured lines lack: as many at both ends of all, more at one, or others in each line."""
         if self.whole_lines:
             return ""
-        measured = self.samples[self.lines]
-        if not self.holes:
-            kind = "the readout is zero-filled" if _alike(self.columns) else "a partial echo"
-            empty = "column {} is" if np.sum(~self.columns) == 1 else "columns {} are"
-            return f"{kind}, {empty.format(index_runs(~self.columns))} empty in every line"
-        held = measured.sum(axis=1)
-        spread = f"{held.min()}" if held.min() == held.max() else f"{held.min()} to {held.max()}"
-        return f"samples are missing inside the measured lines, which hold {spread} of {measured.shape[1]} samples"
+        if self.holes:
+            return "holes"
+        return "filled" if _alike(self.columns) else "echo"
 
     @property
-    def missing(self) -> str:
-        """Missing samples and lines, in words; empty for a fully sampled grid."""
-        return "; ".join(text for text in (self.missing_samples, self.missing_lines) if text)
+    def reach(self) -> tuple[int, int]:
+        """How far measured lines reach below and above DC."""
+        return _reach(self.lines)
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Least and largest number of samples of a measured line."""
+        held = self.samples[self.lines].sum(axis=1)
+        return int(held.min()), int(held.max())
 
 
 def require_whole_lines(name: str, sampling: Sampling) -> None:
@@ -137,7 +128,8 @@ def require_whole_lines(name: str, sampling: Sampling) -> None:
         With what is missing.
     """
     if not sampling.whole_lines:
-        got = f"{sampling.percentage} of the grid's samples: {sampling.missing_samples}"
+        least, most = sampling.held
+        got = f"{sampling.percentage} of the grid's samples, {least} to {most} in a measured line"
         wanted = "all readout samples in every measured line, since lines are chosen and replayed whole"
         cure = "Give a scan whose lines are whole; `mri-design recon` reconstructs this one from the samples it has."
         raise InputError(name, got, wanted, cure)
@@ -243,7 +235,7 @@ def gapless_run(measured: NDArray[np.bool_], dc: int) -> tuple[int, int]:
     return int(max(gaps[gaps < dc], default=-1)) + 1, int(min(gaps[gaps > dc], default=len(measured))) - 1
 
 
-def _few_runs(flags: NDArray[np.bool_]) -> str:
+def few_runs(flags: NDArray[np.bool_]) -> str:
     """`index_runs` of a few runs; of many the first ones, and how many there are."""
     runs = index_runs(flags).split(", ")
     if len(runs) <= _MOST_RUNS:

@@ -9,6 +9,7 @@ from mri_design import KSpaceData, Recipe, TrajectoryData, prepare, scan
 from mri_design.calibration import measured_samples
 from mri_design.experiment import load_scan
 from mri_design.runs.info import describe_scan
+from mri_design.runs.provenance import told
 from tests.refusals import refused, refuses
 
 N = (48, 40)
@@ -51,7 +52,8 @@ def scattered(mask: np.ndarray) -> None:
 def test_what_is_missing(change: Mask, full: bool, whole: bool, numbers: str) -> None:
     sampling = scan.Sampling(mask_with(change))
     assert (sampling.full, sampling.whole_lines) == (full, whole)
-    assert bool(sampling.missing) == (not full) and numbers in sampling.missing
+    assert bool(sampling.missing_lines or sampling.missing_samples) == (not full)
+    assert bool(said := told("missing", sampling)) == (not full) and numbers in said
 
 
 @pytest.mark.parametrize("change", [ellipse, scattered])
@@ -93,14 +95,14 @@ def test_slices_have_patterns_of_their_own() -> None:
     kspace = noise((3, 1, *N))
     kspace[0, :, 5] = kspace[1, :, :, ::2] = kspace[2] = 0
     data = KSpaceData(kspace, np.ones(N[0], dtype=bool))
-    assert not data.whole_lines and not data.fully_sampled and "5" in data.missing
+    assert not data.whole_lines and not data.fully_sampled and data.incomplete is data.samplings[0]
     assert np.flatnonzero(~data.select_slice(0).measured).tolist() == [5]
     assert data.select_slice(1).measured.all() and data.select_slice(0).whole_lines
     with refused("slice 2"):  # an empty one
         data.select_slice(2)
     kspace[:2] = noise((2, 1, *N))
     data = KSpaceData(kspace, np.ones(N[0], dtype=bool))
-    assert data.fully_sampled and not data.missing
+    assert data.fully_sampled
 
 
 def test_lines_with_holes_are_refused_where_they_are_needed_whole() -> None:
@@ -209,7 +211,7 @@ def test_many_gaps_are_counted_and_not_listed() -> None:
     mask = np.random.default_rng(0).random(64) < 0.5
     mask[[0, 32, 63]] = True
     runs = scan.index_runs(~mask).split(", ")
-    listed = scan.Sampling(np.repeat(mask[:, np.newaxis], 3, axis=1)).missing_lines
+    listed = scan.few_runs(~mask)
     assert len(runs) > 8 and ", ".join(runs[:3]) in listed and runs[3] not in listed and str(len(runs)) in listed
     assert scan.index_runs([True, True, False, True, False]) == "0-1, 3" and scan.index_runs([False, False]) == ""
 
