@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import (
@@ -488,13 +489,11 @@ def point_spread(
     """
     rows, columns = require_grid("shape", shape, axes=2)
     k = checked_trajectory(trajectory, (rows, columns))
-    if weights is None:
-        w = np.ones(k.shape[:-1])
-    else:
-        w = number_array("weights", weights, wanted=f"finite numbers {k.shape[:-1]}")
-        if w.shape != k.shape[:-1] or not np.isfinite(w).all() or not np.sum(w):
-            got = f"shape {w.shape}, sum {np.sum(w):g}"
-            raise InputError("weights", got, f"finite numbers {k.shape[:-1]} that have a sum")
+    wanted = f"finite numbers {k.shape[:-1]} that have a sum"
+    given = np.ones(k.shape[:-1]) if weights is None else weights
+    w = number_array("weights", given, wanted=wanted, shape=k.shape[:-1], kind="finite")
+    if not np.sum(w):
+        raise InputError("weights", "weights whose sum is 0", wanted)
     flat = k.reshape(-1, 2)
     y, x = (np.arange(rows) - rows // 2) / rows, (np.arange(columns) - columns // 2) / columns
     scaled = w.ravel() / np.sum(w)
@@ -561,9 +560,7 @@ def largest_side_lobe(spread: NDArray[np.complexfloating]) -> tuple[float, tuple
     size = np.abs(spread)
     middle = tuple(n // 2 for n in size.shape)
     size = size / size[middle]
-    around = size
-    for axis in range(size.ndim):
-        around = np.maximum(around, np.maximum(np.roll(around, 1, axis), np.roll(around, -1, axis)))
+    around = scipy.ndimage.maximum_filter(size, 3, mode="wrap")
     lobes = np.where((size >= around) & (size > _NEGLIGIBLE), size, 0.0)
     lobes[middle] = 0.0
     highest = np.unravel_index(int(np.argmax(lobes >= lobes.max() - _NEGLIGIBLE)), lobes.shape)
@@ -593,11 +590,9 @@ def to_bart(trajectory: ArrayLike) -> NDArray[np.complex64]:
     InputError
         For what is no trajectory of these shapes.
     """
-    k = checked_trajectory(trajectory)
-    if k.ndim not in (2, 3):
-        raise InputError("trajectory", f"shape {k.shape}", "(sample, 2) or (shot, sample, 2)")
-    shots = k.reshape(-1, *k.shape[-2:])
-    return np.stack([shots[..., 1].T, shots[..., 0].T, np.zeros(shots.shape[1::-1])]).astype(np.complex64)
+    wanted = "(sample, 2) or (shot, sample, 2)"
+    ky, kx = _axes("trajectory", checked_trajectory(trajectory), 3, wanted, optional=0).T
+    return np.stack([kx, ky, np.zeros_like(kx)]).astype(np.complex64)
 
 
 def from_bart(trajectory: ArrayLike) -> NDArray[np.float64]:
@@ -617,17 +612,14 @@ def from_bart(trajectory: ArrayLike) -> NDArray[np.float64]:
     InputError
         For other shapes, positions with imaginary parts, and positions off the plane kz = 0.
     """
-    k = number_array("trajectory", trajectory)
-    while k.ndim > 3 and k.shape[-1] == 1:
-        k = k[..., 0]
-    if k.ndim not in (2, 3) or len(k) != 3 or not k.size:
+    k = _four_axes("trajectory", trajectory, "BART's (3, sample, shot)", single=3)[..., 0]
+    if len(k) != 3 or not k.size:
         raise InputError("trajectory", f"shape {k.shape}", "BART's (3, sample, shot)")
     if np.any(k.imag):
         raise InputError("trajectory", "imaginary parts", "real positions")
     if np.any(k[2]):
         raise InputError("trajectory", "positions with kz", "those of one plane, kz = 0")
-    planar = np.reshape(k.real, (*k.shape[:2], -1))
-    return checked_trajectory(np.stack([planar[1].T, planar[0].T], axis=-1))
+    return checked_trajectory(np.stack([k.real[1].T, k.real[0].T], axis=-1))
 
 
 def to_mri_nufft(trajectory: ArrayLike, shape: tuple[int, int], *, radians: bool = False) -> NDArray[np.float64]:
@@ -676,11 +668,10 @@ def from_mri_nufft(samples: ArrayLike, shape: tuple[int, int], *, radians: bool 
     lengths = np.array(require_grid("shape", shape, axes=2), dtype=float)
     k = checked_trajectory(samples)
     largest, limit = float(np.abs(k).max()), np.pi if radians else 0.5
-    too_large = largest > limit * (1 + ROUNDING)
-    if too_large or (radians and largest <= 0.5):
-        other = not too_large or largest <= np.pi * (1 + ROUNDING)
+    if largest > limit * (1 + ROUNDING) or (radians and largest <= 0.5):
         wanted = "positions in [-pi, pi], not all within 1/2" if radians else "positions in [-1/2, 1/2]"
-        cure = f"Give radians={not radians}." if other else "Cycles per field of view need no translation."
+        foreign = largest > np.pi * (1 + ROUNDING)
+        cure = "Cycles per field of view need no translation." if foreign else f"Give radians={not radians}."
         raise InputError("samples", f"values up to {largest:.4g}", wanted, cure)
     return k * (lengths / (2 * limit))
 
@@ -693,10 +684,7 @@ def samples_to_bart(kspace: ArrayLike) -> NDArray[np.complex64]:
     InputError
         For other numbers of axes.
     """
-    values = number_array("kspace", kspace)
-    if values.ndim not in (2, 3):
-        raise InputError("kspace", f"shape {values.shape}", "(coil, sample) or (coil, shot, sample)")
-    shots = values.reshape(len(values), -1, values.shape[-1])
+    shots = _axes("kspace", kspace, 3, "(coil, sample) or (coil, shot, sample)", optional=1)
     return shots.T[np.newaxis].astype(np.complex64)
 
 
@@ -719,10 +707,7 @@ def maps_to_bart(maps: ArrayLike) -> NDArray[np.complex64]:
     InputError
         For another number of axes.
     """
-    values = number_array("maps", maps)
-    if values.ndim != 3:
-        raise InputError("maps", f"shape {values.shape}", "(coil, ky, kx)")
-    return values.T[:, :, np.newaxis].astype(np.complex64)
+    return _axes("maps", maps, 3, "(coil, ky, kx)").T[:, :, np.newaxis].astype(np.complex64)
 
 
 def maps_from_bart(maps: ArrayLike) -> NDArray[Any]:
@@ -746,10 +731,8 @@ def planes_to_bart(planes: ArrayLike) -> NDArray[np.complex64]:
     InputError
         For another number of axes.
     """
-    values = number_array("planes", planes)
-    if values.ndim not in (3, 4):
-        raise InputError("planes", f"shape {values.shape}", "(x, coil, ky, kz) or (coil, ky, kz)")
-    return np.moveaxis(values.reshape((-1, *values.shape[-3:])), 1, 3).astype(np.complex64)
+    values = _axes("planes", planes, 4, "(x, coil, ky, kz) or (coil, ky, kz)", optional=0)
+    return np.moveaxis(values, 1, 3).astype(np.complex64)
 
 
 def planes_from_bart(planes: ArrayLike) -> NDArray[Any]:
@@ -763,10 +746,18 @@ def planes_from_bart(planes: ArrayLike) -> NDArray[Any]:
     return np.moveaxis(_four_axes("planes", planes, "BART's (x, ky, kz, coil)"), 3, 1)
 
 
+def _axes(field: str, array: ArrayLike, count: int, wanted: str, *, optional: int | None = None) -> NDArray[Any]:
+    """An array of so many axes; the one that is ``optional`` may be missing and then has length 1."""
+    values = number_array(field, array)
+    if optional is not None and values.ndim == count - 1:
+        values = np.expand_dims(values, optional)
+    return number_array(field, values, wanted=wanted, shape=(None,) * count)
+
+
 def _four_axes(field: str, array: ArrayLike, wanted: str, *, single: int | None = None) -> NDArray[Any]:
     """BART's first four axes; the others, and the one that is named, must have length 1."""
     values = number_array(field, array)
-    lengths = [*values.shape, 1, 1]
+    lengths = [*values.shape, 1, 1, 1, 1]
     alone = single is None or lengths[single] == 1
     if values.ndim < 2 or not alone or int(np.prod(lengths[4:])) != 1:
         raise InputError(field, f"shape {values.shape}", wanted)
