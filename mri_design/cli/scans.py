@@ -253,7 +253,6 @@ def adapt(
     """
     from mri_design.experiment.inputs import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
-    from mri_design.scan.streaming.scanner import Patience
 
     if (source is None) == (listen is None):
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
@@ -266,7 +265,8 @@ def adapt(
         acceleration=acceleration,
         companions=flags.check_with(companions, recipe),
         repeated=repeated,  # type: ignore[arg-type]
-        patience=Patience(timeout, requests),
+        timeout=timeout,
+        requests=requests,
     )
     if source is not None and source != "-":
         _require_stream(Path(source))

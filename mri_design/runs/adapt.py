@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,14 @@ from numpy.typing import NDArray
 
 from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignStep
-from mri_design.errors import InputError, MriDesignError, UsageError
+from mri_design.errors import (
+    InputError,
+    MriDesignError,
+    UsageError,
+    positive_number,
+    require_choice,
+    require_counts,
+)
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
@@ -41,16 +49,8 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import gapless_run
-from mri_design.scan.streaming.mrd import Journal, MrdStream, recorded
-from mri_design.scan.streaming.scanner import (
-    Arrivals,
-    Channel,
-    Connection,
-    LineRequest,
-    LiveScanner,
-    Patience,
-    RepeatPolicy,
-)
+from mri_design.scan.streaming.mrd import MrdStream, append, recorded
+from mri_design.scan.streaming.scanner import Arrivals, Connection, LineRequest, LiveScanner, RepeatPolicy
 
 JOURNAL = "readouts.mrd"
 """File of everything that arrives."""
@@ -75,18 +75,23 @@ class AdaptRequest(DesignRequest):
     ----------
     repeated : {"first", "last"}
         Which readout of a line that comes again counts.
-    patience : Patience
-        How long readouts are waited for.
+    timeout : float
+        Seconds to wait for a readout, and for the header of whoever connects.
+    requests : int
+        How often a line is asked for, until it counts as lost.
 
     Raises
     ------
     UsageError
         For an oracle, samples of a plane, or an order other than the one in which lines are chosen.
+    InputError
+        For no time or no request.
     """
 
     source: str = "readouts"
     repeated: RepeatPolicy = "first"
-    patience: Patience = field(default_factory=Patience)
+    timeout: float = 10.0
+    requests: int = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,8 +108,9 @@ class AdaptRequest(DesignRequest):
             raise UsageError("adapt writes what every coil measured: leave compress_coils out of the recipe")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
-        if self.repeated not in ("first", "last"):
-            raise InputError(field="repeated", got=repr(self.repeated), wanted="first or last")
+        require_choice(("first", "last"), repeated=self.repeated)
+        positive_number("timeout", self.timeout)
+        require_counts(least=1, requests=self.requests)
 
     @property
     def index(self) -> int:
@@ -128,7 +134,7 @@ class AdaptRequest(DesignRequest):
             "acceleration_wanted": self.acceleration,
             **asked,
         }
-        patience = {"timeout": self.patience.seconds, "requests": self.patience.requests}
+        patience = {"timeout": self.timeout, "requests": self.requests}
         settings = {"slice": self.index, **patience, **asked, **self.settings}
         return Record(work.identity("adapt", choices), files, settings)
 
@@ -174,24 +180,27 @@ def adapt_scan(
         arrivals.take(message)
         kept = end
     sent, earlier = _messages(conversation), _exchanges_before(keep.folder.existing(LATENCY))
-    with (
-        closing(Journal(path, kept)) as journal,
-        open(conversation, "ab", buffering=0) as told,
-        closing(Channel(protocol, connections, journal.add)) as channel,
-    ):
-
-        def note(content: Mapping[str, object]) -> None:
-            told.write(json.dumps(content).encode() + b"\n")
-
-        scanner = LiveScanner(channel, arrivals, request.patience, work.progress.say, note, earlier)
-        try:
-            live = _Live(request, work, keep, scanner, note, sent, companions)
-            state = live.designed()
-            status = live.status(state)
-            scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
-        except MriDesignError as error:
-            channel.send({"kind": "refused", "why": str(error)})
-            raise
+    with open(path, "ab", buffering=0) as journal, open(conversation, "ab", buffering=0) as told:
+        journal.truncate(kept)
+        scanner = LiveScanner(
+            protocol,
+            connections,
+            arrivals,
+            keep=partial(append, journal),
+            say=work.progress.say,
+            note=lambda content: told.write(json.dumps(content).encode() + b"\n"),
+            patience=(request.timeout, request.requests),
+        )
+        scanner.exchanges.extend(earlier)
+        with closing(scanner):
+            try:
+                live = _Live(request, work, keep, scanner, sent, companions)
+                state = live.designed()
+                status = live.status(state)
+                scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
+            except MriDesignError as error:
+                scanner.send({"kind": "refused", "why": str(error)})
+                raise
     result = live.concluded(state, path)
     if status:
         work.progress.say(status)
@@ -244,13 +253,11 @@ class _Live:
         work: Work,
         keep: FolderKeep,
         scanner: LiveScanner,
-        note: Callable[[Mapping[str, object]], None],
         sent: Sequence[Mapping[str, Any]],
         companions: Sequence[CompanionImages],
     ) -> None:
         self._request, self._work, self._scanner, self._arrivals = request, work, scanner, scanner.arrivals
-        self._keep, self._note = keep, note
-        self._recipe = request.recipe
+        self._keep, self._recipe = keep, request.recipe
         header = scanner.header()
         self._encoding = LineReadouts(header.shape)
         self._sought: tuple[int, ...] = ()
@@ -345,7 +352,7 @@ class _Live:
         centre = find_centre(data.kspace[0], data.samplings[0].samples)
         if centre.shift != (0, 0):
             self._moved_to = replace(centre, turned=False)
-            self._note({"kind": "centre", "place": centre.place})
+            self._scanner.note({"kind": "centre", "place": centre.place})
             self._arrivals.move(self._moved_to)
             self._measurable = np.roll(self._measurable, centre.shift[0])
             return True
@@ -505,7 +512,7 @@ SHOWN = 20
 def report_adapt(folder: RunFolder, result: tuple[DesignResult, LiveScanner]) -> Report:
     """Write everything about a design at the scanner."""
     design, scanner = result
-    exchanges, deciding = scanner.exchanges, [one.deciding for one in scanner.exchanges]
+    exchanges, deciding = scanner.exchanges, [one.deciding_seconds for one in scanner.exchanges]
     counts = {f"readouts {what}": count for what, count in scanner.arrivals.counts.items()}
     counts["lines lost"] = sum(len(exchange.lost) for exchange in exchanges)
     counts["requests repeated"] = sum(exchange.requests - 1 for exchange in exchanges)

@@ -2,20 +2,18 @@
 
 from .mrd import CLOSED as CLOSED
 from .mrd import Gone as Gone
-from .mrd import Journal as Journal
 from .mrd import LineReadout as LineReadout
 from .mrd import Message as Message
 from .mrd import MrdStream as MrdStream
 from .mrd import NoiseReadout as NoiseReadout
 from .mrd import ScanHeader as ScanHeader
+from .mrd import append as append
 from .mrd import recorded as recorded
 from .scanner import Arrivals as Arrivals
-from .scanner import Channel as Channel
 from .scanner import Connection as Connection
 from .scanner import Event as Event
 from .scanner import LineRequest as LineRequest
 from .scanner import LiveScanner as LiveScanner
-from .scanner import Patience as Patience
 from .scanner import RepeatPolicy as RepeatPolicy
 from .scanner import clients as clients
 from .scanner import listening as listening

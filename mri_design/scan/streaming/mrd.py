@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -301,51 +302,20 @@ def _shape(encoding: MrdEncoding) -> tuple[int, int]:
     return encoding.encoded.matrix[1], encoding.columns.stop - encoding.columns.start
 
 
-class Journal:
-    """A file that messages are added to, each synced to the disk before `add` returns.
+def append(journal: FileIO, message: bytes) -> None:
+    """Add a message to a journal, a file without a buffer, and wait until it is on the disk.
 
-    A process that dies while it writes leaves a file that ends within a message. `recorded` reads what is whole, and
-    the next journal at that path begins behind it, so that a message is there entirely or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        Made where it does not exist.
-    keep : int
-        Bytes of it that are whole messages; what comes after them is cut off.
+    A process that dies while it writes leaves a file that ends within a message. `recorded` reads what is whole.
 
     Raises
     ------
     OSError
-        Where the disk does not take it; so does `add`.
+        Where the disk does not take it.
     """
-
-    def __init__(self, path: Path, keep: int = 0) -> None:
-        # No buffer: what is written has left the process.
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
-        self._file.truncate(keep)
-        self._readouts = 0
-
-    def add(self, message: bytes) -> None:
-        """Write a message and wait until it is on the disk.
-
-        Raises
-        ------
-        InputError
-            Where more messages came than the bounds allow: a stream without end would fill the disk.
-        """
-        self._readouts += 1
-        if self._readouts > STREAM_LIMITS.max_readouts:
-            wanted = f"at most {STREAM_LIMITS.max_readouts}"
-            raise InputError("stream", f"{self._readouts} messages", wanted)
-        left = memoryview(message)
-        while left:
-            left = left[self._file.write(left) :]
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        self._file.close()
+    left = memoryview(message)
+    while left:
+        left = left[journal.write(left) :]
+    os.fsync(journal.fileno())
 
 
 def recorded(path: Path, protocol: MrdStream) -> Iterator[tuple[int, Message]]:

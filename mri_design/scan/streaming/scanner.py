@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.coils import ROUND_OFF, strongest_component
-from mri_design.errors import InputError, MriDesignError, positive_number, require_counts
+from mri_design.errors import InputError, MriDesignError, require_counts
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.acquisitions import covariance_of_data
@@ -59,124 +59,6 @@ class Connection:
 
 
 Event = mrd.Message | Connection
-
-
-class Channel:
-    """Messages from one connection after another, each kept before it is handed on.
-
-    A thread reads. It waits where more than a few messages have not been looked at, so that a fast sender waits too.
-
-    Parameters
-    ----------
-    protocol : MrdStream
-        How messages are written.
-    connections : iterator of Connection
-        The next one is asked for when the last has ended.
-    keep : callable
-        Takes the bytes of every message but the closing one, before `next` shows it.
-    """
-
-    def __init__(
-        self, protocol: mrd.MrdStream, connections: Iterator[Connection], keep: Callable[[bytes], None]
-    ) -> None:
-        self.protocol = protocol
-        self._connections, self._keep = connections, keep
-        self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
-        self._present: Connection | None = None
-        self._refused: tuple[Connection | None, str] = (None, "")
-        self._stopped, self._sending = threading.Event(), threading.Lock()
-        threading.Thread(target=self._read, name="readouts", daemon=True).start()
-
-    def next(self, seconds: float | None) -> Event | None:
-        """Wait for the next event, or None after so many seconds of silence; without a number it waits.
-
-        Raises
-        ------
-        OSError
-            Where a message could not be kept.
-        """
-        try:
-            event = self._events.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        if isinstance(event, Exception):
-            raise event
-        return event
-
-    def send(self, content: Mapping[str, object]) -> bool:
-        """Send ``content`` to the present connection; whether it was taken."""
-        present = self._present
-        if present is None:
-            return False
-        line = json.dumps(content, allow_nan=False).encode() + b"\n"
-        return self._write(present, self.protocol.text(content) if present.replaceable else line)
-
-    def refuse(self, connection: Connection, why: str) -> None:
-        """Tell whoever is there at ``connection`` that it is over, and hang up, so that somebody else may come.
-
-        Nothing happens where it has ended already, or where nobody else can come.
-        """
-        if connection is self._present and connection.replaceable:
-            self._refused = connection, why
-            self.send({"kind": "refused", "why": why})
-            connection.close()
-
-    def _write(self, present: Connection, message: bytes) -> bool:
-        try:
-            with self._sending:
-                present.write(message)
-        except (OSError, ValueError):  # gone, or taking nothing any more
-            present.close()
-            return False
-        return True
-
-    def close(self) -> None:
-        """Send a client the closing message, and stop."""
-        present = self._present
-        if present is not None and present.replaceable:
-            self._write(present, self.protocol.closing())
-        self._stopped.set()
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        present, self._present = self._present, None
-        if present is not None:
-            present.close()
-
-    def _read(self) -> None:
-        try:
-            for connection in self._connections:
-                self._hang_up()
-                self._present = connection
-                self._events.put(connection)
-                why = self._conversation(connection)
-                if self._stopped.is_set():
-                    return
-                refused, reason = self._refused
-                self._events.put(mrd.Gone(f"refused: {reason}" if refused is connection else why))
-            self._events.put(mrd.Gone("nothing more comes", for_good=True))
-        except Exception as error:  # whoever waits has to know, whatever it is
-            self._events.put(error)
-
-    def _conversation(self, connection: Connection) -> str:
-        while not self._stopped.is_set():
-            try:
-                read = self.protocol.read(connection.source)
-            except InputError as error:
-                self.send({"kind": "refused", "why": str(error)})
-                self._hang_up()
-                return f"refused: {error}"
-            except (OSError, ValueError) as error:
-                self._hang_up()
-                return f"the connection broke ({error})"
-            if read is None:
-                return "the stream ended"  # who says nothing more may still listen
-            raw, message = read
-            # A scan that is begun again goes on behind a closing message; one that is cut short has no bytes.
-            if raw and message is not mrd.CLOSED:
-                self._keep(raw)
-            self._events.put(message)
-        return ""
 
 
 def one_stream(source: BinaryIO) -> Iterator[Connection]:
@@ -450,29 +332,18 @@ _SILENCES = 3
 """Requests in a row that nothing at all came after, until the scanner counts as gone."""
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long a readout is waited for.
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split()))
 
-    Parameters
-    ----------
-    seconds : float
-        After a request, and after every line of it that arrives; and after a connection for the header.
-    requests : int
-        How often a line is asked for, until it counts as lost.
 
-    Raises
-    ------
-    InputError
-        For no time or no request.
-    """
-
-    seconds: float = 10.0
-    requests: int = 3
-
-    def __post_init__(self) -> None:
-        positive_number("timeout", self.seconds)
-        require_counts(least=1, requests=self.requests)
+_CELLS: Mapping[str, Callable[[str], Any]] = {
+    "order": int,
+    "lines": _numbers,
+    **dict.fromkeys(("deciding_seconds", "processor_seconds", "waiting_seconds"), float),
+    "requests": int,
+    "lost": _numbers,
+}
+"""How the columns of a table of requests are read."""
 
 
 @dataclass(frozen=True)
@@ -485,10 +356,10 @@ class LineRequest:
         Lines asked for before.
     lines : tuple of int
         Those asked for.
-    deciding, waiting : float
-        Seconds from the last readout that was waited for to the request, and from there to the last line of it.
-    processor : float
-        Seconds of processor time in ``deciding``.
+    deciding_seconds, processor_seconds : float
+        From the last readout that was waited for to the request, and processor time in it.
+    waiting_seconds : float
+        From the request to the last line of it.
     requests : int
         How often it was made.
     lost : tuple of int
@@ -497,23 +368,17 @@ class LineRequest:
 
     order: int
     lines: tuple[int, ...]
-    deciding: float
-    waiting: float
-    processor: float
+    deciding_seconds: float
+    processor_seconds: float
+    waiting_seconds: float
     requests: int
     lost: tuple[int, ...] = ()
 
     def as_row(self) -> dict[str, object]:
         """One row of a table."""
-        return {
-            "order": self.order,
-            "lines": " ".join(map(str, self.lines)),
-            "deciding_seconds": round(self.deciding, 6),
-            "processor_seconds": round(self.processor, 6),
-            "waiting_seconds": round(self.waiting, 6),
-            "requests": self.requests,
-            "lost": " ".join(map(str, self.lost)) or None,
-        }
+        told = {name: round(value, 6) for name, value in asdict(self).items() if name not in ("lines", "lost")}
+        listed = {name: " ".join(map(str, value)) or None for name, value in vars(self).items() if name not in told}
+        return {name: (told | listed)[name] for name in _CELLS}
 
     @classmethod
     def of_row(cls, row: Mapping[str, str]) -> LineRequest:
@@ -525,60 +390,70 @@ class LineRequest:
             For anything else.
         """
         try:
-            asked, lost = (tuple(map(int, row[name].split())) for name in ("lines", "lost"))
-            deciding, waiting, processor = (
-                float(row[f"{name}_seconds"]) for name in ("deciding", "waiting", "processor")
-            )
-            return cls(int(row["order"]), asked, deciding, waiting, processor, int(row["requests"]), lost)
+            return cls(**{name: parse(row[name]) for name, parse in _CELLS.items()})
         except (KeyError, ValueError) as error:
             raise InputError("exchange", str(error)[:80], "a row that adapt wrote") from error
 
 
 class LiveScanner:
-    """Whoever measures, at the other end of a channel.
+    """Whoever measures: messages from one connection after another, and the conversation about what comes next.
+
+    A thread reads, and keeps what it reads before it is looked at. It waits where more than a few messages have not
+    been looked at, so that a fast sender waits too.
 
     Parameters
     ----------
-    channel : Channel
-        Messages.
+    protocol : MrdStream
+        How messages are written.
+    connections : iterator of Connection
+        The next one is asked for when the last has ended.
     arrivals : Arrivals
         Where readouts are put.
-    patience : Patience
-        How long to wait.
+    keep : callable
+        Takes the bytes of every message but the closing one.
     say : callable
         Takes what people should know.
     note : callable
         Takes every message that is sent.
-    before : sequence of LineRequest
-        Those of the run that is resumed; the last of them is replaced where its lines are asked for again.
+    patience : (float, int)
+        Seconds to wait for a readout: after a request, and after every line of it that arrives; and after a connection
+        for the header. And how often a line is asked for, until it counts as lost.
 
     Attributes
     ----------
     exchanges : list of LineRequest
-        Every request, those before among them.
+        Every request. Of a run that is resumed those before are put here first, the last of which is replaced where
+        its lines are asked for again.
     ended : str
         Why nothing more will come; empty while it may.
     """
 
     def __init__(
         self,
-        channel: Channel,
+        protocol: mrd.MrdStream,
+        connections: Iterator[Connection],
         arrivals: Arrivals,
-        patience: Patience,
+        *,
+        keep: Callable[[bytes], None],
         say: Callable[[str], None],
-        note: Callable[[Mapping[str, object]], None],
-        before: Sequence[LineRequest] = (),
+        note: Callable[[Mapping[str, object]], object],
+        patience: tuple[float, int] = (10.0, 3),
     ) -> None:
-        self.arrivals = arrivals
-        self.exchanges = list(before)
-        self.ended = ""
-        self._channel, self._patience, self._say, self._note = channel, patience, say, note
+        self.arrivals, self.note = arrivals, note
+        self.exchanges, self.ended = list[LineRequest](), ""
+        self._protocol, self._connections = protocol, connections
+        self._keep, self._say = keep, say
+        self._timeout, self._requests = patience
         self._connected = self._met = False
         self._silent: tuple[Connection, float] | None = None  # who has brought nothing, and how long that may go on
         self._said = set[str]()
         self._request: Mapping[str, Any] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
-        self._silences = 0
+        self._silences = self._kept = 0
+        self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
+        self._present: Connection | None = None
+        self._stopped, self._sending = threading.Event(), threading.Lock()
+        threading.Thread(target=self._read, name="readouts", daemon=True).start()
 
     def header(self) -> mrd.ScanHeader:
         """The header; where none is known, it takes as long as it takes somebody to connect and send it.
@@ -609,7 +484,7 @@ class LiveScanner:
             What else the scanner is told with them.
         """
         self._wait_for(lambda: self._met)
-        while (event := self._channel.next(0)) is not None:  # what came while the lines were decided
+        while (event := self.next(0)) is not None:  # what came while the lines were decided
             self._take(event)
         began = time.perf_counter()
         deciding, processor = began - self._free_since, time.process_time() - self._processor_then
@@ -619,7 +494,7 @@ class LiveScanner:
         missing = self._missing(lines)
         told = {"kind": "measure", "order": order, **about, "seconds": round(deciding, 6)}
         requests = heard = 0
-        while not requests or (missing and not self.ended and requests < self._patience.requests):
+        while not requests or (missing and not self.ended and requests < self._requests):
             asked = list(lines) if not requests else missing
             here = {"arrived": sorted(set(lines) - set(missing))} if not requests and len(missing) < len(lines) else {}
             again = {"again": requests} if requests else {}
@@ -633,17 +508,17 @@ class LiveScanner:
             missing = self._missing(lines)
         self._request = None
         self._silences = 0 if heard or not missing else self._silences + 1
-        if missing and not self.ended and not self._connected:
-            self.ended = "the scanner went away and did not come back"
-        elif self._silences >= _SILENCES and not self.ended:
-            self.ended = f"the scanner answered none of the last {_SILENCES} requests"
         if missing:
+            if not self.ended and not self._connected:
+                self.ended = "the scanner went away and did not come back"
+            elif not self.ended and self._silences >= _SILENCES:
+                self.ended = f"the scanner answered none of the last {_SILENCES} requests"
             self._tell({"kind": "lost", "lines": missing})
             said = f"lost: line{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
             self._say(said + (f" ({self.ended})" if self.ended else ""))
         now = time.perf_counter()
         self.exchanges.append(
-            LineRequest(order, tuple(lines), deciding, now - began, processor, requests, tuple(missing))
+            LineRequest(order, tuple(lines), deciding, processor, now - began, requests, tuple(missing))
         )
         self._free_since, self._processor_then = now, time.process_time()
         return missing
@@ -652,19 +527,114 @@ class LiveScanner:
         """Say how it ended."""
         self._tell({"kind": "done", **content})
 
+    def close(self) -> None:
+        """Send a client the closing message, and stop."""
+        present = self._present
+        if present is not None and present.replaceable:
+            self._write(present, self._protocol.closing())
+        self._stopped.set()
+        self._hang_up()
+
+    def next(self, seconds: float | None) -> Event | None:
+        """Wait for the next event, or None after so many seconds of silence; without a number it waits.
+
+        Raises
+        ------
+        OSError
+            Where a message could not be kept.
+        InputError
+            Where more messages came than the bounds allow.
+        """
+        try:
+            event = self._events.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    def send(self, content: Mapping[str, object]) -> bool:
+        """Send ``content`` to the present connection; whether it was taken."""
+        present = self._present
+        if present is None:
+            return False
+        line = json.dumps(content, allow_nan=False).encode() + b"\n"
+        return self._write(present, self._protocol.text(content) if present.replaceable else line)
+
+    def refuse(self, connection: Connection, why: str) -> None:
+        """Tell whoever is there at ``connection`` that it is over, and hang up, so that somebody else may come.
+
+        Nothing happens where it has ended already, or where nobody else can come.
+        """
+        if connection is self._present and connection.replaceable:
+            self._say(f"refused: {why}")
+            self.send({"kind": "refused", "why": why})
+            connection.close()
+
+    def _write(self, present: Connection, message: bytes) -> bool:
+        try:
+            with self._sending:
+                present.write(message)
+        except (OSError, ValueError):  # gone, or taking nothing any more
+            present.close()
+            return False
+        return True
+
+    def _hang_up(self) -> None:
+        present, self._present = self._present, None
+        if present is not None:
+            present.close()
+
+    def _read(self) -> None:
+        try:
+            for connection in self._connections:
+                self._hang_up()
+                self._present = connection
+                self._events.put(connection)
+                why = self._conversation(connection)
+                if self._stopped.is_set():
+                    return
+                self._events.put(mrd.Gone(why))
+            self._events.put(mrd.Gone("nothing more comes", for_good=True))
+        except Exception as error:  # whoever waits has to know, whatever it is
+            self._events.put(error)
+
+    def _conversation(self, connection: Connection) -> str:
+        """Read a connection to its end, and say why it ended."""
+        while not self._stopped.is_set():
+            try:
+                read = self._protocol.read(connection.source)
+            except InputError as error:
+                self.send({"kind": "refused", "why": str(error)})
+                self._hang_up()
+                return f"refused: {error}"
+            except (OSError, ValueError) as error:
+                self._hang_up()
+                return f"the connection broke ({error})"
+            if read is None:
+                return "the stream ended"  # who says nothing more may still listen
+            raw, message = read
+            # A scan that is begun again goes on behind a closing message; one that is cut short has no bytes.
+            if raw and message is not mrd.CLOSED:
+                self._kept += 1  # a stream without end would fill the disk
+                require_counts(least=0, most=mrd.STREAM_LIMITS.max_readouts, stream=self._kept)
+                self._keep(raw)
+            self._events.put(message)
+        return ""
+
     def _wait_for(self, there: Callable[[], bool]) -> None:
         """Take what comes, for as long as it takes, until something is there or cannot be any more."""
         while not there() and not self.ended:
             owes = self._silent if self.arrivals.header is None else None
-            self._take(self._channel.next(None if owes is None else max(0.0, owes[1] - time.monotonic())), "the header")
+            self._take(self.next(None if owes is None else max(0.0, owes[1] - time.monotonic())), "the header")
 
     def _tell(self, content: Mapping[str, Any], *, again: bool = False) -> None:
         """Note a message with the lines of the grid, unless it comes again; send it with those of the scanner."""
         if not again:
-            self._note(content)
+            self.note(content)
         numbers = {name: self.arrivals.as_measured(content[name]) for name in ("lines", "arrived") if name in content}
-        address = self._channel.protocol.address(numbers["lines"]) if content["kind"] == "measure" else {}
-        self._channel.send({**content, **numbers, **address})
+        address = self._protocol.address(numbers["lines"]) if content["kind"] == "measure" else {}
+        self.send({**content, **numbers, **address})
 
     def _missing(self, lines: Sequence[int]) -> list[int]:
         return [line for line in lines if not self.arrivals.arrived[line]]
@@ -672,16 +642,16 @@ class LiveScanner:
     def _wait(self, lines: Sequence[int]) -> int:
         """Take what comes until the lines are here, or the time since the last of them is over; how much came."""
         heard, left = 0, len(self._missing(lines))
-        deadline = time.monotonic() + self._patience.seconds
+        deadline = time.monotonic() + self._timeout
         while left and not self.ended:
-            event = self._channel.next(max(0.0, deadline - time.monotonic()))
+            event = self.next(max(0.0, deadline - time.monotonic()))
             self._take(event)
             if event is None:
                 return heard
             heard += 1
             now = len(self._missing(lines))
             if now < left:
-                left, deadline = now, time.monotonic() + self._patience.seconds
+                left, deadline = now, time.monotonic() + self._timeout
         return heard
 
     def _take(self, event: Event | None, wanted: str = "a readout") -> None:
@@ -689,17 +659,18 @@ class LiveScanner:
         if event is None:
             if self._silent is not None and time.monotonic() >= self._silent[1]:
                 (connection, _), self._silent = self._silent, None
-                self._channel.refuse(connection, f"{wanted} did not come within {self._patience.seconds:g} s")
+                self.refuse(connection, f"{wanted} did not come within {self._timeout:g} s")
         elif isinstance(event, Connection):
             self._connected = self._met = True
-            self._silent = (event, time.monotonic() + self._patience.seconds) if event.replaceable else None
+            self._silent = (event, time.monotonic() + self._timeout) if event.replaceable else None
             if self._request is not None:
                 self._tell(self._request, again=True)
         elif isinstance(event, mrd.Gone):
             self._connected, self._silent = False, None
             self._say(event.why)
             if event.for_good:
-                self._end(event.why)
+                self.ended = event.why
+                self.arrivals.settle()
         else:
             if self.arrivals.header is not None or isinstance(event, mrd.ScanHeader):
                 self._silent = None
@@ -707,7 +678,3 @@ class LiveScanner:
             if said and said not in self._said:  # all are counted, and a whole series may be left out for one reason
                 self._said.add(said)
                 self._say(said)
-
-    def _end(self, why: str) -> None:
-        self.ended = why
-        self.arrivals.settle()

@@ -6,9 +6,8 @@ import queue
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 from unittest.mock import ANY
 
@@ -25,51 +24,39 @@ from tests.refusals import refuses
 ONE = np.ones((1, 16), np.complex64)
 PIPE = live.Connection(io.BytesIO(), len, lambda: None)
 Answer = Callable[[Mapping[str, Any]], Iterator[live.Event]]
-Make, Lines = Callable[..., live.LiveScanner], Callable[..., Iterator[live.Event]]
+Lines = Callable[..., Iterator[live.Event]]
 
 
-@dataclass
-class Recorded:
-    """A channel of events that a test puts in, which keeps what was sent."""
+class Recorded(live.LiveScanner):
+    """A scanner whose events a test puts in, which keeps what is sent; a connection is there."""
 
-    protocol: live.MrdStream = field(default_factory=live.MrdStream)
-    events: "queue.Queue[live.Event]" = field(default_factory=queue.Queue)
-    sent: list[Mapping[str, object]] = field(default_factory=list)
-    answer: Answer | None = None
+    def __init__(self, patience: tuple[float, int] = (0.01, 3), arrivals: live.Arrivals | None = None) -> None:
+        nothing = {name: [].append for name in ("keep", "say", "note")}
+        super().__init__(live.MrdStream(), iter(()), arrivals or live.Arrivals(), patience=patience, **nothing)
+        self.coming, self.sent = queue.Queue[live.Event](), list[Mapping[str, Any]]()
+        self.answer: Answer | None = None
+        self.coming.put(PIPE)
 
     def next(self, seconds: float | None) -> live.Event | None:
         try:
-            return self.events.get(block=False)
+            return self.coming.get(block=False)
         except queue.Empty:
             return None
 
     def send(self, content: Mapping[str, object]) -> bool:
         self.sent.append(content)
         for event in self.answer(content) if self.answer is not None else ():
-            self.events.put(event)
+            self.coming.put(event)
         return True
 
 
-@pytest.fixture
-def channel() -> Recorded:
-    """A channel with a connection."""
-    made = Recorded()
-    made.events.put(PIPE)
+def scanner(answer: Answer, requests: int = 3) -> Recorded:
+    """A scanner whose header has come, and that answers requests."""
+    made = Recorded((0.01, requests))
+    made.coming.put(live.ScanHeader((12, 16)))
+    assert made.header().shape == (12, 16)
+    made.answer = answer
     return made
-
-
-@pytest.fixture
-def scanner(channel: Any, kspace: np.ndarray) -> Callable[..., live.LiveScanner]:
-    """(answer to a request) -> a scanner whose header has come."""
-
-    def make(answer: Answer, requests: int = 3, before: Sequence[live.LineRequest] = ()) -> live.LiveScanner:
-        channel.events.put(live.ScanHeader((12, 16)))
-        made = live.LiveScanner(channel, live.Arrivals(), live.Patience(0.01, requests), [].append, [].append, before)
-        assert made.header().shape == (12, 16)
-        channel.answer = answer
-        return made
-
-    return make
 
 
 @pytest.fixture
@@ -78,51 +65,53 @@ def lines(kspace: np.ndarray) -> Callable[..., Iterator[live.Event]]:
     return lambda *numbers: (live.LineReadout(number, kspace[:, number]) for number in numbers)
 
 
-def test_a_request_says_what_is_wanted_and_waits_for_it(scanner: Make, channel: Any, lines: Lines) -> None:
+def test_a_request_says_what_is_wanted_and_waits_for_it(lines: Lines) -> None:
     one = scanner(lambda told: lines(*told["lines"][::-1]))
     assert one.measure([6, 5], {"rule": "start"}) == []
     assert one.measure([9], {"rule": "calibrated", "scores": [2.0]}) == []
-    (first, second) = channel.sent
+    (first, second) = one.sent
     assert first["lines"] == [6, 5] and first["order"] == 0 and first["kind"] == "measure"
     assert second["lines"] == [9] and second["order"] == 2 and second["scores"] == [2.0] and second["seconds"] > 0
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,)]
-    assert all(e.requests == 1 and e.deciding > 0 and e.processor >= 0 and not e.lost for e in one.exchanges)
+    assert all(told.requests == 1 and not told.lost for told in one.exchanges)
+    assert all(told.deciding_seconds > 0 and told.processor_seconds >= 0 for told in one.exchanges)
 
 
-def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(scanner: Make, channel: Any, lines: Lines) -> None:
-    start, last = live.LineRequest(0, (6, 5), 0.25, 1.5, 0.125, 2, (5,)), live.LineRequest(1, (9,), 0.5, 0.5, 0.5, 1)
+def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(lines: Lines) -> None:
+    start, last = live.LineRequest(0, (6, 5), 0.25, 0.125, 1.5, 2, (5,)), live.LineRequest(1, (9,), 0.5, 0.5, 0.5, 1)
     told = [{name: "" if cell is None else str(cell) for name, cell in one.as_row().items()} for one in (start, last)]
     assert [live.LineRequest.of_row(row) for row in told] == [start, last]
-    one = scanner(lambda told: lines(*told["lines"]), before=[start, last])
+    one = scanner(lambda told: lines(*told["lines"]))
+    one.exchanges.extend([start, last])
     assert one.measure([9], {}) == []  # it was asked for, and the run died before it was decided on
     assert one.measure([7], {}) == []
-    assert [told["order"] for told in channel.sent] == [1, 2]
+    assert [told["order"] for told in one.sent] == [1, 2]
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,), (7,)]
     refuses("exchange", live.LineRequest.of_row, {**told[0], "requests": "many"})
 
 
-def test_lines_that_came_early_are_not_waited_for(scanner: Make, channel: Any, lines: Lines) -> None:
+def test_lines_that_came_early_are_not_waited_for(lines: Lines) -> None:
     one = scanner(lambda told: iter(()))
     for event in lines(5, 9):
-        channel.events.put(event)
+        one.coming.put(event)
     assert one.measure([9], {}) == []
-    assert channel.sent[0]["arrived"] == [9]
+    assert one.sent[0]["arrived"] == [9]
     assert one.measure([5, 6], {}) == [6]
-    assert channel.sent[1]["arrived"] == [5]
+    assert one.sent[1]["arrived"] == [5]
 
 
-def test_what_is_missing_is_asked_for_again_and_given_up_at_last(scanner: Make, channel: Any, lines: Lines) -> None:
+def test_what_is_missing_is_asked_for_again_and_given_up_at_last(lines: Lines) -> None:
     one = scanner(lambda told: lines(*(n for n in told["lines"] if n != 7 and (n != 6 or "again" in told))))
     assert one.measure([5, 6, 7], {}) == [7]
-    assert [told.get("lines") for told in channel.sent] == [[5, 6, 7], [6, 7], [7], [7]]
-    assert [told.get("again") for told in channel.sent[:3]] == [None, 1, 2]
-    assert channel.sent[3]["kind"] == "lost"
+    assert [told.get("lines") for told in one.sent] == [[5, 6, 7], [6, 7], [7], [7]]
+    assert [told.get("again") for told in one.sent[:3]] == [None, 1, 2]
+    assert one.sent[3]["kind"] == "lost"
     assert one.exchanges[0].lost == (7,) and one.exchanges[0].requests == 3
     assert not one.ended  # others may still come
     assert one.measure([8], {}) == [] and one.exchanges[1].order == 2
 
 
-def test_a_scanner_that_answers_nothing_any_more_is_gone(scanner: Make) -> None:
+def test_a_scanner_that_answers_nothing_any_more_is_gone() -> None:
     one = scanner(lambda told: iter(()), requests=1)
     for line in (1, 2, 3):
         assert not one.ended
@@ -131,7 +120,7 @@ def test_a_scanner_that_answers_nothing_any_more_is_gone(scanner: Make) -> None:
 
 
 @pytest.mark.parametrize("event", [live.Gone("broken"), live.Gone("nothing more comes", for_good=True), live.CLOSED])
-def test_who_goes_away_is_not_waited_for(scanner: Make, event: live.Event) -> None:
+def test_who_goes_away_is_not_waited_for(event: live.Event) -> None:
     one = scanner(lambda told: iter((event,)), requests=2)
     assert one.measure([4], {}) == [4]
     assert one.ended
@@ -139,31 +128,26 @@ def test_who_goes_away_is_not_waited_for(scanner: Make, event: live.Event) -> No
     assert one.measure([5], {}) == [5] and one.exchanges[before].requests == 1
 
 
-def test_who_comes_back_is_told_again(scanner: Make, channel: Any, lines: Lines) -> None:
+def test_who_comes_back_is_told_again(lines: Lines) -> None:
     answers = iter([[live.Gone("broken"), PIPE], [*lines(4)]])
     one = scanner(lambda told: iter(next(answers)))
     assert one.measure([4], {}) == []
-    assert channel.sent[0] == channel.sent[1] and not one.ended
+    assert one.sent[0] == one.sent[1] and not one.ended
 
 
-def test_without_a_header_there_is_no_scan(channel: Any) -> None:
-    channel.events.put("a readout before the header")
-    channel.events.put(live.Gone("nothing more comes", for_good=True))
-    refuses("stream", live.LiveScanner(channel, live.Arrivals(), live.Patience(), [].append, [].append).header)
+def test_without_a_header_there_is_no_scan() -> None:
+    one = Recorded()
+    one.coming.put("a readout before the header")
+    one.coming.put(live.Gone("nothing more comes", for_good=True))
+    refuses("stream", one.header)
 
 
-@pytest.mark.parametrize(
-    ("settings", "field"), [((0.0, 1), "timeout"), ((float("inf"), 1), "timeout"), ((1.0, 0), "requests")]
-)
-def test_patience_is_some_time_and_some_requests(settings: tuple[float, int], field: str) -> None:
-    refuses(field, live.Patience, *settings)
-
-
-class Doors:
+class Doors(Recorded):
     """Clients at a door: those that say nothing are replaced by the next, as `clients` has them."""
 
-    def __init__(self, *clients: Iterator[live.Event]) -> None:
-        self.waiting, self.refused, self.time = list(clients), list[str](), 0.0
+    def __init__(self, *clients: Iterator[live.Event], arrivals: live.Arrivals | None = None) -> None:
+        super().__init__((0.05, 3), arrivals)
+        self.waiting, self.refused = list(clients), list[str]()
         self.present: Iterator[live.Event] = iter(())
         self.connection: live.Connection | None = None
 
@@ -184,28 +168,20 @@ class Doors:
         self.refused.append(why)
         self.connection, self.present = None, iter(())
 
-    def send(self, content: Mapping[str, object]) -> bool:
-        return True
-
-    protocol = live.MrdStream()
-
 
 def test_who_connects_and_says_nothing_makes_room_for_the_next() -> None:
     talker = iter(["", ""])  # a text, but no header
     doors = Doors(iter(()), talker, iter([live.ScanHeader((12, 16))]))
-    scanner = live.LiveScanner(doors, live.Arrivals(), live.Patience(0.05), [].append, [].append)  # type: ignore[arg-type]
     began = time.monotonic()
-    assert scanner.header().shape == (12, 16)
+    assert doors.header().shape == (12, 16)
     assert time.monotonic() - began >= 0.1
     assert len(doors.refused) == 2
 
 
 def test_who_comes_back_in_silence_makes_room_for_the_next_too(kspace: np.ndarray) -> None:
-    doors = Doors(iter(()), (live.LineReadout(line, kspace[:, line]) for line in (5, 6)))
-    arrivals = live.Arrivals()
-    arrivals.take(live.ScanHeader((12, 16)))
-    scanner = live.LiveScanner(doors, arrivals, live.Patience(0.05, 3), [].append, [].append)  # type: ignore[arg-type]
-    assert scanner.measure([5, 6], {}) == []
+    readouts = (live.LineReadout(line, kspace[:, line]) for line in (5, 6))
+    doors = Doors(iter(()), readouts, arrivals=begun(kspace))
+    assert doors.measure([5, 6], {}) == []
     assert len(doors.refused) == 1
 
 
@@ -302,15 +278,17 @@ HEADER = live.ScanHeader((12, 16), 2)
 BYE = struct.pack("<H", CLOSE)
 
 
+def reading(connections: Iterator[live.Connection], keep: Callable[[bytes], None] = len) -> live.LiveScanner:
+    return live.LiveScanner(live.MrdStream(), connections, live.Arrivals(), keep=keep, say=len, note=len)  # type: ignore[arg-type]
+
+
 @contextmanager
-def served(keep=lambda raw: None):
-    with live.listening("127.0.0.1", 0) as server:
-        channel = live.Channel(live.MrdStream(), live.clients(server), keep)  # type: ignore[arg-type]
+def served(keep: Callable[[bytes], None] = len) -> Iterator[tuple[live.LiveScanner, Callable[[], socket.socket]]]:
+    with live.listening("127.0.0.1", 0) as server, closing(reading(live.clients(server), keep)) as channel:
         yield channel, lambda: socket.create_connection(server.getsockname())
-        channel.close()
 
 
-def came(channel: live.Channel, count: int) -> list[live.Event | None]:
+def came(channel: live.LiveScanner, count: int) -> list[live.Event | None]:
     return [channel.next(5) for _ in range(count)]
 
 
@@ -363,8 +341,7 @@ def test_who_is_refused_is_answered_and_the_next_one_comes(said: Said) -> None:
         connected = channel.next(5)
         assert isinstance(connected, live.Connection)
         channel.refuse(connected, "nothing came")
-        gone = channel.next(5)
-        assert isinstance(gone, live.Gone) and gone.why.endswith("nothing came")
+        assert isinstance(channel.next(5), live.Gone)
         assert list(heard(silent)) == [{"kind": "refused", "why": "nothing came"}]
         with connect() as second:
             second.sendall(said("header"))
@@ -388,7 +365,7 @@ def test_a_disk_that_takes_nothing_ends_it(said: Said) -> None:
 def test_a_fast_sender_waits_and_a_file_is_answered_in_lines_of_json(said, capsys):
     text = said("text")
     source = io.BytesIO(text * 1000)
-    channel = live.Channel(live.MrdStream(), live.one_stream(source), lambda raw: None)
+    channel = reading(live.one_stream(source))
     connected = channel.next(5)
     assert isinstance(connected, live.Connection) and source.tell() < 200 * len(text)
     while not (isinstance(event := channel.next(5), live.Gone) and event.for_good):
@@ -396,6 +373,13 @@ def test_a_fast_sender_waits_and_a_file_is_answered_in_lines_of_json(said, capsy
     channel.send({"kind": "done"})
     channel.close()
     assert capsys.readouterr().out == '{"kind": "done"}\n'
+
+
+def test_a_stream_without_end_does_not_fill_the_disk(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.mrd, "STREAM_LIMITS", ReadLimits(max_readouts=2))
+    channel = reading(live.one_stream(io.BytesIO(said("text", "text", "text"))))
+    assert came(channel, 3) == [ANY, "", ""]
+    refuses("stream", channel.next, 5)
 
 
 def test_an_address_that_is_taken_is_refused() -> None:
@@ -406,7 +390,7 @@ def test_an_address_that_is_taken_is_refused() -> None:
 def test_a_pipe_is_closed_once_it_is_over_and_never_refused() -> None:
     closed: list[bool] = []
     connection = live.Connection(io.BytesIO(), lambda message: None, lambda: closed.append(True))
-    channel = live.Channel(live.MrdStream(), iter([connection]), lambda raw: None)
+    channel = reading(iter([connection]))
     assert isinstance(channel.next(5), live.Connection)
     channel.refuse(connection, "too slow")
     assert not closed
