@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -101,7 +100,7 @@ class IsolatedSource(Source):
         more = self.path.stat().st_size / _BYTES_PER_SECOND
         allowed = _SECONDS + more if self.seconds is None else self.seconds
         computing = math.ceil(min(allowed, _COMPUTING + more)) * (_PASSES if question == "slices" else 1)
-        request = {"path": str(self.path), "question": question, "computing": computing}
+        request = {"path": str(self.path), "question": question, "computing": computing, "allowed": allowed}
         folders = [str(Path(__file__).parents[3]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         with tempfile.TemporaryFile() as complaints:
             process = subprocess.Popen(  # -P: nothing from the current folder
@@ -119,30 +118,17 @@ class IsolatedSource(Source):
                     with suppress(BrokenPipeError):  # it has ended, of which the answer tells
                         asks.write(b"%d\n" % number)
                         asks.flush()
-                stalled = threading.Event()
-
-                def stop() -> None:
-                    stalled.set()
-                    process.kill()
-
-                timer = threading.Timer(allowed, stop)
-                timer.start()
-                try:
-                    told = _received(answers, self.options.limits)
-                    if told is not None:
-                        return told
-                    status = process.wait()  # or it is stopped
-                finally:
-                    timer.cancel()
-                if status >= 0:
+                told = _received(answers, self.options.limits)
+                if told is not None:
+                    return told
+                if (status := process.wait()) >= 0:
                     complaints.seek(0)
                     said = complaints.read()[-2000:].decode(errors="replace")
                     raise RuntimeError(f"the reading process failed:\n{said}")
-                name = signal.Signals(-status).name
-                got = f"no end of reading within {allowed:.0f} s" if stalled.is_set() else f"a crash ({name})"
-                if name == "SIGXCPU":
-                    got = f"no end of reading within {computing} s of computing"
-                raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
+                name, ends = signal.Signals(-status).name, "no end of reading within"
+                stalled = {"SIGALRM": f"{ends} {allowed:.0f} s", "SIGXCPU": f"{ends} {computing} s of computing"}
+                got, cure = stalled.get(name, f"a crash ({name})"), "Copy or download the file again."
+                raise InputError(str(self.path), got, "an undamaged HDF5 file", cure)
 
             try:
                 yield answer
@@ -157,15 +143,17 @@ class IsolatedSource(Source):
 
 
 def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
-    """The child's whole work: read what the command line asks for and write the scan to standard output."""
+    """The child's whole work: read what the command line asks for and write the scan to standard output.
+
+    The system ends it when an answer takes longer than ``allowed`` seconds (SIGALRM) or all of them more seconds of
+    ``computing`` (SIGXCPU), whatever the library does.
+    """
     request = json.loads(sys.argv[1])
     limits = ReadLimits(**request["options"].pop("limits"))
-    room, inherited = 4 * limits.max_bytes + _ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]
-    if room < sys.maxsize and (inherited == resource.RLIM_INFINITY or room < inherited):
-        resource.setrlimit(resource.RLIMIT_AS, (room, room))
-    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    computing = request["computing"] if most == resource.RLIM_INFINITY else min(request["computing"], most)
-    resource.setrlimit(resource.RLIMIT_CPU, (computing, most))
+    _bound(resource.RLIMIT_AS, 4 * limits.max_bytes + _ROOM)
+    _bound(resource.RLIMIT_CPU, request["computing"])
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, request["allowed"])
     try:
         options = ReadOptions(limits=limits, **request["options"])
         with opened(request["path"], options, isolated=False) as source:
@@ -174,11 +162,19 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
                     _send(slices.count)
                     _send(slices.series)
                     for line in sys.stdin:
+                        signal.setitimer(signal.ITIMER_REAL, request["allowed"])
                         _send(slices.read(int(line)))
             else:
                 _send(source.load() if request["question"] == "load" else source.summary())
     except InputError as error:
         _put({"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}})
+
+
+def _bound(what: int, most: int) -> None:
+    """Bound what this process may use, where it is not bounded more already."""
+    inherited = resource.getrlimit(what)[1]
+    if most < sys.maxsize and (inherited == resource.RLIM_INFINITY or most < inherited):
+        resource.setrlimit(what, (most, inherited))
 
 
 def _send(answer: object) -> None:
@@ -193,6 +189,7 @@ def _put(reply: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
     for array in arrays:
         stream.write(array.reshape(-1).view(np.uint8).data)
     stream.flush()
+    signal.setitimer(signal.ITIMER_REAL, 0)  # until the next question
 
 
 def _packed(value: Any, arrays: list[NDArray[Any]]) -> Any:

@@ -6,8 +6,7 @@ and readouts are cut to the field of view or, in a volume, transformed to one pl
 
 from __future__ import annotations
 
-import math
-from collections import Counter, namedtuple
+from collections import namedtuple
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,7 +38,6 @@ _MANY = 4
 """Counters from 1 to N count from 1 where more than one of so many occurs; of a few, one may be wrong."""
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 Place = TypeVar("Place")
-Columns = slice
 
 _PLACE = ["slice", "partition", "line"]
 _One = namedtuple("_One", ["at", "slice", "partition", "line", "first", "count", "start", "turn", "reversed"])
@@ -219,15 +217,16 @@ def _placed(
     ``field``; where that is empty it is left out.
     """
     nx = image.encoded.matrix[0]
-    readouts = np.zeros(len(at), _READOUT).view(np.recarray)
-    readouts["at"], own = at, heads["encoding_space_ref"][at]
-    readouts["slice"] = np.searchsorted(slices, heads["idx"]["slice"][at])
-    outside = []
+    readouts, own = np.zeros(len(at), _READOUT).view(np.recarray), heads["encoding_space_ref"][at]
+    readouts["at"], readouts["slice"] = at, np.searchsorted(slices, heads["idx"]["slice"][at])
+    refusals = list[tuple[str, NDArray[np.bool_], str, str]]()
     for name, step in (("line", 1), ("partition", 2))[: 1 + image.volume]:
         rows, centres = image.encoded.matrix[step], np.array([encoding.centre(step) for encoding in encodings])
         row = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp) - centres[own] + rows // 2
         readouts[name] = row
-        outside.append((row < 0) | (row >= rows))
+        wanted = f"one of rows 0 to {rows - 1}, of which {rows // 2} has the centre of k-space, {image.centre(step)}"
+        cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
+        refusals.append((f"kspace_encode_step_{step}", (row < 0) | (row >= rows), wanted, cure))
     stored, before, after, echoes = (
         heads[name].astype(np.intp) for name in ("number_of_samples", "discard_pre", "discard_post", "center_sample")
     )
@@ -245,23 +244,18 @@ def _placed(
     # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
     start = np.where(whole, 0, nx // 2 - from_start)
     readouts["first"], readouts["count"], readouts["start"], readouts["reversed"] = before[at], kept, start, backwards
-    outside += [(kept < 1) | (kept > nx), (start < 0) | (start > nx - kept)]
-    wrong = np.logical_or.reduce(outside)
+    wanted = f"1 to {nx} samples, the encoded matrix, beside those that are discarded"
+    refusals.append(("number_of_samples", (kept < 1) | (kept > nx), wanted, ""))
+    outside = (start < 0) | (start > nx - kept)
+    refusals.append(("center_sample", outside, f"a centre that keeps all samples within {nx} columns", ""))
+    wrong = np.logical_or.reduce([refused for _, refused, _, _ in refusals])
     if not field or not wrong.any():
         return readouts[~wrong]
-    one = readouts[wrong][0]
-    head, field = heads[one.at], f"{field}[{one.at}]"
-    for row, step in ((one.line, 1), (one.partition, 2)):
-        rows, centre = image.encoded.matrix[step], encodings[int(head["encoding_space_ref"])].centre(step)
-        if not 0 <= row < rows:
-            got = f"{row + centre - rows // 2} with the centre of k-space at {centre}: row {row}"
-            cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
-            raise InputError(f"{field}: kspace_encode_step_{step}", got, f"rows 0 to {rows - 1}", cure)
-    if not 1 <= one.count <= nx:
-        got = f"{head['number_of_samples']}, of which {head['discard_pre']} and {head['discard_post']} are discarded"
-        raise InputError(f"{field}: number_of_samples", got, f"1 to {nx} samples, the encoded matrix")
-    got = f"{head['center_sample']} for {one['count']} samples"
-    raise InputError(f"{field}: center_sample", got, f"a centre that keeps them within {nx} columns")
+    first = int(np.argmax(wrong))
+    name, _, wanted, cure = next(one for one in refusals if one[1][first])
+    head = heads[at[first]]
+    got = (head["idx"] if name in head["idx"].dtype.names else head)[name]
+    raise InputError(f"{field}[{at[first]}]: {name}", str(got), wanted, cure)
 
 
 def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:
@@ -371,8 +365,8 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         return KSpaceData(**read)
 
     def slice(self, index: int) -> KSpaceData:
-        """One slice, or one plane of a volume."""
-        return KSpaceData(**self._part(index))
+        """One slice; planes of a volume are read together."""
+        return KSpaceData(**self._read(self.plan.of_slice(index)))
 
     def samplings(self) -> tuple[sampling.Sampling, ...]:
         """Which samples were measured, by the headers alone."""
@@ -385,15 +379,17 @@ class CartesianSource(raw.MrdSource, SlicedSource):
 
     def summary(self) -> ScanSummary:
         """The samples of one slice, or of a volume those of one plane, and the rest from headers."""
-        samplings = self.samplings()
+        samplings, volume = self.samplings(), self.encoding.volume
         index = middle_slice(samplings)
-        read = self._part(index)
+        read = self._read(self.plan if volume else self.plan.of_slice(index))
         part = KSpaceData(**read) if read["kspace"].any() else None
+        if part is not None:
+            samplings = part.samplings if volume else self._looked_at(samplings, index, part)
         return ScanSummary(
-            samplings if part is None else self._looked_at(samplings, index, part),
+            samplings,
             read["kspace"].shape[1],
             index=index,
-            part=part,
+            part=part.select_slice(index) if part is not None and volume else part,
             geometry=self.geometry,
             by_headers=len(samplings) > 1,
             **{name: read[name] for name in ("name", "header", "provenance", "volume")},
@@ -402,15 +398,12 @@ class CartesianSource(raw.MrdSource, SlicedSource):
     def _looked_at(
         self, samplings: Sequence[sampling.Sampling], index: int, part: KSpaceData
     ) -> tuple[sampling.Sampling, ...]:
-        """Samplings by the headers, less the readouts of zeros that the samples of one slice or plane lead to.
+        """Samplings of slices by the headers, less the readouts of zeros that the samples of one slice lead to.
 
-        A readout of a volume brings a sample to every plane, so that what is empty in one plane is empty in all. Lines
-        that are empty in the slice that was read, although a readout is there, are looked at in the other slices too:
-        zeros fill the edges of k-space in all slices alike.
+        Lines that are empty in the slice that was read, although a readout is there, are looked at in the other slices
+        too: zeros fill the edges of k-space in all slices alike.
         """
         (held,) = part.samplings
-        if self.encoding.volume:
-            return (held,) * len(samplings)
         empty, readouts = samplings[index].lines & ~held.lines, self.plan.readouts
         suspect = empty[readouts.line] & (readouts.slice != index)
         lines = np.zeros((len(samplings), len(empty)), dtype=bool)
@@ -418,29 +411,20 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         limit = ROUND_OFF * strongest_component(part.kspace)
         for one, kept in _with_samples(self.acquisitions, readouts[suspect]):
             lines[one.slice, one.line] |= strongest_component(kept) > limit
-        looked = (
-            sampling.Sampling(one.samples & there[:, np.newaxis]) for one, there in zip(samplings, lines, strict=True)
-        )
-        return tuple(held if number == index else one for number, one in enumerate(looked))
+        looked = [sampling.Sampling(one.samples & there[:, None]) for one, there in zip(samplings, lines, strict=True)]
+        return (*looked[:index], held, *looked[index + 1 :])
 
-    def _part(self, index: int) -> dict[str, Any]:
-        """Fields of a `KSpaceData` of one slice or plane."""
-        if self.encoding.volume:
-            return self._read(self.plan, self.encoding.columns.start + index)
-        return self._read(self.plan.of_slice(index))
-
-    def _read(self, plan: ReadoutPlan, column: int | None = None) -> dict[str, Any]:
-        """Fields of a `KSpaceData` of a part of the plan; of a volume all planes, or the one at a column."""
-        columns = self.encoding.columns if column is None else slice(column, column + 1)
+    def _read(self, plan: ReadoutPlan) -> dict[str, Any]:
+        """Fields of a `KSpaceData` of all slices or planes, or of one slice."""
         acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
         with sampling.within_single_precision(acquisitions.field) as sums:
-            stored = _filled(acquisitions, plan, plan.readouts, duplicates, columns)
+            stored = _filled(acquisitions, plan, plan.readouts, duplicates)
             coils, dropped = sampling.working_coils(stored)
-            kspace = images_kspace(self.encoding, sampling.only_coils(stored, coils), plan.readouts, columns)
+            kspace = images_kspace(self.encoding, sampling.only_coils(stored, coils), plan.readouts)
             sums.append(kspace)
             calibration = None
             if len(plan.calibration):
-                calibration = self._on_grid(plan, plan.calibration, "average", columns, coils)
+                calibration = self._on_grid(plan, plan.calibration, "average", coils)
                 sums.append(calibration)
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
@@ -465,7 +449,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             "noise_covariance": covariance,
             "calibration": calibration,
             "repeat": repeat,
-            "geometry": geometry_of(self.encoding, acquisitions.heads, plan.readouts, self.header, columns),
+            "geometry": geometry_of(self.encoding, acquisitions.heads, plan.readouts, self.header),
             "source": self.header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
         }
 
@@ -489,16 +473,14 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         least : int
             How many readouts a line is from, at least.
         """
-        columns, policy = self.encoding.columns, self.options.duplicates
-        seen, ranks, places = Counter[tuple[int, ...]](), list[int](), plan.readouts[_PLACE].tolist()
-        for place in places:
-            ranks.append(seen[place])
-            seen[place] += 1
-        rank, count = np.array(ranks), np.array([seen[place] for place in places])
+        policy = self.options.duplicates
+        _, place, counts = np.unique(plan.readouts[_PLACE], return_inverse=True, return_counts=True)
+        rank, count = np.empty_like(place), counts[place]
+        rank[np.argsort(place, kind="stable")] = np.concatenate([np.arange(times) for times in counts])
         uncounted = {"last": rank < count - 1, "first": rank > 0}.get(policy, rank % 2 == 1)
         if uncounted.any():
             again = replace(plan, readouts=plan.readouts[uncounted])
-            once_more = self._on_grid(again, again.readouts, policy, columns, coils)
+            once_more = self._on_grid(again, again.readouts, policy, coils)
             if policy != "average":
                 return once_more
             n, half = (part.times[:, 0][:, np.newaxis, :, np.newaxis] for part in (plan, again))
@@ -520,14 +502,14 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             return None
         if plan.shape != other.shape:  # one slice of several
             other = other.of_slice(int(self.plan.readouts.slice[self.plan.readouts.at == at][0]))
-        return self._on_grid(other, other.readouts, policy, columns, coils)
+        return self._on_grid(other, other.readouts, policy, coils)
 
     def _on_grid(
-        self, plan: ReadoutPlan, readouts: Readouts, policy: str, columns: Columns, coils: NDArray[np.intp]
+        self, plan: ReadoutPlan, readouts: Readouts, policy: str, coils: NDArray[np.intp]
     ) -> NDArray[np.complex64]:
         """K-space of some coils from some readouts, as `images_kspace` has it."""
-        stored = _filled(self.acquisitions, plan, readouts, policy, columns)
-        return images_kspace(self.encoding, sampling.only_coils(stored, coils), readouts, columns)
+        stored = _filled(self.acquisitions, plan, readouts, policy)
+        return images_kspace(self.encoding, sampling.only_coils(stored, coils), readouts)
 
     def _notes(self, plan: ReadoutPlan) -> dict[str, str]:
         """Where the file's counters have the centre, what was cut off the readouts, and what is zero of a volume's."""
@@ -552,7 +534,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
 
 
 def geometry_of(
-    encoding: MrdEncoding, heads: NDArray[Any], readouts: Readouts, header: MrdHeader, columns: slice | None = None
+    encoding: MrdEncoding, heads: NDArray[Any], readouts: Readouts, header: MrdHeader
 ) -> tuple[SliceGeometry, ...] | None:
     """Size and place of every slice or plane, by the header's field of view and the slice's first readout.
 
@@ -560,7 +542,7 @@ def geometry_of(
     of a readout they grow along these, and from samples that go with the conjugate along the opposite ones, through
     the same pixel in the middle. That holds for all axes that are encoded, the slice's own only in a volume.
     """
-    encoded, columns = encoding.encoded, columns or encoding.columns
+    encoded, columns = encoding.encoded, encoding.columns
     sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
     stored = all(name in (heads.dtype.names or ()) and heads.dtype[name].shape == (3,) for name in _VECTORS)
     vectors = _VECTORS if stored and not header.unknown_place else ()
@@ -589,15 +571,10 @@ def _with_samples(acquisitions: raw.Acquisitions, readouts: Readouts) -> Iterato
 
 
 def _filled(
-    acquisitions: raw.Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str, columns: slice
+    acquisitions: raw.Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str
 ) -> NDArray[np.complex64]:
-    """K-space (slice, coil, kz, ky, kx); of a volume of which one column is wanted (slice, coil, kz, ky, 1)."""
-    nx, weights = plan.shape[-1], None
-    if plan.shape[2] > 1 and columns.stop - columns.start == 1:  # row of the centred orthonormal inverse transform
-        turns = (np.arange(nx) - nx // 2) * (columns.start - nx // 2) / nx
-        weights = np.asarray(np.exp(2j * np.pi * turns) / math.sqrt(nx), dtype=np.complex64)
-    kspace = np.zeros(plan.shape if weights is None else (*plan.shape[:-1], 1), np.complex64)
-    times = np.zeros((plan.shape[0], *plan.shape[2:4]), dtype=np.intp)
+    """K-space (slice, coil, kz, ky, kx)."""
+    kspace, times = np.zeros(plan.shape, np.complex64), np.zeros_like(plan.times)
     for one, kept in _with_samples(acquisitions, readouts):
         place, row = (one.slice, one.partition, one.line), kspace[one.slice, :, one.partition, one.line]
         times[place] += 1
@@ -605,11 +582,7 @@ def _filled(
             continue
         if duplicates == "last":
             row[:] = 0
-        new, along = upright(one, kept), slice(one.start, one.start + one.count)
-        if weights is None:
-            row[:, along] += new
-        else:
-            row[:, 0] += new @ weights[along]
+        row[:, one.start : one.start + one.count] += upright(one, kept)
     if duplicates == "average":
         kspace /= np.maximum(times, 1)[:, np.newaxis, ..., np.newaxis]
     return kspace
@@ -620,18 +593,16 @@ def upright(readout: Any, kept: NDArray[np.complex64]) -> NDArray[np.complex64]:
     return np.roll(kept[:, ::-1], readout.turn, -1) if readout.reversed else kept
 
 
-def images_kspace(
-    encoding: MrdEncoding, filled: NDArray[np.complex64], readouts: Readouts, columns: slice
-) -> NDArray[np.complex64]:
+def images_kspace(encoding: MrdEncoding, filled: NDArray[np.complex64], readouts: Readouts) -> NDArray[np.complex64]:
     """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), of a volume as (x, coil, ky, kz); without oversampling.
 
-    Lines are cut to ``columns`` in the image domain. What a partial echo leaves out stays empty, however far the
-    transform spreads its neighbours.
+    Lines are cut in the image domain, to the columns of the image. What a partial echo leaves out stays empty, however
+    far the transform spreads its neighbours.
     """
-    nx, keep = filled.shape[-1], columns.stop - columns.start
+    nx, columns = filled.shape[-1], encoding.columns
+    keep = columns.stop - columns.start
     if encoding.volume:
-        planes = filled[0].transpose(3, 0, 2, 1)
-        return np.ascontiguousarray(planes if nx == 1 else sampling.readout_positions(planes)[columns])
+        return np.ascontiguousarray(sampling.readout_positions(filled[0].transpose(3, 0, 2, 1))[columns])
     kspace = filled[:, :, 0]
     if keep == nx:
         return kspace

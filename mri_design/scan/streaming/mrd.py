@@ -275,7 +275,7 @@ class MrdStream:
         line, row = int(readout.line), upright(readout, data[:, readout.first : readout.first + nx])
         places = geometry_of(encoding, heads, plan.readouts, header)
         plan.readouts["line"] = 0
-        cropped = images_kspace(encoding, row[np.newaxis, :, np.newaxis, np.newaxis], plan.readouts, encoding.columns)
+        cropped = images_kspace(encoding, row[np.newaxis, :, np.newaxis, np.newaxis], plan.readouts)
         dwell = float(heads["sample_time_us"][0])
         return LineReadout(line, cropped[0, :, 0], dwell, None if places is None else places[0], calibration)
 

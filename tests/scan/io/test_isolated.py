@@ -13,6 +13,8 @@ from mri_design.scan.io import IsolatedSource, ReadOptions, isolated, read
 from tests.command_line import called
 from tests.refusals import refused, refuses
 
+SERVE = "import time; from mri_design.scan.io import isolated; isolated.serve"
+
 
 def test_verbs_ask_another_process(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "_CHILD", "import os; os.abort()")
@@ -43,8 +45,8 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
     [
         ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
         ("import os; os.abort()", "SIGABRT"),
-        ("import time; time.sleep(60)", " 1 s"),
-        ("print('{'); import time; time.sleep(60)", " 1 s"),
+        (f"{SERVE}(lambda *_, **__: time.sleep(60))", " 1 s"),
+        (f"print('{{', end='', flush=True); {SERVE}(lambda *_, **__: time.sleep(60))", " 1 s"),
     ],
 )
 def test_crashes_and_stalls_are_errors_with_the_path(fastmri_file, monkeypatch, child, got):
@@ -57,8 +59,7 @@ def test_crashes_and_stalls_are_errors_with_the_path(fastmri_file, monkeypatch, 
 
 @pytest.mark.slow
 def test_a_library_that_computes_for_ever_is_stopped_early(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = "from mri_design.scan.io import isolated; isolated.serve(lambda *_, **__: exec('while True: pass'))"
-    monkeypatch.setattr(isolated, "_CHILD", loop)
+    monkeypatch.setattr(isolated, "_CHILD", f"{SERVE}(lambda *_, **__: exec('while True: pass'))")
     monkeypatch.setattr(isolated, "_COMPUTING", 1)
     with refused("volume.h5") as caught:
         IsolatedSource(fastmri_file, ReadOptions()).load()
