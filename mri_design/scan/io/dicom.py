@@ -7,7 +7,7 @@ images, in the file itself in others.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,90 +35,66 @@ _MACROS = {
     "ComplexImageComponent": "MRImageFrameTypeSequence",
     "FrameType": "MRImageFrameTypeSequence",
 }
-_USUAL = {"Slope": 1.0, "Intercept": 0.0}
+_USUAL = {"RescaleSlope": 1.0, "RescaleIntercept": 0.0}
 _SAME = 1e-3
 """Fraction of a distance by which the same places may differ."""
 
 
-class FrameFacts:
-    """The elements of a file about its frames.
+def _facts(file: Any, frame: int) -> dict[str, Any]:
+    """The elements above of one frame, those that the file has."""
+    groups = [part[index] for name, index in ((_PER_FRAME, frame), (_SHARED, 0)) if (part := file.get(name))]
+    facts = dict[str, Any]()
+    for name, macro in _MACROS.items():
+        values = [group[macro][0].get(name) for group in groups if group.get(macro)] + [file.get(name)]
+        facts |= next(({name: value} for value in values if value not in (None, "", [])), {})
+    return facts
 
-    Parameters
-    ----------
-    file : pydicom dataset
-        As read.
-    frames : int
-        Frames of the file.
 
-    Raises
-    ------
-    InputError
-        Where there are functional groups of another number of frames.
+def _kind(facts: Mapping[str, Any]) -> str:
+    """Magnitude, phase or another part of complex pixels ("MAGNITUDE", "M"); empty where a frame does not say."""
+    words = list(facts.get("FrameType", []))
+    return str(facts.get("ComplexImageComponent") or (words[2] if len(words) > 2 else ""))
+
+
+def _geometry(
+    frames: Sequence[Mapping[str, Any]], shape: tuple[int, int], grouped: bool
+) -> tuple[SliceGeometry | None, dict[str, str]]:
+    """Sizes and place of the first frame, and for the header what is to be said about the others.
+
+    Frames that do not follow the first one at the distance of their thickness have no place of their own here: the
+    thickness is left out then, so that none is made up for them. Without a size of pixels that all frames share there
+    is no geometry.
     """
+    first, *others = [_place(facts, shape) for facts in (frames if grouped else frames[:1])]
+    if first is None or not others:
+        return first, {}
+    if any(other is None or not np.allclose(other.pixel, first.pixel, rtol=_SAME) for other in others):
+        return None, {"frames": "their pixels are not of one size"}
+    if not first.placed:
+        return first, {}
+    centre, _, _, normal = first.vectors
+    if others[0] is not None and others[0].placed and (others[0].vectors[0] - centre) @ normal < 0:
+        x, y, z = (-normal).tolist()  # towards the second frame
+        first = replace(first, normal=(x, y, z))
+    if all(_alike(other, first.slice_after(number)) for number, other in enumerate(others, 1)):
+        return first, {}
+    thick = "" if first.thickness is None else f" ({first.thickness:g} mm)"
+    about = f"the frames do not follow each other at the distance of their thickness{thick}"
+    return replace(first, thickness=None), {"frames": f"{about}; only the place of the first one is kept"}
 
-    def __init__(self, file: Any, frames: int) -> None:
-        self._file, self._frames = file, frames
-        self._groups = list(file.get(_PER_FRAME) or [])
-        self._shared = list(file.get(_SHARED) or [])
-        if self._groups and len(self._groups) != frames:
-            raise InputError(_PER_FRAME, f"{len(self._groups)} items", f"{frames}, one for each frame")
 
-    def kind(self, frame: int) -> str:
-        """Magnitude, phase or another part of complex pixels ("MAGNITUDE", "M"); empty where a frame does not say."""
-        words = list(self.element("FrameType", frame) or [])
-        return str(self.element("ComplexImageComponent", frame) or (words[2] if len(words) > 2 else ""))
-
-    def element(self, name: str, frame: int, usual: Any = None) -> Any:
-        """One of the elements above, of a frame; what is ``usual`` where the file does not have it."""
-        groups = [self._groups[frame]] if self._groups else []
-        for group in (*groups, *self._shared[:1]):
-            macro = group.get(_MACROS[name])
-            value = macro[0].get(name) if macro else None
-            if value not in (None, ""):
-                return value
-        value = self._file.get(name)
-        return usual if value in (None, "") else value
-
-    def geometry(self, shape: tuple[int, int]) -> tuple[SliceGeometry | None, dict[str, str]]:
-        """Sizes and place of the first frame, and for the header what is to be said about the others.
-
-        Frames that do not follow the first one at the distance of their thickness have no place of their own here: the
-        thickness is left out then, so that none is made up for them. Without a size of pixels that all frames share
-        there is no geometry.
-        """
-        first = self._of(0, shape)
-        if first is None or not self._groups or self._frames == 1:
-            return first, {}
-        others = [self._of(frame, shape) for frame in range(1, self._frames)]
-        if any(other is None or not np.allclose(other.pixel, first.pixel, rtol=_SAME) for other in others):
-            return None, {"frames": "their pixels are not of one size"}
-        if not first.placed:
-            return first, {}
-        centre, _, _, normal = first.vectors
-        if others[0] is not None and others[0].placed and (others[0].vectors[0] - centre) @ normal < 0:
-            x, y, z = (-normal).tolist()  # towards the second frame
-            first = replace(first, normal=(x, y, z))
-        if all(_alike(other, first.slice_after(number)) for number, other in enumerate(others, 1)):
-            return first, {}
-        thick = "" if first.thickness is None else f" ({first.thickness:g} mm)"
-        about = f"the frames do not follow each other at the distance of their thickness{thick}"
-        return replace(first, thickness=None), {"frames": f"{about}; only the place of the first one is kept"}
-
-    def _of(self, frame: int, shape: tuple[int, int]) -> SliceGeometry | None:
-        spacing = self.element("PixelSpacing", frame)
-        if not spacing:
-            return None
-        along_y, along_x = map(float, spacing)
-        corner = self.element("ImagePositionPatient", frame)
-        directions = self.element("ImageOrientationPatient", frame)
-        place: list[Any] = []
-        if corner and directions:
-            rows, columns = shape
-            read, phase = np.array(directions, dtype=float).reshape(2, 3)
-            centre = np.array(corner, dtype=float) + rows // 2 * along_y * phase + columns // 2 * along_x * read
-            place = [centre, phase, read, np.cross(read, phase)]
-        thickness = self.element("SliceThickness", frame)
-        return SliceGeometry.of_header((along_y, along_x), float(thickness or np.nan), place)
+def _place(facts: Mapping[str, Any], shape: tuple[int, int]) -> SliceGeometry | None:
+    if "PixelSpacing" not in facts:
+        return None
+    along_y, along_x = map(float, facts["PixelSpacing"])
+    place: list[Any] = []
+    if "ImagePositionPatient" in facts and "ImageOrientationPatient" in facts:
+        rows, columns = shape
+        read, phase = np.array(facts["ImageOrientationPatient"], dtype=float).reshape(2, 3)
+        corner = np.array(facts["ImagePositionPatient"], dtype=float)
+        centre = corner + rows // 2 * along_y * phase + columns // 2 * along_x * read
+        place = [centre, phase, read, np.cross(read, phase)]
+    return SliceGeometry.of_header((along_y, along_x), float(facts.get("SliceThickness", np.nan)), place)
 
 
 def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
@@ -191,20 +167,21 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
         raise InputError("BitsAllocated", str(bits), "8, 16 or 32")
     shape = (count, rows, columns)
     check_declared_shape("PixelData", shape, bits // 8, limits, available=size)
-    facts = FrameFacts(file, count)
-    if len(kinds := sorted({facts.kind(frame) for frame in range(count)})) > 1:
+    groups = file.get(_PER_FRAME) or []
+    if groups and len(groups) != count:
+        raise InputError(_PER_FRAME, f"{len(groups)} items", f"{count}, one for each frame")
+    frames = [_facts(file, frame) for frame in range(count)]
+    if len(kinds := sorted(set(map(_kind, frames)))) > 1:
         raise InputError("FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind", _AS_NIFTI)
-    geometry, about = facts.geometry((rows, columns))
-    spacing = [float(side) for side in facts.element("PixelSpacing", 0) or ()]
-    left_out: dict[str, tuple[Any, ...]] = {
-        **impossible_sizes(spacing, float(facts.element("SliceThickness", 0) or np.nan))
-    }
+    geometry, about = _geometry(frames, (rows, columns), bool(groups))
+    spacing = [float(side) for side in frames[0].get("PixelSpacing", ())]
+    left_out: dict[str, tuple[Any, ...]] = {**impossible_sizes(spacing, float(frames[0].get("SliceThickness", np.nan)))}
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
     source, wrong = SourceImage.of_elements(elements, count)
-    header = _header(file, path, facts) | about
+    header = _header(file, path, frames[0]) | about
     if wrong:
         left_out["identifiers_left_out"] = wrong
-    images = _rescaled(file, facts, (rows, columns))
+    images = _rescaled(file, frames, (rows, columns))
     if "MOSAIC" in (file.get("ImageType") or []):
         tiles, across = _mosaic(file, (rows, columns))
         shape = (tiles, rows // across, columns // across)
@@ -284,26 +261,23 @@ def _require_grey(file: Any) -> None:
         raise InputError("ModalityLUTSequence", "a table of values", "RescaleSlope and RescaleIntercept")
 
 
-def _rescaled(file: Any, facts: FrameFacts, shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:
+def _rescaled(file: Any, frames: Sequence[Mapping[str, Any]], shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:
     """Values of every frame."""
-    frames = optional_package("pydicom.pixels", "export").iter_pixels(file, raw=True)
-    for number, stored in enumerate(frames):
-        slope, intercept = (float(facts.element(f"Rescale{name}", number, usual)) for name, usual in _USUAL.items())
+    for number, stored in enumerate(optional_package("pydicom.pixels", "export").iter_pixels(file, raw=True)):
+        slope, intercept = (float(frames[number].get(name, usual)) for name, usual in _USUAL.items())
         values = np.asarray(stored).reshape(shape).astype(np.float64) * slope + intercept
         yield to_float32(f"PixelData, frame {number}", values)
 
 
-def _header(file: Any, path: Path, facts: FrameFacts) -> dict[str, str]:
+def _header(file: Any, path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
     header = {"file": path.name, "format": "DICOM", "kind": WITHOUT_KSPACE}
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
-    thickness = facts.element("SliceThickness", 0)
-    said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": thickness}
+    said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": facts.get("SliceThickness")}
     if maker := file.get("Manufacturer"):  # without one, the model is that of a program
         tesla = file.get("MagneticFieldStrength")
         named = f"{maker} {file.get('ManufacturerModelName') or ''}".strip()
         said["scanner"] = f"{named}, {tesla} T" if tesla else named
     header |= {name: str(value)[:80] for name, value in said.items() if value}
-    spacing = facts.element("PixelSpacing", 0)
-    if spacing:
-        header["pixel_mm"] = " x ".join(f"{float(side):g}" for side in spacing)
+    if "PixelSpacing" in facts:
+        header["pixel_mm"] = " x ".join(f"{float(side):g}" for side in facts["PixelSpacing"])
     return header

@@ -7,10 +7,9 @@ import logging
 import math
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
@@ -92,8 +91,15 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         series = {"volumes": (0, tuple(range(shape[3])))} if several else {}
         read = Provenance(series=series, left_out=impossible)
         source, said = _sidecar(path, limits)
-        images = _slices(stream, volume, dtype, header.get_slope_inter(), limits.max_bytes)
-        return ImageStack(images, _stem(path), provenance | said, geometry, source, read)
+        data, most = stream.read(needed), limits.max_bytes
+        if len(data) != needed:
+            cure = "The file is truncated: copy or download it again."
+            raise InputError("data", f"{len(data)} bytes", f"{needed} bytes", cure)
+        while most > 0 and (passed := len(stream.read(_CHUNK))):  # to the checksum of a compressed file
+            most -= passed
+        stored, scaling = np.frombuffer(data, dtype).reshape(volume[::-1]), header.get_slope_inter()
+        images = [_scaled(f"data, slice {number}", one, *scaling) for number, one in enumerate(stored)]
+        return ImageStack(np.stack(images), _stem(path), provenance | said, geometry, source, read)
 
 
 _PER_UNIT = {"EchoTime": 1e3, "RepetitionTime": 1e3, "FlipAngle": 1.0}
@@ -119,27 +125,6 @@ def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, d
     protocol = said.get("ProtocolName") or said.get("SeriesDescription")
     found |= {"ProtocolName": protocol} if isinstance(protocol, str) else {}
     return SourceImage.of_raw_data(found)[0], {"sidecar": beside.name}
-
-
-def _slices(
-    stream: IO[bytes],
-    volume: tuple[int, ...],
-    dtype: np.dtype[Any],
-    scaling: tuple[float | None, float | None],
-    most: int,
-) -> NDArray[Any]:
-    """Slices (z, y, x) of a volume (x, y, z), from where the stream stands; a compressed file is read to its end."""
-    columns, rows, count = volume
-    slices, bytes_each = list[Any](), columns * rows * dtype.itemsize
-    for number in range(count):
-        data = stream.read(bytes_each)
-        if len(data) != bytes_each:
-            got, wanted = (f"{size} bytes" for size in (number * bytes_each + len(data), count * bytes_each))
-            raise InputError("data", got, wanted, "The file is truncated: copy or download it again.")
-        slices.append(_scaled(f"data, slice {number}", np.frombuffer(data, dtype).reshape(rows, columns), *scaling))
-    while most > 0 and (passed := len(stream.read(_CHUNK))):  # to the checksum
-        most -= passed
-    return np.stack(slices)
 
 
 def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:

@@ -7,24 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from mri_design.errors import InputError, described, option, require_choice, require_counts
 from mri_design.scan.calibration import centred, find_centre, summary_with_its_centre, with_its_centre
-from mri_design.scan.data import (
-    ImageStack,
-    KSpaceData,
-    ScanSummary,
-    TrajectoryData,
-    middle_slice,
-    summarised,
-)
+from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, middle_slice, summarised
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import Sampling
 
-Held = TypeVar("Held")
 Content = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageStack
 DuplicatePolicy = Literal["refuse", "average", "first", "last"]
@@ -136,10 +128,9 @@ class SliceReader:
     series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, source: Source) -> SliceReader:
-        """The slices of what is read as a whole."""
-        held = source.load()
-        return cls(held.n_slices, held.select_slice, held, source.series)
+    def of(cls, whole: Content, series: Mapping[str, tuple[int, ...]]) -> SliceReader:
+        """The slices of what was read as a whole."""
+        return cls(whole.n_slices, whole.select_slice, whole, series)
 
 
 class Source(ABC):
@@ -168,7 +159,7 @@ class Source(ABC):
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one, without the others in memory where the format allows."""
-        yield SliceReader.of(self)
+        yield SliceReader.of(self.load(), self.series)
 
     def summary(self) -> Summary:
         """Summarise the file with as few samples in memory as the format allows.
@@ -214,7 +205,7 @@ class SlicedSource(Source):
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one, each under its number and with the lines that it holds."""
         if not self.one_by_one:
-            yield SliceReader.of(self)
+            yield SliceReader.of(self.load(), self.series)
             return
         count = self.n_slices
 
@@ -282,30 +273,28 @@ class CentredSource(Source):
         """All samples."""
         return self._placed(self.source.load())
 
+    def summary(self) -> Summary:
+        """The summary of the source, with its samples and sampling moved."""
+        return self._placed(self.source.summary())
+
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices one by one; all are moved as the middle one of those that hold signal shows it."""
         with self.source.slice_reader() as slices:
             if slices.whole is not None:
-                whole = self._placed(slices.whole)
-                yield SliceReader(whole.n_slices, whole.select_slice, whole, slices.series)
+                yield SliceReader.of(self._placed(slices.whole), slices.series)
                 return
             found = list[Centre]()
 
             def read(number: int) -> Content:
                 part = slices.read(number)
                 if not isinstance(part, KSpaceData):
-                    return self._elsewhere(part)
+                    return self._placed(part)
                 if not found:
                     found.append(self._found(slices, number, part))
                 return centred(part, found[0])
 
             yield replace(slices, read=read)
-
-    def summary(self) -> Summary:
-        """The summary of the source, with its samples and sampling moved."""
-        held = self.source.summary()
-        return summary_with_its_centre(held, self.centre) if isinstance(held, ScanSummary) else self._elsewhere(held)
 
     def _found(self, slices: SliceReader, number: int, part: KSpaceData) -> Centre:
         """The centre that the slice nearest to the middle shows which can be read, ``part`` being that of a number."""
@@ -317,15 +306,16 @@ class CentredSource(Source):
                 break
         return find_centre(part.kspace[0], part.samplings[0].samples, self.centre)
 
-    def _elsewhere(self, held: Held) -> Held:
-        """What is no k-space on a grid, refused if its centre is given."""
+    def _placed(self, held: Any) -> Any:
+        """Samples on a grid, or their summary, moved; of anything else no centre can be given."""
+        if isinstance(held, KSpaceData):
+            return with_its_centre(held, self.centre)
+        if isinstance(held, ScanSummary):
+            return summary_with_its_centre(held, self.centre)
         if self.centre is not None:
             cure = f"Leave out {option('input.centre')}, under [input] in the recipe and in the header file, too."
             raise InputError("centre", "a place in samples off the grid, or images", "k-space on a grid", cure)
         return held
-
-    def _placed(self, held: Content) -> Content:
-        return with_its_centre(held, self.centre) if isinstance(held, KSpaceData) else self._elsewhere(held)
 
 
 @dataclass(frozen=True)

@@ -279,10 +279,10 @@ _NOISE_BANDWIDTH, _ADJUSTMENT_DWELL = 130.0, 5.0
 """Hertz over a whole noise readout, and microseconds from sample to sample where coil sensitivities are adjusted."""
 
 
-def heads_of(stored: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
+def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
     """The headers of readouts as those of acquisitions.
 
-    Lines and partitions are counted so that the centre of k-space is where ``protocol.header`` says: a readout says
+    Lines and partitions are counted so that the centre of k-space is where `read_protocol` says: a readout says
     itself which of its counters is at the centre. Noise readouts, whose bandwidth no protocol tells, are taken to last
     1/130 s, which is how scanners of this maker measure noise.
 
@@ -290,10 +290,11 @@ def heads_of(stored: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
     ----------
     stored : structured array, shape (readout,)
         Headers of the readouts of a measurement, as `find_readouts` gives them.
-    protocol : Protocol
-        Of the same.
+    measured : Measurement
+        The same.
     """
-    heads, encoding = np.zeros(len(stored), _HEAD), protocol.header.encodings[0]
+    heads, (header, centres) = np.zeros(len(stored), _HEAD), read_protocol(measured)
+    encoding = header.encodings[0]
     for name, number in _FLAGS:
         bits = (stored["EvalInfoMask"] >> np.uint64(flag_of(name))) & np.uint64(1)
         heads["flags"] |= bits << np.uint64(number - 1)
@@ -305,12 +306,13 @@ def heads_of(stored: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
         heads["idx"][name] = stored["Counter"][own]
     noise = has_flag(heads["flags"], _NOISE)
     steps = (("kspace_encode_step_1", "CenterLin", 1), ("kspace_encode_step_2", "CenterPar", 2))
-    for (name, own, axis), unsaid in zip(steps, protocol.centre, strict=True):
+    for (name, own, axis), unsaid in zip(steps, centres, strict=True):
         centre = stored[own].astype(np.int64)
         heads["idx"][name] += encoding.encoded.matrix[axis] // 2 - (centre if centre[~noise].any() else unsaid)
     samples = np.maximum(heads["number_of_samples"], 1)
-    of_noise = _ADJUSTMENT_DWELL if protocol.adjustment else 1e6 / (_NOISE_BANDWIDTH * samples)
-    heads["sample_time_us"] = np.where(noise, of_noise, protocol.dwell)
+    adjustment = "AdjCoilSens" in measured.quoted("tProtocolName")  # of coil sensitivities
+    of_noise = _ADJUSTMENT_DWELL if adjustment else 1e6 / (_NOISE_BANDWIDTH * samples)
+    heads["sample_time_us"] = np.where(noise, of_noise, measured.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000)
     place = stored["SliceData"]["SlicePos"]
     heads["position"] = np.stack([place["Sag"], place["Cor"], place["Tra"]], axis=-1)
     w, x, y, z = stored["SliceData"]["Quaternion"].astype(np.float64).T  # a unit quaternion, its real part first
@@ -349,14 +351,14 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """
     with path.open("rb") as stream:
         *earlier, last = find_measurements(path, stream, options.limits)
-        protocol, (places, stored) = read_protocol(last), find_readouts(stream, last)
-        heads, (_, first, between) = heads_of(stored, protocol), last.layouts
+        (header, _), (places, stored) = read_protocol(last), find_readouts(stream, last)
+        heads, (_, first, between) = heads_of(stored, last), last.layouts
         channels = np.unique(heads["active_channels"])
         for adjustment in reversed(earlier):  # without noise readouts, those of the nearest measurement before
             if has_flag(heads["flags"], _NOISE).any():
                 break
             others, stored = find_readouts(stream, adjustment)
-            theirs = heads_of(stored, read_protocol(adjustment))
+            theirs = heads_of(stored, adjustment)
             noise = has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
             heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others[noise]])
 
@@ -370,17 +372,17 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         none, field = np.zeros(len(heads), np.intp), f"{path}: readouts"
         acquisitions = Acquisitions(path, field, heads, "Siemens raw data (twix)", numbers, none)
         if options.only_noise:
-            yield Loaded(acquisitions.noise(protocol.header.noise_bandwidth))
+            yield Loaded(acquisitions.noise(header.noise_bandwidth))
             return
-        purposes = sort_by_purpose(acquisitions.field, heads, protocol.header, options.counters)
-        images, columns = heads[purposes.imaging], protocol.header.encodings[0].encoded.matrix[0]
+        purposes = sort_by_purpose(acquisitions.field, heads, header, options.counters)
+        images, columns = heads[purposes.imaging], header.encodings[0].encoded.matrix[0]
         kept = images["number_of_samples"] - images["discard_pre"] - images["discard_post"]
         unsaid = (images["center_sample"] == 0) & (kept < columns)
         if unsaid.any():  # shorter than the grid, and without the place of the echo
             at = int(np.argmax(unsaid))
             field, got = f"readouts[{purposes.imaging[at]}]: CenterCol", f"0 for {kept[at]} of {columns} samples"
             raise InputError(f"{path}: {field}", got, "the sample at the centre of k-space", _CONVERT)
-        yield CartesianSource(acquisitions, protocol.header, purposes, options)
+        yield CartesianSource(acquisitions, header, purposes, options)
 
 
 _TRAJECTORIES = {2: "radial", 4: "spiral", 8: "propeller (BLADE)"}
@@ -398,37 +400,22 @@ _WHOLE = re.compile(r"0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,17}")
 _VALUE = r"[ \t]*=[ \t]*([^\s]{1,40})"
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """Parts of a protocol that place readouts.
-
-    Parameters
-    ----------
-    header : MrdHeader
-        The one encoding of a measurement: a readout is as long as the matrix says, oversampling included, and lines
-        and partitions are counted so that the centre of k-space is at half the matrix.
-    centre : tuple of int
-        Line and partition at the centre of k-space as the scanner's own counters have it, for sequences that do not
-        write it into their readouts.
-    dwell : float
-        Microseconds from sample to sample, 0 where the protocol does not say.
-    adjustment : bool
-        Whether the measurement is the scanner's adjustment of coil sensitivities.
-    """
-
-    header: MrdHeader
-    centre: tuple[int, int]
-    dwell: float
-    adjustment: bool
-
-
-def read_protocol(read: Measurement) -> Protocol:
+def read_protocol(read: Measurement) -> tuple[MrdHeader, tuple[int, int]]:
     """Read the parts of a measurement's header that place its readouts.
 
     Parameters
     ----------
     read : Measurement
         One of `find_measurements`.
+
+    Returns
+    -------
+    header : MrdHeader
+        The one encoding of a measurement: a readout is as long as the matrix says, oversampling included, and lines
+        and partitions are counted so that the centre of k-space is at half the matrix.
+    centre : tuple of int
+        Line and partition at the centre of k-space as the scanner's own counters have it, for sequences that do not
+        write it into their readouts.
 
     Raises
     ------
@@ -471,8 +458,7 @@ def read_protocol(read: Measurement) -> Protocol:
         fourier_sign=_FOURIER_SIGN,
         echo_times=echo_times,
     )
-    dwell = read.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000
-    return Protocol(header, (line, partition), dwell, "AdjCoilSens" in identifiers["ProtocolName"])
+    return header, (line, partition)
 
 
 def _encoding(read: Measurement) -> MrdEncoding:
