@@ -113,46 +113,22 @@ class InputError(MriDesignError, ValueError):
         What came and what would have been accepted.
     cure : str, optional
         What the user can do about it, as an imperative sentence.
+    behind : tuple of str
+        Settings by their paths (``design.start``), and arguments, that may have brought it where its field is none of
+        them; the likeliest first.
     """
 
-    def __init__(self, field: str, got: str, wanted: str, cure: str = "") -> None:
-        self.field = field
-        self.got = got
-        self.wanted = wanted
-        self.cure = cure
-        message = f"{field}: got {got}; wanted {wanted}."
-        super().__init__(f"{message} {cure}" if cure else message)
+    def __init__(self, field: str, got: str, wanted: str, cure: str = "", behind: tuple[str, ...] = ()) -> None:
+        self.field, self.got, self.wanted, self.cure, self.behind = field, got, wanted, cure, behind
+        super().__init__(f"{field}: got {got}; wanted {wanted}. {cure}".rstrip())
+
+    def about(self, field: str, cure: str | None = None) -> InputError:
+        """The same error about a field of another name, with another cure if one is given."""
+        return InputError(field, self.got, self.wanted, self.cure if cure is None else cure, self.behind)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Worker processes send their errors as pickles, which would call the class with the message alone."""
-        return type(self), (self.field, self.got, self.wanted, self.cure)
-
-
-_BEHIND = {
-    "number of lines": ("lines", "acceleration"),
-    "number of samples": ("lines", "acceleration"),
-    "start lines": ("start", "lines"),
-    "start samples": ("start", "lines"),
-    "required samples": ("calibration", "lines"),
-    "calibration region": ("calibration", "shutter", "partial_fourier"),
-    "calibration lines": ("start",),
-    "slice": ("index", "slices"),
-    "slices": ("slices", "sources"),
-    "forbidden lines": ("forbid",),
-    "required lines": ("require", "forbid", "partial_fourier"),
-    "constraints": ("forbid", "require", "partial_fourier", "max_jump"),
-    "forced centre": ("start", "forbid", "partial_fourier"),
-    "max_gradient": ("scanner", "bandwidth", "resolution", "field_of_view", "slice_thickness"),
-    "max_b1": ("scanner", "flip_angle"),
-    "echo trains": ("etl", "sequence"),
-    "encoding": ("encoding_space", "encoding"),
-    "out": ("out", "file", "folder", "path"),
-    "target": ("lines", "acceleration"),
-    "samples": ("noise_samples",),
-    "samples of a readout": ("resolution",),
-}
-"""Fields of errors that are not named by one option or argument, and those that may have brought them, the likeliest
-first."""
+        return type(self), (self.field, self.got, self.wanted, self.cure, self.behind)
 
 
 def argument_behind(error: InputError, given: Collection[str]) -> str | None:
@@ -161,16 +137,16 @@ def argument_behind(error: InputError, given: Collection[str]) -> str | None:
     Parameters
     ----------
     error : InputError
-        Its field names a value of the program, or a setting of the recipe in force (``recipe: design.until_error``);
-        one of a file (``recipe mine.toml: ...``) is about that file.
+        Its field, or what is `behind` it, names an argument or a setting of the recipe in force (``recipe:
+        design.until_error``); one of a file (``recipe mine.toml: ...``) is about that file.
     given : collection of str
         Names of options, with underscores, or of arguments.
     """
     if error.field.startswith("recipe ") and not error.field.startswith("recipe: "):
         return None  # a recipe file, whatever was given beside it
-    setting = error.field.rpartition(": ")[2].rpartition(".")[2]
-    behind = _BEHIND.get(error.field, _BEHIND.get(setting, ()))
-    return next((name for name in (*behind, setting.replace(" ", "_").lower()) if name in given), None)
+    paths = (*error.behind, error.field.rpartition(": ")[2])
+    names = (path.rpartition(".")[2].replace(" ", "_").lower() for path in paths)
+    return next((name for name in names if name in given), None)
 
 
 class UsageError(MriDesignError):

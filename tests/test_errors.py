@@ -41,8 +41,17 @@ def test_an_array_is_as_asked_or_refused(asked: dict, value: object) -> None:
 
 
 def test_an_error_survives_the_way_from_a_worker_process() -> None:
-    error = pickle.loads(pickle.dumps(InputError("field", "got", "wanted", "Cure.")))
-    assert (error.field, error.got, error.wanted, error.cure) == ("field", "got", "wanted", "Cure.")
+    sent = InputError("lines", "got", "wanted", "Cure.", ("design.start",)).about("start lines")
+    error = pickle.loads(pickle.dumps(sent))
+    assert vars(error) == vars(sent) and error.field == "start lines"
+
+
+def test_an_error_is_about_the_setting_or_argument_that_was_given() -> None:
+    error = InputError("start lines", "9", "8", behind=("design.start", "lines"))
+    assert errors.argument_behind(error, ["lines", "start"]) == "start"
+    assert errors.argument_behind(error, ["lines"]) == "lines"
+    assert errors.argument_behind(InputError("recipe: design.until_error", "9", "1"), ["until_error"]) == "until_error"
+    assert errors.argument_behind(InputError("recipe mine.toml: design.start", "9", "8"), ["start"]) is None
 
 
 def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> None:

@@ -124,7 +124,7 @@ def convert(
     *,
     recipe: Annotated[
         Recipe,
-        flags.Override(f"{_READING} noise.samples {flags.ENCODING}"),
+        flags.Override(f"{_READING} noise.samples design.encoding"),
     ],
 ) -> int:
     """Write what INPUT holds in another format.
@@ -147,7 +147,7 @@ def convert(
         The file, as OUT.
     encoding : NAME
         What rows and columns of k-space are: lines, ky and kx; or plane, ky and kz of a 3-D scan, which BART has as 1 x
-        ky x kz x coil. A number is that of --encoding-space. [default: lines, and of a volume planes]
+        ky x kz x coil. [default: lines, and of a volume planes]
     slices : --slices --slice 0,3-5|all
         <own slices> [default: all]
     overwrite : bool

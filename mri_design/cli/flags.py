@@ -8,11 +8,10 @@ its fields.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -20,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import OptionInfo, ParameterInfo
+from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean, whole_number
-from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
+from mri_design.experiment.recipe import CoilRecipe, Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.settings import docstring
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -64,16 +63,9 @@ NAMES = {
 """What docstrings have as ``<masks of lines>``."""
 
 
-def option(*names: str, panel: str | None = None, **described: Any) -> OptionInfo:
-    """An option; its default is said in its help, where there is something to say."""
-    made: OptionInfo = typer.Option(*names, rich_help_panel=panel, **described)
-    return made
-
-
-def whole(
-    *names: str, least: int | None = None, most: int | None = None, words: Sequence[str] = (), **described: Any
-) -> OptionInfo:
-    """An option that takes one whole number, in digits, from ``least`` to ``most``, or one of some words."""
+def option(kind: Any, names: Sequence[str], limits: Within | None, words: Sequence[str] = (), **described: Any) -> Any:
+    """The annotation of an option; whole numbers are given in digits, within limits, or as one of some words."""
+    least, most = limits or Within()
 
     def parsed(text: str | int) -> int | str:
         if text in words:
@@ -86,7 +78,9 @@ def whole(
             raise typer.BadParameter(f"{number} is out of range. Give {limits}.")
         return number
 
-    return option(*names, min=least, max=most, parser=parsed, **{"metavar": "N", **described})
+    if int in (kind, *get_args(kind)):
+        described = {"min": least, "max": most, "parser": parsed, **described, "metavar": described["metavar"] or "N"}
+    return Annotated[kind, typer.Option(*names, **described)]
 
 
 class Within(NamedTuple):
@@ -96,14 +90,14 @@ class Within(NamedTuple):
     most: int | None = None
 
 
-def parameter_texts(made: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+def parameter_texts(made: Callable[..., Any]) -> _Texts:
     """What flags take, and their help, by name, from the section of parameters of a docstring.
 
     An entry is ``name : METAVAR``, or the type where nothing stands for the value, with the text below it; where the
     option is not spelt as the parameter, or has several names, ``name : --option --other METAVAR``; and where it is no
     option ``name : argument METAVAR``. What stands as ``<masks of lines>`` in a text is one of `NAMES`.
     """
-    texts: dict[str, tuple[str, str]] = {}
+    texts: _Texts = {}
     for part in reversed(made.__mro__) if isinstance(made, type) else [made]:
         section = docstring(part).partition("Parameters\n----------\n")[2]
         for name, value, text in re.findall(r"^(\w+) : (.+)\n((?: {4}.*(?:\n|$))+)", section, re.M):
@@ -114,19 +108,16 @@ def parameter_texts(made: Callable[..., Any]) -> dict[str, tuple[str, str]]:
 def _described(name: str, kind: Any, notes: Sequence[Any], value: str, text: str) -> Any:
     """The annotation of a flag of which a docstring says what it takes."""
     *names, shown = value.split(" ")
-    said: dict[str, Any] = {"metavar": None if shown in ("bool", "str", "float", "Path") else shown, "help": text}
+    told: dict[str, Any] = {"metavar": None if shown in ("bool", "str", "float", "Path") else shown, "help": text}
     if names == ["argument"]:
-        return Annotated[kind, typer.Argument(show_default=False, **said)]
-    said["panel"] = next((note for note in notes if isinstance(note, str)), None)
-    names = names or [f"--{name.replace('_', '-')}"]
-    if int not in (kind, *get_args(kind)):
-        return Annotated[kind, option(*names, **said)]
-    least, most = next((note for note in notes if isinstance(note, Within)), Within())
-    return Annotated[kind, whole(*names, least=least, most=most, **said)]
+        return Annotated[kind, typer.Argument(show_default=False, **told)]
+    told["rich_help_panel"] = next((note for note in notes if isinstance(note, str)), None)
+    limits = next((note for note in notes if isinstance(note, Within)), None)
+    return option(kind, names or [f"--{name.replace('_', '-')}"], limits, **told)
 
 
-def of(key: str, more: str = "") -> OptionInfo:
-    """The option that overrides a setting of the recipe: its name, limits and help are the setting's.
+def _overriding(key: str, more: str, own: tuple[str, str] | None) -> Any:
+    """The annotation of the flag of a setting, ``section.name``: its name, limits and help are the setting's.
 
     Parameters
     ----------
@@ -134,22 +125,20 @@ def of(key: str, more: str = "") -> OptionInfo:
         ``section.name``.
     more : str
         Added to the help.
+    own : (str, str), optional
+        What the flag takes, and its help, in the docstring of a verb that has other words for it.
     """
     setting, default = _setting(key)
     name = _name(key).replace("_", "-")
-    told = all(one in setting.help for one in setting.choices)
-    choices = "" if told else f"One of: {', '.join(setting.choices)}."
+    choices = "" if all(one in setting.help for one in setting.choices) else f"One of: {', '.join(setting.choices)}."
     otherwise = setting.unset if default is None else f"--no-{name}" if default is False else default
     fallback = f"[default: {otherwise}, or the recipe's]" if otherwise else ""
-    said: dict[str, Any] = {
-        "help": " ".join(part for part in (_HELP.get(key, setting.help), choices, more, fallback) if part),
-        "metavar": setting.metavar or ("N" if setting.base is int else None),
-        "panel": setting.panel,
-    }
-    if setting.base is int:
-        limits = (None if limit is None else int(limit) for limit in (setting.least, setting.most))
-        return whole(f"--{name}", **dict(zip(("least", "most"), limits, strict=True)), words=setting.words, **said)
-    return option(f"--{name}/--no-{name}" if setting.base is bool else f"--{name}", **said)
+    parts = (_HELP.get(key, setting.help), choices, more, fallback)
+    metavar, text = own or (setting.metavar, " ".join(part for part in parts if part))
+    limits = Within(*(None if limit is None else int(limit) for limit in (setting.least, setting.most)))
+    names = [f"--{name}/--no-{name}" if setting.base is bool else f"--{name}"]
+    kind = (str if setting.base is tuple else setting.base) | None
+    return option(kind, names, limits, setting.words, metavar=metavar, help=text, rich_help_panel=setting.panel)
 
 
 def _name(key: str) -> str:
@@ -161,6 +150,10 @@ def _setting(key: str) -> tuple[Any, object]:
     section, _, name = key.partition(".")
     base = Recipe.declared()[section].base
     return base.declared()[name], getattr(base, name)
+
+
+_Texts = dict[str, tuple[str, str]]
+"""What flags take, and their help, by name."""
 
 
 @dataclass(frozen=True)
@@ -178,35 +171,20 @@ class Override:
     keys: str
     more: Mapping[str, str] | None = None
 
-    def flags(self) -> dict[str, Any]:
-        """``--recipe``, and the flags of the settings, as annotations by name."""
-        keys = {_name(key): key for key in self.keys.split()}
-        found: dict[str, Any] = {"recipe": str | None}
-        for name, key in keys.items():
-            base, more = _setting(key)[0].base, (self.more or {}).get(name, "")
-            if key == ENCODING and "encoding_space" in keys:
-                more = f"{more} A number is that of --encoding-space.".lstrip()
-            info = of(key, more)
-            if key == "input.encoding" and ENCODING not in self.keys:
-                info.param_decls = (*(info.param_decls or ()), "--encoding")
-            found[name] = Annotated[(str if base is tuple else base) | None, info]
-        return found
+    def flags(self, texts: _Texts) -> dict[str, Any]:
+        """The flags of the settings, as annotations by name; ``texts`` are those of the verb's docstring."""
+        names = {_name(key): key for key in self.keys.split()}
+        more = self.more or {}
+        return {name: _overriding(key, more.get(name, ""), texts.get(name)) for name, key in names.items()}
 
     def gathered(self, values: dict[str, Any]) -> Recipe:
         """The recipe that was named, with what was given in the place of its settings."""
-        number = whole_number(values["encoding"]) if isinstance(values.get("encoding"), str) else None
-        if number is not None and ENCODING in self.keys:
-            if values.get("encoding_space") not in (None, number):
-                raise UsageError(f"--encoding {number} and --encoding-space {values['encoding_space']}: give one")
-            values = {**values, "encoding": None, "encoding_space": number}
-        recipe, sections = load_recipe(values["recipe"]), dict[str, dict[str, object]]()
+        recipe = load_recipe(values["recipe"])
         for key in self.keys.split():
             section, _, setting = key.partition(".")
-            value = values[_name(key)]
-            convert = _CONVERTED.get(_name(key), lambda given: given)
-            sections.setdefault(section, {})[setting] = None if value is None else convert(value)
-        for section, settings in sections.items():
-            recipe = recipe.replacing(section, **settings)
+            if (value := values[_name(key)]) is not None:
+                value = _CONVERTED.get(key, lambda given: given)(value)
+                recipe = recipe.replacing(section, **{setting: value})
         return recipe
 
 
@@ -218,39 +196,39 @@ class Command:
     made : callable
         Its parameters are flags, or stand for several. Its docstring may give flags of these, by name, another help: in
         the words of a verb that has not what their own speaks of.
-    panel : str
+    texts : mapping
+        What flags take and their help, by name, in the docstring of the verb that this is a part of.
+    panel : str, optional
         Of the help, of all of them.
     """
 
-    def __init__(self, made: Callable[..., Any], *panel: str) -> None:
-        self.made = made
-        self.flags: dict[str, inspect.Parameter] = {}
+    def __init__(self, made: Callable[..., Any], texts: _Texts | None = None, panel: str | None = None) -> None:
+        self.made, self.flags = made, dict[str, inspect.Parameter]()
         self.parts: dict[str, Callable[[dict[str, Any]], Any]] = {}
-        hints, own_texts = get_type_hints(made, include_extras=True), parameter_texts(made)
-        texts = parameter_texts(Shared) | own_texts
+        own = parameter_texts(made) | (texts or {})
+        every, hints = parameter_texts(Shared) | own, get_type_hints(made, include_extras=True)
         for name, parameter in inspect.signature(made).parameters.items():
-            hint, default = hints[name], parameter.default
+            hint = hints[name]
             kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            if override := next((note for note in notes if isinstance(note, Override)), None):
-                own, self.parts[name], default = override.flags(), override.gathered, None
+            override = next((note for note in notes if isinstance(note, Override)), None)
+            found, self.parts[name] = dict[str, Any](), itemgetter(name)
+            if name in self.flags:
+                continue  # that of a setting, which the verb wants to know by itself, too
+            if override is not None:
+                self.parts[name], kind, parameter = override.gathered, str | None, parameter.replace(default=None)
+                found = override.flags(own)
             elif is_dataclass(kind) and isinstance(kind, type):
-                part = Command(kind, *(note for note in notes if isinstance(note, str)))
-                own, self.parts[name] = {}, part
+                part = self.parts[name] = Command(kind, own, *(note for note in notes if isinstance(note, str)))
                 self.flags |= part.flags
-            else:
-                own, self.parts[name] = {name: hint}, itemgetter(name)
-            for flag, annotation in own.items():
-                if not any(isinstance(note, ParameterInfo) for note in get_args(annotation)):
-                    bare = kind if annotation is hint else annotation
-                    annotation = _described(flag, bare, [*notes, *panel], *texts[flag])
-                self.flags[flag] = inspect.Parameter(
-                    flag, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
-                )
-        for name, (_, text) in own_texts.items():
-            base, info = get_args(self.flags[name].annotation)
-            info = copy.copy(info)
-            info.help = text
-            self.flags[name] = self.flags[name].replace(annotation=Annotated[base, info])
+                continue
+            found = {name: _described(name, kind, [*notes, panel], *every[name]), **found}
+            parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            self.flags |= {flag: parameter.replace(name=flag, annotation=told) for flag, told in found.items()}
+        if used := MOST_USED.get(made.__name__, "").split():
+            infos = [get_args(flag.annotation)[1] for flag in self.flags.values()]
+            for info in (info for info in infos if isinstance(info, OptionInfo)):
+                first = any(name in used for name in (info.default, *(info.param_decls or ())))
+                info.rich_help_panel = None if first else info.rich_help_panel or "More options"
 
     def __call__(self, values: dict[str, Any]) -> Any:
         """Call it with what the values of the flags, by name, make of its parameters."""
@@ -293,38 +271,25 @@ MOST_USED = {
     "mask": "--kind --shape --acceleration --calibration --out",
 }
 """Options that stand first in the help of verbs that have many."""
-_OTHERS = "More options"
 
 
-def _without_types(parameters: Iterable[Any]) -> None:
-    """Take the type from flags in the help: they have no value."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-
-
-class HelpfulGroup(TyperGroup):
-    """The command with the verbs, whose help shows no type of flags."""
+class _WithoutTypes:
+    """A help that shows no type of flags: they have no value."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help without types."""
-        _without_types(self.get_params(ctx))
-        super().format_help(ctx, formatter)
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
-class HelpfulCommand(TyperCommand):
-    """A command whose help begins with its most used options."""
+class HelpfulGroup(_WithoutTypes, TyperGroup):
+    """The command with the verbs."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Order the options."""
-        used, every = MOST_USED.get(self.name or "", "").split(), self.get_params(ctx)
-        _without_types(every)
-        for parameter in every:
-            if used and parameter.param_type_name == "option":
-                first = any(name in used for name in parameter.opts)
-                panel = None if first else getattr(parameter, "rich_help_panel", None) or _OTHERS
-                parameter.rich_help_panel = panel  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+
+class HelpfulCommand(_WithoutTypes, TyperCommand):
+    """A verb."""
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
@@ -332,7 +297,6 @@ COMPANION = "companion.companion_strength companion.trust_companion"
 STREAMED = "input.contrast input.phase input.repetition input.set input.centre"
 SERIES = f"{STREAMED} input.encoding input.duplicates input.dims"
 NOISE = "noise.variance noise.samples"
-ENCODING = "design.encoding"
 _NAMES = {"noise.variance": "noise_sd", "noise.samples": "noise_samples", "input.encoding": "encoding_space"}
 """Flags, with underscores, that are not spelt as their settings: people know the noise's standard deviation."""
 _HELP = {
@@ -343,7 +307,6 @@ _HELP = {
 CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
 PLANE = "constraints.shutter constraints.calibration"
 ENDS = "design.until_error design.until_gain"
-FILES = "trained:FILE or calibrated:FILE with a file of mri-design train"
 SHOT_STRATEGIES = f"for spokes and spirals: {names_in_help('radial')}."
 
 Seed = Annotated[int, Within(0)]
@@ -410,7 +373,7 @@ def check_with(companions: Sequence[str] | None, recipe: Recipe) -> tuple[str, .
     return tuple(companions or ())
 
 
-MAP_METHODS = ("auto", "espirit", "nlinv")
+MAP_METHODS = CoilRecipe.declared()["maps"].choices
 
 
 @dataclass(frozen=True)
@@ -474,9 +437,7 @@ class Maps:
         return recipe, given[0] if given else None
 
 
-Angles = Annotated[
-    int | None, of("shots.angles", "The recipe's table shots has the readouts and what gradients can do.")
-]
+ANGLES = {"angles": "The recipe's table shots has the readouts and what gradients can do."}
 
 
 def names_of(text: str) -> list[str]:
@@ -568,10 +529,10 @@ def variance_of(deviation: float) -> float:
 
 
 _CONVERTED: dict[str, Callable[[Any], object]] = {
-    "matrix": matrix_of,
-    "dims": lambda text: [name.strip() for name in text.split(",")],
-    "centre": place_of,
-    "noise_sd": variance_of,
+    "input.matrix": matrix_of,
+    "input.dims": lambda text: [name.strip() for name in text.split(",")],
+    "input.centre": place_of,
+    "noise.variance": variance_of,
 }
 """What is made of the text or number of a flag, to be the setting."""
 

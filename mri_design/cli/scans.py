@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block design.order design.encoding {flags.PLANE} "
-    f"{flags.SERIES} {flags.NOISE} {flags.COMPANION}"
+    f"{flags.SERIES} {flags.NOISE} {flags.COMPANION} shots.angles"
 )
 STRATEGIES = f"Strategies for a plane: {flags.names_in_help('plane', TRAINING_RULES)}; {flags.SHOT_STRATEGIES}"
 
@@ -35,10 +35,10 @@ def design(
     slices: str = "0",
     maps: flags.Maps,
     companions: list[str] | None = None,
-    recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
+    recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES, **flags.ANGLES})],
     acceleration: float | None = None,
     shots: Annotated[int | None, flags.Within(1), "Spokes and spirals"] = None,
-    angles: flags.Angles = None,
+    angles: int | None = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
@@ -87,7 +87,7 @@ def design(
         raise UsageError(f"--shots counts spokes and arms (--encoding radial, spiral): give --{kind.unit}s {shots}")
     if kind.shots and strategy is None and recipe.design.strategy == "calibrated":
         strategy = "information-gain"
-    recipe = recipe.replacing("design", strategy=strategy).replacing("shots", angles=angles)
+    recipe = recipe.replacing("design", strategy=strategy)
     flags.check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
     recipe, given = maps.applied(recipe)
     request = DesignRequest(
@@ -119,7 +119,7 @@ def recon(
         Recipe,
         flags.Override(
             "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
-            f"{flags.ENCODING} {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
+            f"design.encoding {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
         ),
     ],
 ) -> int:
@@ -142,8 +142,8 @@ def recon(
         Complete scans of other subjects, each reconstructed from the same lines: within how many standard deviations
         50, 80 and 95 % of their pixels are.
     encoding : NAME
-        lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too. A
-        number is that of --encoding-space. [default: lines, and plane where MASK or the scan has single samples]
+        lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too.
+        [default: lines, and plane where MASK or the scan has single samples]
     slices : --slices --slice 0,3-5|all
         <own slices> [default: all]
     companions : --with FILE

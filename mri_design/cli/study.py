@@ -33,15 +33,16 @@ def compare(
     recipe: Annotated[
         Recipe,
         flags.Override(
-            f"design.start {_SETTINGS} {flags.COMPANION}",
+            f"design.start {_SETTINGS} {flags.COMPANION} shots.angles",
             {
+                **flags.ANGLES,
                 "start": "With several coils, masks that look at no data are tried with as many as designs and with "
                 "24, or as published, and the better counts; this sets one number for all.",
                 "encoding": f"Strategies for a plane: {flags.names_in_help('plane')}; {flags.SHOT_STRATEGIES}",
             },
         ),
     ],
-    angles: flags.Angles = None,
+    angles: int | None = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
@@ -83,7 +84,7 @@ def compare(
     wanted = "numbers of lines, samples or shots, as 32,48"
     counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, least=1, most=1e9, whole=True)
     factors = [] if accelerations is None else flags.factors_of(accelerations)
-    recipe, encoding = recipe.replacing("shots", angles=angles), recipe.design.encoding
+    encoding = recipe.design.encoding
     names = usual_strategies(encoding) if strategies is None else flags.names_of(strategies)
     flags.check_angles(angles, encoding, names)
     recipe = maps.method(recipe)

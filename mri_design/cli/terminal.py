@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import wraps
+from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -45,6 +47,7 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
     """
     command = Command(function)
 
+    @wraps(function)
     def run(**values: Any) -> None:
         try:
             with naming_options():
@@ -61,8 +64,6 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
             code = _report(f"interrupted; {kept}", INTERRUPTED)
         raise typer.Exit(code)
 
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    run.__wrapped__ = function  # type: ignore[attr-defined]
     run.__signature__ = inspect.Signature(list(command.flags.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {name: flag.annotation for name, flag in command.flags.items()}
     return run
@@ -127,41 +128,27 @@ def written(made: MadeFiles, *, overwrite: bool, quiet: bool) -> int:
     return DONE
 
 
-class _Forgiving:
-    """An output that may end before the program does, as behind ``| head``: what comes later goes nowhere.
+class _Forgiving(FileIO):
+    """A file that may end before the program does, as behind ``| head``: what comes later goes nowhere."""
 
-    An output that was closed before the program began (``>&-``) goes nowhere from the beginning.
-    """
-
-    def __init__(self, stream: object | None) -> None:
-        self._stream = open(os.devnull, "w", encoding="utf-8") if stream is None else stream  # noqa: SIM115
-
-    def write(self, text: str) -> int:
-        self._try("write", text)
-        return len(text)
-
-    def flush(self) -> None:
-        self._try("flush")
-
-    def _try(self, name: str, *arguments: str) -> None:
+    def write(self, data: Any, /) -> int:
+        """Write it, or act as if."""
         try:
-            getattr(self._stream, name)(*arguments)
+            return super().write(data)
         except BrokenPipeError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
-
-    def fileno(self) -> int:
-        return int(getattr(self._stream, "fileno")())  # noqa: B009 (the stream is anything that has one)
+            return memoryview(data).nbytes
 
 
 def output_may_end_early() -> None:
-    """Make the process end as if all had been read where the reader of its output or messages goes away first."""
-    sys.stdout = _Forgiving(sys.stdout)
-    sys.stderr = _Forgiving(sys.stderr)
+    """Make the process end as if all had been read where the reader of its output or messages goes away first.
+
+    An output that was closed before the program began (``>&-``) goes nowhere from the beginning.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream, nowhere = getattr(sys, name), os.open(os.devnull, os.O_WRONLY)
+        raw = _Forgiving(nowhere if stream is None else number, "w", closefd=False)
+        encoding, errors = getattr(stream, "encoding", None), getattr(stream, "errors", None)
+        setattr(sys, name, TextIOWrapper(BufferedWriter(raw), encoding, errors, line_buffering=True))
 
 
 Watch = Callable[[str, int, int], None]

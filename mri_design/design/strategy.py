@@ -16,6 +16,7 @@ from mri_design.brief import briefly
 from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.errors import InputError, MriDesignError
 from mri_design.readouts import Constraints, LineConstraints, LineReadouts, Readouts, open_moves
+from mri_design.readouts.base import refusal
 
 if TYPE_CHECKING:  # masks that look at no data are made without inference
     from mri_design.model.posterior import GaussianPosterior
@@ -87,7 +88,7 @@ class LineCandidates:
         ):
             if found:
                 cure = "Begin with the lines of `LineConstraints.start`, or ask less of the lines."
-                raise InputError(name, ", ".join(map(str, found)), wanted, cure)
+                raise refusal(name, ", ".join(map(str, found)), wanted, cure)
         available = self.constraints.most_lines(self.measurable, self.acquired)
         if not len(self.acquired) <= self.target <= available:
             kind, cure = "with data", "Ask for fewer lines, or start with fewer."
@@ -100,7 +101,7 @@ class LineCandidates:
                     "wider block closes the way to its other side."
                 )
             wanted = f"{len(self.acquired)} (start lines) to {available} (lines {kind})"
-            raise InputError("number of lines", str(self.target), wanted, cure)
+            raise refusal("number of lines", str(self.target), wanted, cure)
         left = allowed.copy()
         left[list(self.acquired)] = False
         if self.constraints.max_jump is not None:

@@ -218,7 +218,8 @@ def require_lines(
         if not available and readouts is not None and not readouts.kind.on_grid:
             raise InputError("scan", "a grid of which not all is measured", f"a complete one, to make {units} of")
         wanted = f"at most {available}, the {units} that hold data and may be measured"
-        raise InputError(f"number of {units}", str(target), wanted, f"Ask for fewer {units}.")
+        cure = f"Ask for fewer {units}."
+        raise InputError(f"number of {units}", str(target), wanted, cure, ("lines", "acceleration"))
 
 
 def design_seed(seed: int, draw: int = 0) -> int:

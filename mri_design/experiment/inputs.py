@@ -118,12 +118,12 @@ class SliceChoice:
             return [n_slices // 2]
         if self._from_the_end is not None:
             if self._from_the_end > n_slices:
-                raise InputError(field="slices", got=self.text, wanted=f"-{n_slices} to {n_slices - 1}")
+                raise InputError("slices", self.text, f"-{n_slices} to {n_slices - 1}", behind=("slices", "sources"))
             return [n_slices - self._from_the_end]
         chosen: list[int] = []
         for first, last in number_ranges(self.text) or []:
             if last >= n_slices:
-                raise InputError(field="slices", got=self.text, wanted=f"0 to {n_slices - 1}")
+                raise InputError("slices", self.text, f"0 to {n_slices - 1}", behind=("slices", "sources"))
             chosen += range(first, last + 1)
         return list(dict.fromkeys(chosen))
 

@@ -260,7 +260,7 @@ def draw_mask(
 
         if calibration:
             got, cure = f"{calibration} of {KINDS[encoding].several}", "Leave it out: every {} measures the centre."
-            raise InputError("calibration region", got, "none", cure.format(KINDS[encoding].unit))
+            raise InputError("calibration region", got, "none", cure.format(KINDS[encoding].unit), ("calibration",))
         shots = shot_candidates(recipe, make_strategy(kind, encoding), grid, count, 1)
         return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
     readouts: Readouts = KINDS[encoding].on(grid)  # type: ignore[misc]  # shots are made above
@@ -268,7 +268,8 @@ def draw_mask(
         if (alone := readouts.calibration_size(calibration)) > count:
             got = f"{count_text(alone, readouts.unit)}, alone more than the mask has"
             wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
-            raise InputError("calibration region", got, wanted, "Take a smaller region, or a smaller acceleration.")
+            cure = "Take a smaller region, or a smaller acceleration."
+            raise InputError("calibration region", got, wanted, cure, ("calibration",))
         square = KINDS[encoding].square
         recipe = recipe.replacing("constraints", **({"calibration": calibration} if square and calibration else {}))
         recipe = recipe.replacing("design", start=1 if square else max(1, calibration))

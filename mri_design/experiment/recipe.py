@@ -273,7 +273,7 @@ class NoiseRecipe(Settings):
         super().__post_init__()
         if self.variance is not None and self.samples is not None:
             cure = f"Leave out {option('noise-sd')}."
-            raise InputError("noise.samples", "samples and a variance", "one of the two", cure)
+            raise InputError("noise.samples", "samples and a variance", "one of the two", cure, ("noise_samples",))
 
     @property
     def given(self) -> bool:
@@ -783,7 +783,7 @@ def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
     try:
         return kind.of(settings, place)
     except InputError as error:
-        raise InputError(f"{recipe}: {error.field}", error.got, error.wanted, error.cure) from error
+        raise error.about(f"{recipe}: {error.field}") from error
 
 
 def shipped_recipes() -> tuple[str, ...]:

@@ -147,7 +147,7 @@ class Setting:
             try:
                 self.check(value)
             except InputError as error:
-                raise InputError(place, error.got, error.wanted, error.cure) from error
+                raise error.about(place) from error
         return float(value) if self.base is float else value
 
     def _allows(self, number: float) -> bool:

@@ -88,8 +88,7 @@ class Frames:
         field = error.field
         for name, counter in reversed(self.place(image).items()):
             field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
-        cure = error.cure or f"Leave the slice out with {option('slices')}."
-        return InputError(field, error.got, error.wanted, cure)
+        return error.about(field, error.cure or f"Leave the slice out with {option('slices')}.")
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,7 @@ def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
         except InputError as error:
             given = inspect.signature(function).bind(*values, **named).arguments
             field = argument_behind(error, given)
-            error.__init__(field or error.field, error.got, error.wanted, error.cure)  # type: ignore[misc]
-            raise
+            raise error.about(field or error.field).with_traceback(error.__traceback__) from error.__cause__
 
     return called
 

@@ -22,6 +22,23 @@ Rows = CartesianLines | CartesianSamples | NonUniformFourier
 Numbers = NDArray[np.float64]
 Half = Literal["positive", "negative"]
 
+_BEHIND = {
+    "number of lines": ("lines", "acceleration"),
+    "start lines": ("design.start", "lines"),
+    "start samples": ("design.start", "lines"),
+    "required samples": ("constraints.calibration", "lines"),
+    "calibration region": ("constraints.calibration", "constraints.shutter", "constraints.partial_fourier"),
+    "forbidden lines": ("constraints.forbid",),
+    "required lines": ("constraints.require", "constraints.forbid", "constraints.partial_fourier"),
+    "constraints": tuple(f"constraints.{name}" for name in ("forbid", "require", "partial_fourier", "max_jump")),
+    "forced centre": ("design.start", "constraints.forbid", "constraints.partial_fourier"),
+}
+
+
+def refusal(field: str, got: str, wanted: str, cure: str = "") -> InputError:
+    """The error about numbers of candidates, or constraints on them, with the settings that may be behind it."""
+    return InputError(field, got, wanted, cure, _BEHIND.get(field, ()))
+
 
 class Constraints(ABC):
     """Constraints of a sequence on the candidates of a grid, of whatever kind: see `LineConstraints`."""
@@ -57,7 +74,7 @@ class Constraints(ABC):
         """
         count = max(asked, calibration)
         if count > target:
-            raise InputError("start lines", str(count), f"at most as many as are measured in all, {target}")
+            raise refusal("start lines", str(count), f"at most as many as are measured in all, {target}")
         return count
 
 

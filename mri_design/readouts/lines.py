@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, described, require_choice, require_counts, require_numbers
 from mri_design.operators.base import Array, FilterBand, squared_modulus
 from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
-from mri_design.readouts.base import Constraints, Half, Numbers, Readouts, kept_rows, radii
+from mri_design.readouts.base import Constraints, Half, Numbers, Readouts, kept_rows, radii, refusal
 
 FAR = 8
 """|k| that lines reach on one side of k-space, at least, where the other side can be called missing."""
@@ -202,10 +202,10 @@ class LineConstraints(Constraints):
         for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
             wanted = "a tuple of line numbers, as (0, 1, 250)"
             if isinstance(lines, str) or not isinstance(lines, Iterable):
-                raise InputError(field=name, got=described(lines), wanted=wanted)
+                raise refusal(name, described(lines), wanted)
             for line in lines:
                 if isinstance(line, bool) or not isinstance(line, Integral):
-                    raise InputError(field=name, got=described(line), wanted=wanted)
+                    raise refusal(name, described(line), wanted)
         require_counts(least=0, **{"forced centre": self.centre})
         if self.partial_fourier is not None:
             require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})
@@ -215,7 +215,7 @@ class LineConstraints(Constraints):
         both = sorted(set(self.forbidden) & set(self.required))
         if both:
             wanted, cure = "every line one of the two at most", "Take them out of one of the lists."
-            raise InputError("constraints", f"{_listed(both)} forbidden and required", wanted, cure)
+            raise refusal("constraints", f"{_listed(both)} forbidden and required", wanted, cure)
 
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:
         """Lines that may be measured at all, bool (ky,).
@@ -229,23 +229,23 @@ class LineConstraints(Constraints):
         for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
             outside = [line for line in lines if not 0 <= line < n_lines]
             if outside:
-                raise InputError(field=name, got=_listed(outside), wanted=f"lines from 0 to {n_lines - 1}")
+                raise refusal(name, _listed(outside), f"lines from 0 to {n_lines - 1}")
         flags = kept_rows(np.arange(n_lines) - n_lines // 2, n_lines, self.partial_fourier, self.whole_half)
         lost = [line for line in self.required if not flags[line]]
         if lost:
             got = f"{_listed(lost)}, not kept by partial Fourier {self.partial_fourier}"
             wanted = f"lines from {np.flatnonzero(flags)[0]} to {np.flatnonzero(flags)[-1]}"
             cure = "Keep more of the grid, the other half, or require other lines."
-            raise InputError("required lines", got, wanted, cure)
+            raise refusal("required lines", got, wanted, cure)
         flags[list(self.forbidden)] = False
         if not flags.any():
             wanted = "at least one line that may be measured"
             cure = "Forbid fewer lines, or keep more with partial Fourier."
-            raise InputError("constraints", f"no line of {n_lines} left", wanted, cure)
+            raise refusal("constraints", f"no line of {n_lines} left", wanted, cure)
         if n_lines // 2 in self.forbidden:
             wanted = "lines that an image can do without"
             cure = "Let it be measured: the image's brightness and the prior's scale come from it."
-            raise InputError("forbidden lines", f"line {n_lines // 2}, the centre of k-space", wanted, cure)
+            raise refusal("forbidden lines", f"line {n_lines // 2}, the centre of k-space", wanted, cure)
         return flags
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
@@ -289,11 +289,11 @@ class LineConstraints(Constraints):
             got = f"{forced} lines, of which {_listed(sorted(lost))} may not be measured"
             wanted = "centre lines that are neither forbidden nor left out by partial Fourier"
             cure = "Begin with fewer centre lines, or allow these."
-            raise InputError("forced centre", got, wanted, cure)
+            raise refusal("forced centre", got, wanted, cure)
         empty = [line for line in self.required if not measurable[line]]
         if empty:
             wanted, cure = "lines that hold data", "Require other lines."
-            raise InputError("required lines", f"{_listed(empty)} without data", wanted, cure)
+            raise refusal("required lines", f"{_listed(empty)} without data", wanted, cure)
         middle = len(measurable) // 2
         return tuple(sorted({*centre, *self.required}, key=lambda line: (abs(line - middle), line)))
 
@@ -303,7 +303,7 @@ class LineConstraints(Constraints):
         if count > target:
             wanted = f"at most the number of lines, {target}"
             cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines."
-            raise InputError("start lines", f"{count} (of which {calibration} for coil calibration)", wanted, cure)
+            raise refusal("start lines", f"{count} (of which {calibration} for coil calibration)", wanted, cure)
         return count
 
     def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
@@ -347,7 +347,8 @@ def centre_lines(measurable: NDArray[np.bool_], count: int) -> tuple[int, ...]:
     if flags.ndim != 1 or flags.dtype != np.bool_:
         raise InputError(field="measurable", got=described(measurable), wanted="bool (ky,)")
     available = np.flatnonzero(flags)
-    require_counts(least=1, most=len(available), **{"start lines": count})
+    if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= count <= len(available):
+        raise refusal("start lines", described(count), f"a whole number, 1 to {len(available)}")
     k = available - len(measurable) // 2
     nearest = np.lexsort((k, np.abs(k)))[:count]
     return tuple(int(line) for line in available[nearest])

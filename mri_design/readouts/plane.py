@@ -19,7 +19,7 @@ from mri_design.errors import InputError, number_array, require_grid
 from mri_design.operators.base import Array, FilterBand
 from mri_design.operators.cartesian_fourier import CartesianSamples, CentredFFT, FourierLibrary
 from mri_design.operators.elementary import Coils
-from mri_design.readouts.base import Constraints, Half, Numbers, Readouts, kept_rows
+from mri_design.readouts.base import Constraints, Half, Numbers, Readouts, kept_rows, refusal
 
 LEAST_START, START_SHARE = 16, 128
 """Samples that a design begins with at least, and the part of the plane that they are."""
@@ -257,7 +257,7 @@ class PlaneConstraints(Constraints):
             got = f"{int(flags.sum())} samples, of which {lost} hold no data or may not be measured"
             wanted = "samples inside the shutter and the kept part of k-space"
             cure = "Take a smaller region, or keep more of k-space."
-            raise InputError("calibration region", got, wanted, cure)
+            raise refusal("calibration region", got, wanted, cure)
         outwards = self.plane.outwards
         return tuple(outwards[flags[outwards]].tolist())
 
@@ -269,7 +269,7 @@ class PlaneConstraints(Constraints):
             got = f"{count} (of which {required} are required)" if few else str(required)
             wanted = f"at most the number of samples, {target}"
             cure = f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}."
-            raise InputError("start samples" if few else "required samples", got, wanted, cure)
+            raise refusal("start samples" if few else "required samples", got, wanted, cure)
         return count
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
@@ -283,7 +283,7 @@ class PlaneConstraints(Constraints):
         needed = self.needed(measurable, forced)
         free = measurable & self.kept
         if not 1 <= count <= int(free.sum()):
-            raise InputError(field="start samples", got=str(count), wanted=f"1 to {int(free.sum())}")
+            raise refusal("start samples", str(count), f"1 to {int(free.sum())}")
         flags = np.isin(np.arange(self.plane.size), needed)
         outwards = self.plane.outwards
         others = outwards[free[outwards] & ~flags[outwards]]

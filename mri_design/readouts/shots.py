@@ -17,7 +17,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.operators.trajectory import checked_trajectory
-from mri_design.readouts.base import Constraints, Readouts
+from mri_design.readouts.base import Constraints, Readouts, refusal
 
 _NEAR = 1e-3
 """Cycles per field of view: shots that are nowhere further apart are the same."""
@@ -218,9 +218,9 @@ class AngleConstraints(Constraints):
             Where there are not that many, or one holds no data.
         """
         if not 1 <= count <= self.size:
-            raise InputError(field="start lines", got=str(count), wanted=f"1 to {self.size}")
+            raise refusal("start lines", str(count), f"1 to {self.size}")
         over = self.half_turn if count <= self.half_turn else self.size
         first = tuple(place * over // count for place in range(count))
         if not all(measurable[place] for place in first):
-            raise InputError(field="start lines", got=f"{first}, some without data", wanted="shots with data")
+            raise refusal("start lines", f"{first}, some without data", "shots with data")
         return first

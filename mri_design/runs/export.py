@@ -57,7 +57,7 @@ from mri_design.sequences.orders import GridOrder, Order, SpiralOrder, SpokeOrde
 from mri_design.sequences.pulseq_file import pulseq_file
 from mri_design.sequences.scanner import Scanner, SequenceKind, SequenceSettings
 
-_MILLI = 1e-3
+_MILLI, _TRAINS = 1e-3, ("etl", "sequence")
 _LARGEST_EXCITATION = 90.0
 _KEYWORDS = {"EchoTime": "echo_time", "RepetitionTime": "repetition_time", "FlipAngle": "flip_angle"}
 """By the keywords of DICOM, whose times are milliseconds."""
@@ -344,7 +344,7 @@ def _plan_of_lines(
         order = GridOrder.in_trains(order.numbers, asked.train, order.rows)
     elif asked.train not in (None, order.echoes):
         wanted = f"{order.echoes}, because the run's lines come in such trains"
-        raise InputError("echo trains", f"{asked.train} lines a train", wanted, "Leave out --etl.")
+        raise InputError("echo trains", f"{asked.train} lines a train", wanted, "Leave out --etl.", _TRAINS)
     if asked.resolution is None and run.columns is not None:
         samples = run.columns
     else:
@@ -353,9 +353,9 @@ def _plan_of_lines(
     settings = asked.settings(extents, samples, scan, in_trains=in_trains)
     if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
         cure = "Give it as --etl 8, or design in trains (--block 8)."
-        raise InputError("echo trains", "tse of lines that come one by one", "the length of echo trains", cure)
+        raise InputError("echo trains", "tse of lines that come one by one", "the length of echo trains", cure, _TRAINS)
     if settings.kind == "gre" and asked.train is not None:
-        raise InputError(field="echo trains", got=f"--etl {asked.train} of gre", wanted="tse, which has echo trains")
+        raise InputError("echo trains", f"--etl {asked.train} of gre", "tse, which has echo trains", behind=_TRAINS)
     return order, settings, (extents[0] / order.rows, extents[1] / settings.samples)
 
 

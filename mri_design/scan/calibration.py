@@ -326,7 +326,7 @@ def _require_enough(lines: int | None) -> None:
         wanted = f"at least {_FEWEST_LINES} centre lines for coil calibration"
         cure = f"Begin with more lines ({option('start')}), or calibrate with more (calibration_lines under "
         cure += "[coils])."
-        raise InputError("calibration lines", str(lines), wanted, cure)
+        raise InputError("calibration lines", str(lines), wanted, cure, ("design.start",))
 
 
 def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[np.complex128]:

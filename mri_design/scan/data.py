@@ -593,10 +593,10 @@ def _counted(number: int, what: str) -> str:
 def slice_number(index: object, count: int) -> int:
     """A slice's number from 0; negative ones count from the end."""
     if isinstance(index, bool) or not isinstance(index, Integral):
-        raise InputError("slice", described(index), f"a whole number, 0 to {count - 1}")
+        raise InputError("slice", described(index), f"a whole number, 0 to {count - 1}", behind=("index", "slices"))
     number = int(index)
     if not -count <= number < count:
-        raise InputError("slice", str(number), f"0 to {count - 1}")
+        raise InputError("slice", str(number), f"0 to {count - 1}", behind=("index", "slices"))
     return number % count
 
 

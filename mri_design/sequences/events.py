@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, optional_package, require_counts
+from mri_design.errors import InputError, optional_package
 from mri_design.sequences.orders import SpiralOrder
-from mri_design.sequences.scanner import GAMMA, RASTER, Scanner, SequenceSettings
+from mri_design.sequences.scanner import BEHIND, GAMMA, RASTER, Scanner, SequenceSettings, require_samples
 
 _RECEIVER_RASTER, _PULSE_RASTER = 1e-7, 1e-6
 _HEADROOM = 0.99
@@ -190,7 +190,7 @@ class Events:
             had = scale * getattr(self.scanner, limit)
             wanted = f"at least {had * max(by_power, steepest) / _LONGEST_PULSE:.3g} {unit} for {flip_angle:g} degrees"
             cure = f"Take a {easier}, or another scanner."
-            raise InputError(f"{self.scanner.name}: {limit}", f"{had:g} {unit}", wanted, cure)
+            raise InputError(f"{self.scanner.name}: {limit}", f"{had:g} {unit}", wanted, cure, BEHIND[limit])
         amplitude = _as_written(TIME_BANDWIDTH / duration / thickness)
         gradient = self.pp.make_trapezoid("z", amplitude=amplitude, flat_time=duration, system=self.system)
         delay = on_raster(max(self.scanner.rf_dead_time, gradient.rise_time))
@@ -226,7 +226,7 @@ class Events:
             on the raster, or the scanner does not take this number of samples.
         """
         settings, scanner = self.settings, self.scanner
-        require_counts(least=4, most=_MOST_STRAIGHT_SAMPLES, **{"samples of a readout": settings.samples})
+        require_samples(settings.samples, _MOST_STRAIGHT_SAMPLES)
         self._require_divisor()
         dwell = self._dwell(dwell_raster)
         amplitude = _as_written(1 / (dwell * settings.field_of_view[1]))
@@ -235,7 +235,7 @@ class Events:
             got, needed = f"{scanner.max_gradient * 1e3:g} mT/m", amplitude / GAMMA / _HEADROOM * 1e3
             wanted = f"at least {needed:.4g} mT/m for {1 / (dwell * settings.samples):.5g} Hz for each pixel"
             cure = f"Take a bandwidth of at most {most:.5g} Hz, larger pixels, or another scanner."
-            raise InputError(f"{scanner.name}: max_gradient", got, wanted, cure)
+            raise InputError(f"{scanner.name}: max_gradient", got, wanted, cure, BEHIND["max_gradient"])
         rise = on_raster(amplitude / self.system.max_slew)
         first = (settings.samples // 2 + 0.5) * dwell
         longer = max(first, settings.samples * dwell - first)
@@ -292,7 +292,8 @@ class Events:
             counts = (samples // divisor * divisor, (samples // divisor + 1) * divisor)
             some = " or ".join(f"--resolution {extent / n:.7g} ({n} samples)" for n in counts if n >= 4)
             cure = f"Of lines and planes choose {some}; design others anew."
-            raise InputError("samples of a readout", str(samples), f"a multiple of {divisor} on this scanner", cure)
+            wanted = f"a multiple of {divisor} on this scanner"
+            raise InputError("samples of a readout", str(samples), wanted, cure, ("resolution",))
 
     def _dwell(self, raster: float) -> float:
         """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""
@@ -438,7 +439,8 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
             name, needed, unit, scale = "max_slew", slew / times**2, "T/m/s", 1.0
         had, wanted = f"{scale * getattr(scanner, name):g} {unit}", f"at least {scale * needed:.4g} {unit}"
         cure = f"Take a bandwidth of at most {fastest / least:.5g} Hz, or another scanner."
-        raise InputError(f"{scanner.name}: {name}", had, f"{wanted} for arms of {1e3 / asked:.4g} ms", cure)
+        wanted = f"{wanted} for arms of {1e3 / asked:.4g} ms"
+        raise InputError(f"{scanner.name}: {name}", had, wanted, cure, BEHIND[name])
     if abs(fastest / times / asked - 1) > _BANDWIDTH_TOLERANCE:
         some = ", ".join(f"{fastest / number:.5g}" for number in range(least, least + 3))
         raise InputError("bandwidth", f"{asked:g} Hz", f"the arms as designed or times more slowly: {some} Hz, ...")

@@ -291,7 +291,8 @@ class SpiralOrder(Order):
             For another number of samples than that of the design.
         """
         if samples != self.samples:
-            raise InputError("samples of a readout", str(samples), f"{self.samples}, as designed")
+            wanted = f"{self.samples}, as designed"
+            raise InputError("samples of a readout", str(samples), wanted, behind=("resolution",))
         return np.stack([self.arms[..., 1], self.arms[..., 0], np.zeros(self.arms.shape[:2])])
 
     def described(self, readout: int) -> str:

@@ -6,6 +6,7 @@ import math
 import tomllib
 from dataclasses import dataclass, fields
 from importlib import resources
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,21 @@ GAMMA = 42.576e6
 RASTER = 1e-5
 """Gradients and blocks change at multiples of it, seconds."""
 _MAX_BYTES = 65536
+BEHIND = {
+    "max_gradient": ("scanner", "bandwidth", "resolution", "field_of_view", "slice_thickness"),
+    "max_slew": ("scanner",),
+    "max_b1": ("scanner", "flip_angle"),
+}
+"""Arguments behind what a scanner is too weak for."""
+
+
+def require_samples(count: int, most: int) -> None:
+    """Refuse readouts of fewer than four samples, or more than ``most``."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or not 4 <= count <= most:
+        wanted = f"a whole number, 4 to {most}"
+        raise errors.InputError("samples of a readout", errors.described(count), wanted, behind=("resolution",))
+
+
 _RANGES = {
     "max_gradient": (1e-3, 1.0),
     "max_slew": (1.0, 5000.0),
@@ -193,7 +209,7 @@ class SequenceSettings:
 
     def __post_init__(self) -> None:
         errors.require_choice(KINDS, sequence=self.kind)
-        errors.require_counts(least=4, most=_MOST_SAMPLES, **{"samples of a readout": self.samples})
+        require_samples(self.samples, _MOST_SAMPLES)
         errors.require_counts(least=0, most=10_000, **{"dummies": self.dummies})
         for extent in self.field_of_view:
             _within("field of view", extent, 0.005, 1.0, "m")

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mri_design.errors import InputError, did_you_mean, option
 
+_ARGUMENTS = ("out", "file", "folder", "path")
 _PREFIX, _SUFFIX = ".mri-design-", ".partial"
 
 
@@ -37,11 +38,11 @@ def require_folder_of(path: Path) -> None:
     near, cure = "", f"Correct the name, or make the folder: mkdir -p {shlex.quote(str(path.parent))}"
     if missing.exists():
         got = f"{path}, where {missing} is no folder"
-        raise InputError("out", got, "a name in a folder", f"Give another {option('out')}.")
+        raise InputError("out", got, "a name in a folder", f"Give another {option('out')}.", _ARGUMENTS)
     with suppress(OSError):
         near = did_you_mean(missing.name, [other.name for other in missing.parent.iterdir() if other.is_dir()])
-    got = f"{path}, and there is no folder {missing}"
-    raise InputError("out", got, "a name in a folder that exists", f"{near} {cure}".strip())
+    got, wanted = f"{path}, and there is no folder {missing}", "a name in a folder that exists"
+    raise InputError("out", got, wanted, f"{near} {cure}".strip(), _ARGUMENTS)
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:

@@ -377,7 +377,7 @@ def mask_of_measured(
         if samples is None or samples.shape[0] == samples.shape[1] or np.size(chosen) != samples.shape[1]:
             raise
         cure = f"It has the length of the readouts: is the phase encoding along the other axis? {error.cure}"
-        raise InputError(error.field, error.got, error.wanted, cure.strip()) from error
+        raise error.about(error.field, cure.strip()) from error
     if flags.ndim == 2 and samples is not None:
         flags = _upright(flags, samples, field, plane)
     in_plane = flags.ndim == 2

@@ -167,7 +167,7 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
             else:
                 _send(source.load() if request["question"] == "load" else source.summary())
     except InputError as error:
-        _put({"error": {"field": error.field, "got": error.got, "wanted": error.wanted, "cure": error.cure}})
+        _put({"error": vars(error)})
 
 
 def _bound(what: int, most: int) -> None:

@@ -224,7 +224,7 @@ def errors_named(path: Path) -> Iterator[None]:
     except InputError as error:
         if error.field.startswith((str(path), f"{path.with_suffix('')}.")):
             raise
-        raise InputError(f"{path}: {error.field}", error.got, error.wanted, error.cure) from error
+        raise error.about(f"{path}: {error.field}") from error
 
 
 def _readable(size: int) -> str:

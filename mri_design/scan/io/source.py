@@ -103,7 +103,8 @@ def require_counters(
         if number not in (held or (0,)):
             others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
             cure = f"Change {counter_option(name)}, or leave it out.{others}"
-            raise InputError(f"{path}: {name}", str(number), f"0 to {len(held) - 1}" if held else "0, or none", cure)
+            wanted, behind = f"0 to {len(held) - 1}" if held else "0, or none", ("encoding_space",) * (name == ENCODING)
+            raise InputError(f"{path}: {name}", str(number), wanted, cure, behind)
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class SlicedSource(Source):
             try:
                 part = self.slice(number).select_slice(0)
             except InputError as error:
-                raise InputError(f"slice {number}: {error.field}", error.got, error.wanted, error.cure) from error
+                raise error.about(f"slice {number}: {error.field}") from error
             known = part.known(slice=(number, count)) if count > 1 else part
             return replace(known, name=part.name if count == 1 else f"{part.name}[{number}]")
 
