@@ -141,7 +141,7 @@ def _from_shots(signal: NDArray[np.complex128], order: SpokeOrder | SpiralOrder,
         noise_variance=noise_variance,
     )
     recipe = md.load_recipe("local")
-    model = md.prepare(scan, recipe).slice_model(0, recipe)
+    model = md.calibrate(scan, recipe).slice_model(0, **recipe.slice_settings)
     made = md.reconstruct(model, None, "least-squares", recipe, np.random.default_rng(SEED))
     return np.asarray(made.image).T[:, :, np.newaxis]
 

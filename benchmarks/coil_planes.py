@@ -24,7 +24,7 @@ from study.scans import simulating
 
 from mri_design.design.trials import ReferenceSlice, TrainingResidual, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import readouts_wanted, start_lines
 from mri_design.experiment.inputs import load_scan
@@ -108,10 +108,10 @@ class Plane:
             data = load_scan(folder / case.file, simulating(case.side, coils=8), 8).select_slice(case.image)
         if case.own_maps:
             recipe = recipe.replacing("constraints", calibration=SQUARE)
-        prepared = prepare(data, recipe, calibration_lines=SQUARE if case.own_maps else None)
-        reference = prepared.reference(0)
+        prepared = calibrate(data, recipe, calibration_lines=SQUARE if case.own_maps else None)
+        reference = truth_of(prepared)
         assert reference is not None
-        return cls(prepared.slice_model(0, recipe), reference, recipe)
+        return cls(prepared.slice_model(0, **recipe.slice_settings), reference, recipe)
 
     def mask(self, name: str, acceleration: float, draw: int) -> Sequence[int]:
         """Samples that a strategy, or another program, chooses."""

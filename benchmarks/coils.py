@@ -33,7 +33,7 @@ from mri_design.calibration.maps import maps_from_lines
 from mri_design.design.trials import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import centre_for_maps, readouts_wanted, start_lines
 from mri_design.experiment.inputs import ScanSource, SliceChoice, load_scan
@@ -272,10 +272,10 @@ def heads(folder: Path) -> Iterator[Head]:
 def head(name: str, kspace: Array, noise_variance: float | None = None) -> Head:
     """Calibrated by all its lines."""
     known = KSpaceData(kspace, np.ones(kspace.shape[-2], dtype=bool), noise_variance=noise_variance, name=name)
-    scan = prepare(known, LOCAL)
-    image = scan.reference(0)
+    scan = calibrate(known, LOCAL)
+    image = truth_of(scan)
     assert image is not None
-    return Head(name, scan.data, image)
+    return Head(name, scan, image)
 
 
 def mask(lines: int, count: int, seed: int) -> Array:
@@ -313,7 +313,7 @@ def least_squares_error(head: Head, maps: Array, lines: Array) -> float:
 def mean_error(head: Head, maps: Array, lines: Array) -> float:
     """Error of the posterior mean."""
     data = replace(head.data, coil_maps=np.asarray(maps, np.complex64)[None])
-    model = prepare(data, LOCAL).slice_model(0, LOCAL)
+    model = calibrate(data, LOCAL).slice_model(0, **LOCAL.slice_settings)
     found = reconstruct_prepared(model, np.flatnonzero(lines), "mean", LOCAL, np.random.default_rng(0))
     return relative_l2(np.abs(found.image), np.abs(head.image))
 

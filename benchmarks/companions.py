@@ -68,7 +68,7 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
     every : bool
         Also the control, the error bars and the seconds.
     """
-    one, truth = pair.scan.prepared.slice_model(0, recipe), pair.scan.reference
+    one, truth = pair.scan.prepared.slice_model(0, **recipe.slice_settings), pair.scan.reference
     began = time.process_time()
     plain = made(one, lines, None, recipe, every)
     seconds = time.process_time() - began
@@ -95,7 +95,7 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
 
 def masks_of(pair: Pair, seed: int, designed: bool) -> Iterator[tuple[str, list[int]]]:
     """Variable density at 1/8, 1/4, 1/2 of the lines, and a design at 1/8 and 1/4."""
-    one = pair.scan.prepared.slice_model(0, Recipe())
+    one = pair.scan.prepared.slice_model(0, **Recipe().slice_settings)
     counts = [one.shape[0] // share for share in SHARES]
     for count in counts:
         yield "density", random_lines(one, count, seed)

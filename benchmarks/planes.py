@@ -151,7 +151,7 @@ def mask_by(scan: Scan, mr_slice: SliceModel, cell: Row, recipe: Recipe) -> Sequ
 def measured(setting: Setting, cell: Row) -> Row:
     """A mask, and the error of the image made from it."""
     recipe, scan = setting.recipe(encoding_of(str(cell["strategy"]))[0]), setting.scan(cell)
-    mr_slice = scan.prepared.slice_model(0, recipe)
+    mr_slice = scan.prepared.slice_model(0, **recipe.slice_settings)
     chosen = mask_by(scan, mr_slice, cell, recipe)
     image = reconstruct_by_recipe(mr_slice, chosen, recipe, 0).image
     return {"error": relative_error(image, scan.reference), "chosen": len(chosen)}
@@ -161,7 +161,7 @@ def measured_by_both(setting: Setting, cell: Row) -> Row:
     """A mask made under `local`, and the errors of the images that both recipes make of it."""
     scan = setting.scan(cell, 0 if cell["coils"] == 1 else None)
     recipes = {"error": setting.recipe(name=None), "local_error": setting.recipe()}
-    slices = {column: scan.prepared.slice_model(0, recipe) for column, recipe in recipes.items()}
+    slices = {column: scan.prepared.slice_model(0, **recipe.slice_settings) for column, recipe in recipes.items()}
     chosen = mask_by(scan, slices["local_error"], cell, recipes["local_error"])
     made = {name: reconstruct_by_recipe(one, chosen, recipes[name], 0).image for name, one in slices.items()}
     return {name: relative_error(image, scan.reference) for name, image in made.items()} | {"chosen": len(chosen)}

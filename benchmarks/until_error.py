@@ -32,7 +32,7 @@ from mri_design.design.trace import UntilError
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
-from mri_design.experiment.calibration import PreparedScan, prepare
+from mri_design.experiment.calibration import calibrate, truth_of, with_measured_maps
 from mri_design.experiment.design import DesignOptions, ImageErrors, final_model, final_signal, run_design
 from mri_design.experiment.extent import start_lines, stop_rule, with_calibration
 from mri_design.experiment.inputs import load_scan
@@ -42,6 +42,7 @@ from mri_design.experiment.shots import shot_candidates, slice_of
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import ShotReadouts
+from mri_design.scan.data import KSpaceData
 
 WANTED = (0.05, 0.08, 0.12, 0.20)
 SEEDS = (0, 1, 2)
@@ -88,7 +89,7 @@ class Case:
     ----------
     name : str
         In the table.
-    scan : PreparedScan
+    scan : KSpaceData
         Calibrated.
     recipe : Recipe
         What is chosen.
@@ -99,7 +100,7 @@ class Case:
     """
 
     name: str
-    scan: PreparedScan
+    scan: KSpaceData
     recipe: Recipe
     source: str = ""
     share: float = 0.5
@@ -118,18 +119,18 @@ class Case:
     def slice_model(self, seed: int) -> SliceModel:
         """The slice with its candidates."""
         if self.recipe.design.encoding in ("lines", "plane"):
-            return self.scan.slice_model(0, self.recipe)
-        on_grid = self.scan.slice_model(0, self.recipe.replacing("design", encoding="lines"))
+            return self.scan.slice_model(0, **self.recipe.slice_settings)
+        on_grid = self.scan.slice_model(0, **self.recipe.replacing("design", encoding="lines").slice_settings)
         shots = shot_candidates(self.recipe, self.strategy, on_grid.shape, SPOKES, on_grid.n_coils)
         assert isinstance(shots, ShotReadouts)
-        return slice_of(on_grid, shots, self.source, lambda: self.scan.reference(0), self.recipe, seed)
+        return slice_of(on_grid, shots, self.source, lambda: truth_of(self.scan), self.recipe, seed)
 
 
 def cases(data: Path, seed: int) -> Iterator[Case]:
     """Raw scans, then phantoms with one coil and with eight, lines, samples of a plane and spokes."""
     default = load_recipe(None)
     for name in RAW if seed == 0 else ():
-        raw = raw_scan(data / f"{name}.npy", RAW_MATRIX).prepared.data
+        raw = raw_scan(data / f"{name}.npy", RAW_MATRIX).calibrated
         yield _case(name, replace(raw, coil_maps=None), default)
     for matrix, coils in ((64, 1), (64, 8), (128, 1)):
         recipe = default.replacing("simulation", matrix=matrix, coils=coils)
@@ -149,8 +150,8 @@ def phantom(text: str, name: str, recipe: Recipe, seed: int, share: float = 0.5)
 
 
 def _case(text: str, data: object, recipe: Recipe, source: str = "", share: float = 0.5) -> Case:
-    scan = prepare(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)  # type: ignore[arg-type]
-    return Case(text, scan, with_calibration(recipe, scan.calibration_lines), source, share)
+    scan = calibrate(data, recipe, calibration_lines=recipe.calibration_lines, ordinary=True)  # type: ignore[arg-type]
+    return Case(text, scan, with_calibration(recipe, scan.provenance.maps.calibration_lines), source, share)
 
 
 def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterator[Row]:
@@ -161,7 +162,7 @@ def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterato
     strategy = case.strategy
     shots = isinstance(one.candidates, ShotReadouts)
     most = SPOKES if shots else round(case.share * int(one.measured.sum()))
-    calibration = case.scan.calibration_lines if encoding == "lines" else 0
+    calibration = case.scan.provenance.maps.calibration_lines if encoding == "lines" else 0
     start = start_lines(one.measured, strategy, most, case.recipe, calibration, one.n_coils, one.candidates)
     looks = ImageErrors(case.recipe, seed)
     for error in wanted:
@@ -239,7 +240,7 @@ def actual_error(case: Case, one: SliceModel, state: DesignState, seed: int) -> 
     model, warm = final_model(one, state, case.recipe)
     options = InferenceOptions(warm_start=warm, signal=final_signal(model, state))
     made = reconstruct_prepared(model, lines, "mean", case.recipe, image_rng(seed), options=options)
-    reference = case.scan.knowing(one.coil_map_estimate(lines)).reference(0)
+    reference = truth_of(with_measured_maps(case.scan, one.coil_map_estimate(lines)))
     squared = float(np.sum(np.abs(made.image - reference).astype(float) ** 2))
     energy = float(np.sum(np.abs(reference).astype(float) ** 2))
     if case.raw:

@@ -32,8 +32,8 @@ from .estimation.penalised import IRLS as IRLS
 from .estimation.penalised import LBFGS as LBFGS
 from .estimation.penalised import PenalisedProblem as PenalisedProblem
 from .evaluation.metrics import measure as measure
-from .experiment.calibration import PreparedScan as PreparedScan
-from .experiment.calibration import prepare as prepare
+from .experiment.calibration import calibrate as calibrate
+from .experiment.calibration import truth_of as truth_of
 from .experiment.design import DesignOptions as DesignOptions
 from .experiment.design import ImageErrors as ImageErrors
 from .experiment.design import run_design as run_design

@@ -35,7 +35,7 @@ print(scan)
 # autocalibration).
 
 # %%
-maps = scan.prepared.maps_as_read[0]
+maps = scan.calibrated.maps_as_read[0]
 figure = Figure(figsize=(9, 2.6), layout="constrained")
 for number, panel in enumerate(figure.subplots(1, 4)):
     panel.imshow(abs(maps[4 * number]).T, cmap="gray", vmin=0)

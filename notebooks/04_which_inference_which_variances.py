@@ -40,8 +40,8 @@ figure
 
 # %%
 recipe = md.load_recipe(None).replacing("simulation", matrix=N)
-scan = md.load("phantom:t2w", recipe=recipe).prepared
-truth, one = scan.reference(0), scan.slice_model(0, recipe)
+scan = md.load("phantom:t2w", recipe=recipe).calibrated
+truth, one = md.truth_of(scan), scan.slice_model(0, **recipe.slice_settings)
 rule = md.make_strategy("vd-polynomial:4")
 lines = md.run_design([one], rule, N // 4, recipe, seed=0, start=rule.default_start(one.candidates, N // 4)).trace.lines
 model, inner, rng = one.model(lines), md.Automatic(1e-6), np.random.default_rng(0)

@@ -29,8 +29,8 @@ recipe = md.load_recipe(None).replacing("simulation", matrix=MATRIX, phase="roug
 
 
 def slice_of(name, seed=0):
-    scan = md.load(name, recipe=recipe, seed=seed).prepared
-    return scan.slice_model(0, recipe), scan.reference(0)
+    scan = md.load(name, recipe=recipe, seed=seed).calibrated
+    return scan.slice_model(0, **recipe.slice_settings), md.truth_of(scan)
 
 
 one, truth = slice_of("phantom:t2w")

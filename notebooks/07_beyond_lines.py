@@ -48,8 +48,8 @@ def panels(titles, pictures, **drawn):
 
 # %%
 plane = recipe.replacing("design", encoding="plane")
-scan = md.load("phantom:t2w", recipe=plane).prepared
-one, truth = scan.slice_model(0, plane), scan.reference(0)
+scan = md.load("phantom:t2w", recipe=plane).calibrated
+one, truth = scan.slice_model(0, **plane.slice_settings), md.truth_of(scan)
 samples = MATRIX**2 // 6
 
 
@@ -116,7 +116,7 @@ results = {}
 for title, shots in sets.items():
     made = md.load_phantom_shots("brain", shots, shape=MATRIX, rng=np.random.default_rng(0))
     data = md.TrajectoryData(made.kspace, made.trajectory, (MATRIX, MATRIX), noise_variance=made.noise_variance)
-    along = md.prepare(data, recipe).slice_model(0, recipe)
+    along = md.calibrate(data, recipe).slice_model(0, **recipe.slice_settings)
     found = md.reconstruct(along, None, "mean", recipe, np.random.default_rng(0))
     results[title] = along, found, made.reference[0]
     score = md.measure(found.image, made.reference[0]).relative_l2

@@ -11,7 +11,7 @@ import mri_design as md
 
 WIDE = np.linspace(0.5, 1.5, 900)
 CAUCHY = (lambda x: -np.log1p(x), lambda x: -1 / (1 + x), lambda x: 1 / (1 + x) ** 2)
-SLICE = md.load("phantom:brain", recipe={"simulation": {"matrix": 32}}).prepared.slice_model()
+SLICE = md.load("phantom:brain", recipe={"simulation": {"matrix": 32}}).calibrated.slice_model()
 MADE: Mapping[str, Callable[[], object]] = {
     "CartesianLines": lambda: md.cartesian(range(9), (32, 32), np.ones((2, 32, 32)) / np.sqrt(2)),
     "Dense": lambda: md.Dense(np.ones((40, 30))),

@@ -30,7 +30,7 @@ def posterior() -> md.GaussianPosterior:
 
 @pytest.fixture(scope="module")
 def small_slice() -> md.SliceModel:
-    return md.load("phantom:t2w", matrix=32).prepared.slice_model()
+    return md.load("phantom:t2w", matrix=32).calibrated.slice_model()
 
 
 def assert_refused(field: str, call: Callable[[], object]) -> None:
@@ -180,7 +180,7 @@ def test_everything_random_wants_a_generator(field, call, posterior):
 @pytest.mark.parametrize(
     ("field", "call"),
     [
-        ("data", lambda one, r: md.prepare(None, r)),
+        ("scan", lambda one, r: md.calibrate(None, r)),
         ("lines", lambda one, r: md.reconstruct(one, "abc", "mean", r, RNG)),
         ("lines", lambda one, r: md.reconstruct(one, [15.5], "mean", r, RNG)),
         ("lines", lambda one, r: md.reconstruct(one, 3, "mean", r, RNG)),

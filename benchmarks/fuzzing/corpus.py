@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from mri_design.cli.main import app
 from mri_design.design.fixed import LowPass
 from mri_design.design.training import TrainedDesign
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.stored_designs import Checkpoint, save_trained
@@ -364,7 +364,7 @@ def checkpoint(folder: Path) -> Path:
     """The state of a design that was interrupted."""
     scan = KSpaceData(samples(1, 1, NY, NX), np.ones(NY, bool), noise_variance=0.1)
     plain = Recipe()
-    model = prepare(scan, plain, calibration_lines=4, ordinary=True).slice_model(0, plain)
+    model = calibrate(scan, plain, calibration_lines=4, ordinary=True).slice_model(0, **plain.slice_settings)
     options = DesignOptions(checkpoint=Checkpoint(folder / "design.npz", "fuzzing"))
     run_design([model], LowPass(), 6, plain, seed=0, start=4, options=options)
     return folder / "design.npz"

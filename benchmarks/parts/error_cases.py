@@ -14,7 +14,7 @@ from parts.exams import complete_image, designed_lines, random_lines, with_phase
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
 from trajectories.sets import spiral_sets
 
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.model.slice import SliceModel
@@ -182,8 +182,8 @@ def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
         coil_images = _coil_images(scan)
         scan = self_calibrated(scan, centre)
     elif with_coils:
-        scan = replace(scan, prepared=prepare(scan.prepared.data, recipe))
-    one = scan.prepared.slice_model(0, recipe)
+        scan = replace(scan, prepared=calibrate(scan.prepared, recipe))
+    one = scan.prepared.slice_model(0, **recipe.slice_settings)
     mask, lines = _plane_mask(one, rng, with_coils) if kind == "plane" else _line_mask(one, rng, with_coils, centre)
     if encoding.endswith("designed"):
         strategy, wanted = "calibrated", max(len(lines), 12)
@@ -207,7 +207,7 @@ def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
 
 def _coil_images(scan: Scan) -> Array:
     """What the coils see, in the units of the calibrated data: of simulated scans without noise."""
-    data, one = scan.prepared.data, scan.prepared.slice_model(0, load_recipe("local"))
+    data, one = scan.prepared, scan.prepared.slice_model(0, **load_recipe("local").slice_settings)
     if data.reference is not None and one.maps is not None:
         return np.asarray(one.maps * scan.reference)
     return CentredFFT(one.shape).adjoint(one.kspace)
@@ -240,7 +240,7 @@ def _plane_mask(one: SliceModel, rng: Rng, with_coils: bool) -> tuple[str, list[
 def _along_shots(
     truth: Truth, rng: Rng, matrix: int, noise: float, coils: int, recipe: Recipe, key: tuple[int, str, str]
 ) -> Case:
-    image = scan_of(truth, truth.image, rng, matrix, 0.0, 1).prepared.data.reference
+    image = scan_of(truth, truth.image, rng, matrix, 0.0, 1).prepared.reference
     assert image is not None
     least = 1 / 10 if coils > 1 else 1 / 5
     share = float(np.exp(rng.uniform(np.log(least), np.log(0.8))))
@@ -265,8 +265,8 @@ def _along_shots(
         noise_variance=noise**2,
         coil_maps=None if maps is None else np.asarray(maps, dtype=np.complex64)[None],
     )
-    prepared = prepare(made, recipe)
-    one = prepared.slice_model(0, recipe)
+    prepared = calibrate(made, recipe)
+    one = prepared.slice_model(0, **recipe.slice_settings)
     number, split, encoding = key
     reference = np.asarray(image[0] / prepared.unit)
     mask = f"{count} {name}"

@@ -48,7 +48,7 @@ class Pair:
 
 def complete_image(scan: Scan) -> Array:
     """The posterior mean of everything measured, without non-local blocks."""
-    one = scan.prepared.slice_model(0, LOCAL)
+    one = scan.prepared.slice_model(0, **LOCAL.slice_settings)
     lines = np.flatnonzero(one.measured).tolist()
     return LOCAL.inference.engine().infer(one.model(lines), np.random.default_rng(3)).mean
 

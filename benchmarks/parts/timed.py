@@ -72,7 +72,7 @@ def design(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
     def made(grid: int, start: int, lines: int) -> tuple[object, float, float]:
         recipe = md.load_recipe(None)
         recipe = recipe.replacing("simulation", matrix=grid, coils=coils)
-        scan = md.prepare(load_scan(PHANTOM, recipe, seed), recipe).slice_model(0, recipe)
+        scan = md.calibrate(load_scan(PHANTOM, recipe, seed), recipe).slice_model(0, **recipe.slice_settings)
         used, began = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
         state = md.run_design([scan], md.make_strategy("calibrated"), lines, recipe, seed=seed, start=start)
         now = resource.getrusage(resource.RUSAGE_SELF)
@@ -131,10 +131,10 @@ def image(case: str, seed: int, data: Path) -> None:
 
     def slice_of(scan: Scan, recipe: Recipe, kind: str) -> SliceModel:
         if kind != "radial":
-            return scan.prepared.slice_model(0, recipe.replacing("design", encoding=kind))
+            return scan.prepared.slice_model(0, **recipe.replacing("design", encoding=kind).slice_settings)
         angles, grid = equispaced_angles(32), scan.reference.shape
         shots = ShotReadouts(grid, radial_spokes(grid[0], angles), "radial", tuple(angles.tolist()))
-        one = scan.prepared.slice_model(0, recipe)
+        one = scan.prepared.slice_model(0, **recipe.slice_settings)
         return shot_slice(one, shots, np.random.default_rng(1), truth=scan.reference)
 
     def measure(case: str) -> dict[str, dict[str, object]]:

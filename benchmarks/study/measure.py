@@ -105,7 +105,7 @@ def chosen_mask(group: Group, ledger: Ledger, cell: Cell) -> tuple[str, int, str
     if entry.start is not None:
         return entry.name, min(entry.start, cell.lines), entry.design
     recipe: Recipe = group.recipes[entry.design]
-    n_coils = group.tests[0].prepared.data.n_coils
+    n_coils = group.tests[0].prepared.n_coils
     start = start_count(make_strategy(entry.name), group.n_lines, cell.lines, recipe, n_coils=n_coils)
     return entry.name, start, entry.design
 

@@ -10,7 +10,7 @@ import numpy as np
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
 from mri_design.design.trials import ReferenceSlice
-from mri_design.experiment.calibration import PreparedScan, prepare
+from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
@@ -41,39 +41,39 @@ class Scan:
     ----------
     name : str
         For tables.
-    prepared : PreparedScan
+    prepared : KSpaceData
         Noise and coil maps are known.
     reference : complex array, shape (ky, kx)
         The truth, or the nearest thing to it.
     """
 
     name: str
-    prepared: PreparedScan
+    prepared: KSpaceData
     reference: Array
 
     @classmethod
     def of(cls, name: str, data: KSpaceData, reference: Array | None = None) -> Scan:
         """Calibrated by the default recipe; without a reference its own."""
-        prepared = prepare(data, Recipe())
-        found = prepared.reference(0) if reference is None else reference
+        prepared = calibrate(data, Recipe())
+        found = truth_of(prepared) if reference is None else reference
         assert found is not None
         return cls(name, prepared, found)
 
     @property
     def n_lines(self) -> int:
         """Phase-encode lines of the grid."""
-        return self.prepared.data.grid_shape[0]
+        return self.prepared.grid_shape[0]
 
     def image(self, recipe: Recipe) -> ReferenceSlice:
         """With a recipe's prior. Coil maps count as known from a scan of their own: masks need no centre for them."""
-        return ReferenceSlice(self.name, self.prepared.slice_model(0, recipe), self.reference)
+        return ReferenceSlice(self.name, self.prepared.slice_model(0, **recipe.slice_settings), self.reference)
 
 
 def self_calibrated(scan: Scan, lines: int) -> Scan:
     """A scan with its coil maps estimated from that many lines at its centre; masks have to begin with them."""
     recipe = Recipe().replacing("coils", calibration_lines=lines)
-    prepared = prepare(replace(scan.prepared.data, coil_maps=None), recipe)
-    assert prepared.calibration_lines <= lines
+    prepared = calibrate(replace(scan.prepared, coil_maps=None), recipe)
+    assert prepared.provenance.maps.calibration_lines <= lines
     return replace(scan, prepared=prepared)
 
 
@@ -94,7 +94,7 @@ def simulated(
 def combined(path: Path, matrix: int, seed: int = 0) -> Scan:
     """A raw multi-coil scan of high signal-to-noise ratio, coil-combined, as the truth of a single-coil scan."""
     data = load_scan(str(path), Recipe(), seed)
-    image = coil_combined(prepare(data, Recipe()).data)
+    image = coil_combined(calibrate(data, Recipe()))
     return anew(f"{path.stem} combined", image, matrix, NOISE, seed)
 
 

@@ -13,7 +13,7 @@ from trajectories.sets import HALF, RECIPE, Scene, engine, model_of, spiral_sets
 
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.reconstruction import InferenceOptions, reconstruct
 from mri_design.model.generalized_linear import GeneralizedLinearModel
@@ -136,8 +136,8 @@ def covered_row(scene: Scene, shots: Array, coils: int, seed: int, recipe_name: 
         noise_variance=model.noise_variance,
         coil_maps=None if X.maps is None else np.asarray(X.maps, dtype=np.complex64)[None],
     )
-    prepared = prepare(data, recipe)
-    slice_model = prepared.slice_model(0, recipe)
+    prepared = calibrate(data, recipe)
+    slice_model = prepared.slice_model(0, **recipe.slice_settings)
     options = InferenceOptions(signal=slice_model.signal_level(range(len(shots))))
     made = reconstruct(slice_model, None, "mean", recipe, np.random.default_rng([seed, 2]), options=options)
     assert made.std is not None

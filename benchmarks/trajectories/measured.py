@@ -14,7 +14,7 @@ from trajectories.sets import RECIPE
 from mri_design.errors import InputError
 from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import start_lines
 from mri_design.experiment.inputs import load_scan
@@ -54,16 +54,16 @@ def toy_spirals() -> TrajectoryData:
 
 def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Row]:
     """One row for each m, kind of maps and method; the gridded image is that of the method "zero-filled"."""
-    whole = prepare(data, RECIPE)
+    whole = calibrate(data, RECIPE)
     references = {method: _made(whole.data, method)[0] for method in METHODS}
     rows: list[Row] = []
     for m in every:
         every_mth = np.arange(data.n_readouts) % m == 0
-        chosen = data.select_readouts(every_mth)
+        chosen = data.only(every_mth)
         known = replace(chosen, **{name: getattr(whole.data, name) for name in ("noise_variance", "coil_maps")})
         cases = [(ALL, method, known) for method in METHODS]
         with suppress(InputError):  # too few arms around DC
-            cases.append((OWN, "mean", prepare(data, RECIPE, measured=every_mth).data))
+            cases.append((OWN, "mean", calibrate(data, RECIPE, measured=every_mth)))
         for maps, method, used in cases:
             began = time.process_time()
             image, converged = _made(used, method)
@@ -85,7 +85,7 @@ def measured_rows(data: TrajectoryData, every: Sequence[int] = EVERY) -> list[Ro
 
 
 def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
-    slice_model = prepare(data, RECIPE).slice_model(0, RECIPE)
+    slice_model = calibrate(data, RECIPE).slice_model(0, **RECIPE.slice_settings)
     made = reconstruct(slice_model, None, method, RECIPE, np.random.default_rng(2))
     return made.image, made.convergence.converged
 
@@ -93,8 +93,8 @@ def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
 def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -> list[Row]:
     """Errors of every set of arms, as ``design --encoding spiral`` makes them of a scan, against the scan's image."""
     plain = RECIPE.replacing("simulation", matrix=16)  # of phantoms; files keep their size
-    scan = prepare(load_scan(source, plain).select_slice(0), plain, ordinary=True)
-    on_grid, reference = scan.slice_model(0, plain), scan.reference(0)
+    scan = calibrate(load_scan(source, plain).select_slice(0), plain, ordinary=True)
+    on_grid, reference = scan.slice_model(0, **plain.slice_settings), truth_of(scan)
     assert reference is not None
     rows: list[Row] = []
     for density in densities:

@@ -95,7 +95,7 @@ class ReferenceSlice:
     left_out : str
         What that file holds beyond what was read of it; empty where that is nothing.
     unit : float or float array, shape (ky, kx)
-        What images are multiplied by to be shown and judged (`PreparedScan.image_unit`).
+        What images are multiplied by to be shown and judged (`Scan.image_unit`).
     noise_source, maps_source : str
         Where its noise and its coil maps are from.
     pixel : tuple of float, optional
@@ -104,7 +104,7 @@ class ReferenceSlice:
         Estimates coil maps from what a mask measures, where they are not known; those of ``slice_model`` are then of
         all lines, which training scans and oracles may look at: see `as_measured`.
     mixing : complex array, shape (coil, coil), optional
-        Of `PreparedScan`, for the units of images under such maps.
+        Of `Scan`, for the units of images under such maps.
 
     Raises
     ------

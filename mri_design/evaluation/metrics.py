@@ -271,7 +271,7 @@ def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.
     reference : complex array, shape (ky, kx)
         What errors are measured against, times ``unit``.
     unit : float or float array, shape (ky, kx)
-        What images of the data are multiplied by to be shown and judged (`PreparedScan.image_unit`).
+        What images of the data are multiplied by to be shown and judged (`Scan.image_unit`).
 
     Returns
     -------

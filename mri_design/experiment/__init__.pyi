@@ -1,10 +1,10 @@
 """The composition root: recipes, inputs and names become models, engines and strategies."""
 
-from .calibration import PreparedScan as PreparedScan
+from .calibration import calibrate as calibrate
 from .calibration import causes_of_bad_maps as causes_of_bad_maps
 from .calibration import estimates_own_maps as estimates_own_maps
-from .calibration import only_measured as only_measured
-from .calibration import prepare as prepare
+from .calibration import truth_of as truth_of
+from .calibration import with_measured_maps as with_measured_maps
 from .companion_images import CompanionImages as CompanionImages
 from .companion_images import RegionMask as RegionMask
 from .companion_images import companion_file as companion_file

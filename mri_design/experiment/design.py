@@ -202,7 +202,7 @@ def run_design(
     start : int, sequence of int, or bool array, optional
         How many centre lines to begin with, or the lines of `start_lines`, by number or as a mask. By default as many
         as the recipe or the strategy begins with. What coil maps are to be estimated from, or were, is not known here:
-        of several coils give ``PreparedScan.calibration_lines`` or more.
+        of several coils give ``provenance.maps.calibration_lines`` or more.
     options : DesignOptions
         Stop rule, checkpoint, progress.
 
@@ -212,7 +212,7 @@ def run_design(
         For no slice, impossible line counts, constraints that contradict the scan, or a checkpoint that is not this
         design's.
     """
-    wanted = "a list of SliceModels, as PreparedScan.slice_model makes them"
+    wanted = "a list of SliceModels, as Scan.slice_model makes them"
     slices = sequence_of(SliceModel, "slices", slices, wanted=wanted, least=1)
     recipe = recipe_from(recipe)
     strategy = make_strategy(strategy, recipe.design.encoding) if isinstance(strategy, str) else strategy

@@ -667,6 +667,12 @@ class Recipe(Settings):
         return tuple(block.made() if isinstance(block, BlockRecipe) else block for block in self.prior)
 
     @property
+    def slice_settings(self) -> dict[str, Any]:
+        """What is measured one by one, prior, FFT and what is known of the phase, as `Scan.slice_model` takes them."""
+        known = {"library": self.fft, "phase": self.phase.prior()}
+        return {"encoding": self.design.encoding, "prior": self.blocks(), **known}
+
+    @property
     def calibration_lines(self) -> int | None:
         """Centre lines, or side of a square, for coil maps that the design's own settings ask for; None is the usual.
 

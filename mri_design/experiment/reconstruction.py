@@ -244,7 +244,7 @@ def reconstruct(
     InputError
         For an argument of another kind than described here.
     """
-    require_instance(SliceModel, wanted="a SliceModel, as PreparedScan.slice_model makes it", slice_model=slice_model)
+    require_instance(SliceModel, wanted="a SliceModel, as Scan.slice_model makes it", slice_model=slice_model)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
     rng = image_rng(0) if rng is None else rng
     require_random(rng)

@@ -262,7 +262,7 @@ class Shared:
                 self._refused = error
         if data.n_coils > 1 and data.coil_maps is None:
             lines = calibration.calibration_count(None, self._recipe, data.grid_shape[0])
-            seen = calibration.only_measured(data, used)
+            seen = data.only(used)
             if calibration.takes_lines_with_gaps(seen, lines, self._recipe):
                 energies = block_energies(seen.kspace[0], seen.samplings[0].samples)
             else:

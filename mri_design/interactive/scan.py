@@ -31,7 +31,7 @@ from mri_design.errors import (
     require_instance,
     say_once,
 )
-from mri_design.experiment.calibration import PreparedScan, only_measured, prepare
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
     ScanSource,
@@ -263,7 +263,7 @@ def load(
         data = with_given_maps(data, number_array("coil_maps", coil_maps) if maps is None else maps, settings)
     if mask is not None:
         measured = _measured(data, mask, "mask", settings)
-        data = only_measured(data, measured) if isinstance(data, KSpaceData) else data.select_readouts(measured)
+        data = data.only(measured)
     if file is None:
         file = f"{MEMORY_PREFIX}{data.name} {sha256(data.kspace.tobytes()).hexdigest()[:16]}"
     return LoadedScan(file, data, maps, settings, seed)
@@ -327,9 +327,9 @@ class LoadedScan(Shown):
         return runs.what_is_used(data if data.n_slices == 1 else data.select_slice(0), None, self.recipe)
 
     @cached_property
-    def prepared(self) -> PreparedScan:
+    def calibrated(self) -> KSpaceData | TrajectoryData:
         """All slices with noise and coil maps known, as models take them."""
-        return prepare(self.data, self.recipe, ordinary=True)
+        return calibrate(self.data, self.recipe, ordinary=True)
 
     @naming_arguments
     def design(

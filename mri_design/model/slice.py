@@ -145,7 +145,7 @@ class SliceModel:
         Estimates the maps from what is measured, where they are not known: see `calibrated`. Everything that takes
         lines and looks at the image has maps from these lines, and from no other.
     mixing : complex array, shape (coil, coil as read), optional
-        What samples as read were multiplied by over the coils, to be independent and of equal noise (`PreparedScan`).
+        What samples as read were multiplied by over the coils, to be independent and of equal noise (`Scan`).
     unit : float
         What images are multiplied by to be in the units of the samples as read, where coils were not mixed.
 

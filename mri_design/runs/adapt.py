@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from mri_design.errors import (
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, with_measured_maps
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
 from mri_design.experiment.extent import calibration_for, centre_for_maps, lines_expected, require_lines, start_lines
@@ -281,7 +281,7 @@ class _Live:
         self._first = self._start()
         self._scan, self._companions = self._calibrated(companions)
         self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
-        model = self._scan.slice_model(0, self._recipe)
+        model = self._scan.slice_model(0, **self._recipe.slice_settings)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
         self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
         self._fill()
@@ -289,13 +289,13 @@ class _Live:
         steered = steering_image(offered, [self._slice], [0], 1, self._first, self._recipe, work.seed)
         self._strategy, self._steered_by = steered or (request.strategy, "")
 
-    def _calibrated(self, companions: Sequence[CompanionImages]) -> tuple[PreparedScan, tuple[Companion, ...]]:
+    def _calibrated(self, companions: Sequence[CompanionImages]) -> tuple[KSpaceData, tuple[Companion, ...]]:
         """The scan as its start lines show it, and the other images of the object over it."""
         data = _as_given(self._arrivals.data(NAME, self._first), self._request)
         tell_part(data, self._recipe, self._work.progress)
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
-        calibrated = prepare(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
+        calibrated = calibrate(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
             noise = told("noise", calibrated.provenance.noise)
             self._work.progress.warn(
@@ -394,7 +394,7 @@ class _Live:
         lines = sorted(self._arrivals.changed)
         self._arrivals.changed.clear()
         if lines:
-            self._slice.kspace[:, lines] = self._scan.as_prepared(self._arrivals.lines(lines))
+            self._slice.kspace[:, lines] = self._scan.mixed(self._arrivals.lines(lines))
 
     def designed(self) -> DesignState:
         """Choose and measure until there are enough lines, or the scanner gives no more."""
@@ -465,9 +465,8 @@ class _Live:
         self._fill()
         data = self._arrivals.data(NAME)
         slice_model = replace(self._slice, measured=data.measured)
-        before = cast(KSpaceData, self._scan.data)
-        known = replace(before, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
-        scan = replace(self._scan, data=known).knowing(slice_model.coil_map_estimate(state.trace.lines))
+        measured = replace(self._scan, kspace=self._slice.kspace[np.newaxis], measured=data.measured)
+        scan = with_measured_maps(measured, slice_model.coil_map_estimate(state.trace.lines))
         warn_of_noise(scan, work.progress)
         warn_of_maps(scan, work.progress)
         calibrated = slice_model.calibrated(state.trace.lines)

@@ -32,8 +32,8 @@ def account_settings(account: Mapping[str, object]) -> dict[str, object]:
 
 def frame_of(known: KnownSlice) -> Frame:
     """How images of a slice lie on the page, and how large their pixels are."""
-    orientation = known.data.orientation if known.data.on_grid else "ky-rows"
-    return Frame(layout_of(known.slice_model.candidates, orientation), pixel_of(known.data))
+    orientation = known.scan.orientation if known.scan.on_grid else "ky-rows"
+    return Frame(layout_of(known.slice_model.candidates, orientation), pixel_of(known.scan))
 
 
 def save_images(folder: RunFolder, arrays: Mapping[str, NDArray[Any]], rows: Rows) -> None:
@@ -60,19 +60,19 @@ def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[
     lines : sequence of int
         What all of them were made from; along a trajectory it is all that the slice holds.
     """
-    if known.data.on_grid:
+    if known.scan.on_grid:
         counted = known.slice_model.candidates.kind.counted
         measured = {counted: len(lines), "acceleration": known.acceleration(lines)}
     else:
-        assert isinstance(known.data, TrajectoryData)
-        measured = {"readouts": known.data.n_readouts, "samples": len(known.data.trajectory)}
+        assert isinstance(known.scan, TrajectoryData)
+        measured = {"readouts": known.scan.n_readouts, "samples": len(known.scan.trajectory)}
     rows: Rows = []
     for named in images:
         errors, ended = named.errors, named.reconstruction.convergence
         row: dict[str, object] = {"method": named.name, **measured, **named.error.columns}
         row |= {name: getattr(errors, name, None) for name in ("relative_l2", "psnr", "ssim")}
         row |= {"converged": ended.converged, "matvecs": ended.matvecs}
-        if known.data.on_grid and known.reference_noise is not None:
+        if known.scan.on_grid and known.reference_noise is not None:
             noise, of_all = known.reference_noise, known.holds_reference(lines)
             row["ranks"] = ranked(errors.relative_l2, noise, of_all) if errors else "no: it is the reference"
         rows.append(row)
@@ -112,7 +112,7 @@ def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> 
         "told": partial(told, template="image"),
         "reference": reference,
         "frame": frame_of(known),
-        "part": part_of_scan(known.data),
+        "part": part_of_scan(known.scan),
         "panels": panels if reference is None else [ImagePanel(reference, "reference"), *panels],
         "compared": [ImagePanel(image, one.name, error_caption(one.error.found)) for image, one in pairs],
     }

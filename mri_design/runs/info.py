@@ -123,13 +123,13 @@ def _centre(scan: ScanSummary) -> dict[str, str]:
 def _calibration(
     scan: ScanSummary | TrajectoryData, part: KSpaceData | TrajectoryData, recipe: Recipe
 ) -> dict[str, str]:
-    """Noise and coil maps as `prepare` would have them, told by one slice."""
+    """Noise and coil maps as `calibrate` would have them, told by one slice."""
     along = isinstance(part, TrajectoryData)
     try:
         ready = expected_calibration(part, recipe, scan.grid_shape[0], getattr(scan, "samplings", ()))
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    known, origin = ready.data, ready.provenance
+    known, origin = ready, ready.provenance
     white = known.noise_variance == 1 and (part.noise_covariance is not None if along else scan.n_coils > 1)
     beside = isinstance(part, KSpaceData) and noise_is_beside(part, scan.n_slices)
     unmixed = None if along or not white or ready.mixing is None else np.linalg.inv(ready.mixing)

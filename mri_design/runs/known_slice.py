@@ -17,7 +17,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, number_array, option
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError, found_error, measure, reference_noise
-from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for
 from mri_design.experiment.inputs import ScanSource, load_scan, require_grid_data
@@ -93,10 +93,8 @@ class KnownSlice:
 
     Parameters
     ----------
-    data : KSpaceData or TrajectoryData
-        The slice as read; of a trajectory the readouts that are used.
-    scan : PreparedScan
-        Calibrated.
+    scan : KSpaceData or TrajectoryData
+        The slice, calibrated; of a trajectory the readouts that are used.
     slice_model : SliceModel
         As models take it.
     signal : float
@@ -107,8 +105,7 @@ class KnownSlice:
         Whether the field of view looks too small for the image.
     """
 
-    data: Scan
-    scan: PreparedScan
+    scan: Scan
     slice_model: SliceModel
     signal: float
     given: GivenReference | None = None
@@ -117,19 +114,19 @@ class KnownSlice:
     @cached_property
     def reference(self) -> Array | None:
         """Truth or the scan's own image, in the units of the calibrated data; `shown_reference` is in the input's."""
-        return self.scan.reference(0) if self.given is None else None
+        return truth_of(self.scan) if self.given is None else None
 
     @cached_property
     def reference_noise(self) -> float | None:
         """Error that the reference's own noise makes; None for a true image, and for a given one."""
-        if self.reference is None or not isinstance(self.scan.data, KSpaceData):
+        if self.reference is None or not isinstance(self.scan, KSpaceData):
             return None
-        return reference_noise(self.scan.data, self.reference * self.image_unit, self.image_unit)
+        return reference_noise(self.scan, self.reference * self.image_unit, self.image_unit)
 
     @property
     def image_unit(self) -> float | Array:
-        """Factor from images of the calibrated data to the input's units, see `PreparedScan`."""
-        return self.scan.image_unit(0)
+        """Factor from images of the calibrated data to the input's units, see `Scan.image_unit`."""
+        return self.scan.image_unit()
 
     @property
     def shown_reference(self) -> Array | None:
@@ -143,8 +140,9 @@ class KnownSlice:
         """The reference of errors, in words; empty where there is none."""
         if self.given is not None:
             return self.given.words
-        own = self.reference is not None and self.data.reference is None
-        maps = "" if self.data.n_coils == 1 else "given" if self.scan.maps_from is None else "usual"
+        own = self.reference is not None and self.scan.reference is None
+        given = self.scan.provenance.maps.source == "given"
+        maps = "" if self.scan.n_coils == 1 else "given" if given else "usual"
         return "" if self.reference is None else told("reference", own, maps)
 
     def holds_reference(self, lines: Sequence[int]) -> bool:
@@ -169,7 +167,7 @@ class KnownSlice:
     def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
         """An image in the input's units with its errors where there is a truth; of a given one no phase is compared."""
         reference, predicted = self.shown_reference, made.predicted_error
-        name = GRIDDED if name == ZERO_FILLED and not self.data.on_grid else name
+        name = GRIDDED if name == ZERO_FILLED and not self.scan.on_grid else name
         if reference is None:
             return NamedImage(name, made, error=RelativeError(predicted))
         if not reference.any():
@@ -179,7 +177,7 @@ class KnownSlice:
             predicted = None if predicted is None else OF_MODULUS * predicted
             return NamedImage(name, made, errors, RelativeError(predicted, errors.relative_l2, against=self.given.name))
         error, candidates = RelativeError(predicted), self.slice_model.candidates
-        if not self.data.on_grid:
+        if not self.scan.on_grid:
             return NamedImage(name, made, errors, replace(error, found=errors.relative_l2_complex))
         if self.holds_reference(lines):  # least squares of all lines are the reference, and have no errors
             return NamedImage(name, made, None if name in _ITSELF else errors, replace(error, unknown=_OF_ALL))
@@ -192,13 +190,13 @@ class KnownSlice:
         """`evaluation.metrics.found_error` of an image of some lines, in the input's units."""
         reference, used = self.shown_reference, np.zeros(self.slice_model.candidates.size, dtype=bool)
         used[list(lines)] = True
-        assert reference is not None and isinstance(self.scan.data, KSpaceData)
+        assert reference is not None and isinstance(self.scan, KSpaceData)
         shape = self.slice_model.candidates.shape
-        return found_error(image, self.scan.data, reference, self.image_unit, used.reshape(shape))
+        return found_error(image, self.scan, reference, self.image_unit, used.reshape(shape))
 
     def acceleration(self, lines: Sequence[int]) -> float:
         """Samples of the grid over samples measured on ``lines``; lines over lines where each of them is whole."""
-        candidates, samples = self.slice_model.candidates, self.data.samples_in_lines
+        candidates, samples = self.slice_model.candidates, self.scan.samples_in_lines
         if samples is None or not candidates.kind.with_holes:
             measured, whole = candidates.part_of_grid(len(lines))
             return whole / measured
@@ -206,7 +204,7 @@ class KnownSlice:
 
     def _facts(self) -> Iterable[tuple[str, str, object]]:
         """Name in a manifest, row of a report's table (empty where it is missing there), and what they say."""
-        data, known = self.data, self.scan.provenance
+        data, known = self.scan, self.scan.provenance
         noise, unread = known.noise, left_out(data)
         unit = float(np.sqrt(np.mean(np.square(self.image_unit, dtype=np.float64))))  # of pixels, as noise adds up
         if not data.on_grid:
@@ -311,28 +309,30 @@ def _complete_slice(data: KSpaceData, index: int, path: str, recipe: Recipe) -> 
 
 def _reference_slice(
     chosen: KSpaceData, name: str, path: str, recipe: Recipe, count: Callable[[int], int] | None
-) -> tuple[ReferenceSlice, PreparedScan]:
+) -> tuple[ReferenceSlice, KSpaceData]:
     """A slice with its truth; where maps are not known, masks have those of their own lines."""
     kind = KINDS[recipe.design.encoding]
     calibrating = calibration_for(recipe, None if count is None else count(kind.whole(chosen.grid_shape)))
     grows = kind.centre_first and estimates_own_maps(chosen)
-    scan = prepare(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
-    reference, unit, known = scan.reference(0), scan.image_unit(0), scan.provenance
+    scan = calibrate(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
+    reference, unit, known = truth_of(scan), scan.image_unit(), scan.provenance
     assert reference is not None
     image = ReferenceSlice(
         name,
-        scan.slice_model(0, _on_grid(recipe)),
+        scan.slice_model(0, **recipe.slice_settings),
         reference,
-        calibration_lines=(calibrating or scan.calibration_lines) if grows else scan.calibration_lines,
+        calibration_lines=(calibrating or scan.provenance.maps.calibration_lines)
+        if grows
+        else scan.provenance.maps.calibration_lines,
         simulated=simulated_from(chosen),
-        noise=reference_noise(cast(KSpaceData, scan.data), reference * unit, unit),
+        noise=reference_noise(scan, reference * unit, unit),
         unit=unit,
         source=path,
         left_out=left_out_text(chosen.known(slice=None)),
         noise_source=told("noise", known.noise),
         maps_source=told("maps", known.maps),
-        pixel=pixel_of(scan.data),
-        own_maps=OwnMaps(recipe.coils.maps, scan.data.noise_variance or 0.0) if grows else None,
+        pixel=pixel_of(scan),
+        own_maps=OwnMaps(recipe.coils.maps, scan.noise_variance or 0.0) if grows else None,
         mixing=scan.mixing if grows else None,
     )
     return image, scan

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mri_design.errors import option
-from mri_design.experiment.calibration import PreparedScan, causes_of_bad_maps
+from mri_design.experiment.calibration import causes_of_bad_maps
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import count_text
 from mri_design.scan.data import ImageStack, Scan, ScanSummary
@@ -135,7 +135,7 @@ def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
         progress.warn(f"{scan.name}: its centre of k-space is {text}")
 
 
-def warn_of_noise(scan: PreparedScan, progress: Progress) -> None:
+def warn_of_noise(scan: Scan, progress: Progress) -> None:
     """Say in one line what is to be said against the noise of a scan, and in another which coils measured nothing.
 
     The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
@@ -143,20 +143,18 @@ def warn_of_noise(scan: PreparedScan, progress: Progress) -> None:
     """
     known, noise = scan.provenance, scan.provenance.noise
     if known.dead_coils:
-        progress.warn(
-            f"{scan.data.name}: {told('coils', replace(known, combined=None))}; images are made of the others"
-        )
+        progress.warn(f"{scan.name}: {told('coils', replace(known, combined=None))}; images are made of the others")
     if noise.limit or noise.wants_better:
         cure = "" if noise.limit else f"; {told('noise_cure', noise.source == 'given')}"
-        progress.warn(f"{scan.data.name}: its noise is {told('noise', noise)}{cure}")
+        progress.warn(f"{scan.name}: its noise is {told('noise', noise)}{cure}")
 
 
-def warn_of_maps(scan: PreparedScan, progress: Progress) -> None:
+def warn_of_maps(scan: Scan, progress: Progress) -> None:
     """Say in one line what is to be said against coil maps."""
     maps = scan.provenance.maps
     if maps.bad:
-        cure = told("maps_cure", maps.source == "given", causes_of_bad_maps(scan.data))
-        progress.warn(f"{scan.data.name}: its coil maps are {told('maps', maps)}; {cure}")
+        cure = told("maps_cure", maps.source == "given", causes_of_bad_maps(scan))
+        progress.warn(f"{scan.name}: its coil maps are {told('maps', maps)}; {cure}")
 
 
 def tell_calibration(

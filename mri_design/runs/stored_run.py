@@ -283,13 +283,13 @@ class StoredRun:
 
 def shown_settings(known: KnownSlice, named: NamedImage, number: int | None = None) -> dict[str, object]:
     """For a manifest: the image that a run shows, of several slices that of a ``number``, beside its arrays."""
-    candidates, name = known.slice_model.candidates, known.data.name
+    candidates, name = known.slice_model.candidates, known.scan.name
     return {
         "shown": {
             "scan": name if number is None else name.partition("[")[0],
             "slice": number,
             "readouts": candidates.name,
-            "layout": layout_of(candidates, known.data.orientation),
+            "layout": layout_of(candidates, known.scan.orientation),
             "method": named.name,
             "error": asdict(named.error),
             "errors": None if named.errors is None else asdict(named.errors),

@@ -13,11 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.coils import measured_samples, strongest_component
+from mri_design.calibration.coils import (
+    back_from,
+    image_units,
+    maps_before_mixing,
+    measured_samples,
+    mix_coils,
+    strongest_component,
+)
 from mri_design.errors import (
     InputError,
     covariance_matrix,
     described,
+    option,
     positive_number,
     require_choice,
     require_counts,
@@ -45,7 +53,21 @@ WITHOUT_COVARIANCE = (
 
 @dataclass(frozen=True)
 class Scan(ABC):
-    """Samples of a scan on a grid or along a trajectory, with their readouts, noise, coil maps and provenance."""
+    """Samples of a scan on a grid or along a trajectory, with their readouts, noise, coil maps and provenance.
+
+    As it is read, noise and coil maps may be unknown; `mri_design.calibrate` finds them.
+
+    Parameters
+    ----------
+    unit : float
+        What samples are multiplied by to be in the units in which they were read: 1, but for amplitudes far from 1,
+        which are scaled to ordinary numbers; white coils stay in units of the noise. For images there is `image_unit`.
+    mixing : complex array, shape (coil, coil as read), optional
+        What samples as read were multiplied by over the coils. None is the identity, or along a trajectory the factor
+        1 / ``unit``.
+    own_maps : OwnMaps, optional
+        Estimates the coil maps of a slice from those of its lines that have been measured, where maps are not known.
+    """
 
     on_grid: ClassVar[bool]
     """Whether the samples lie on the grid of the image."""
@@ -63,6 +85,9 @@ class Scan(ABC):
     geometry: tuple[SliceGeometry, ...] | None = None
     source: SourceImage | None = None
     orientation: Orientation = "ky-rows"
+    unit: float = 1.0
+    mixing: NDArray[np.complex128] | None = None
+    own_maps: OwnMaps | None = None
 
     @property
     @abstractmethod
@@ -121,20 +146,24 @@ class Scan(ABC):
         return replace(self, **taken, geometry=places, **known)
 
     def encoded(self, encoding: str) -> Self:
-        """The same data as lines, or as the samples of a plane; shots stay what they are."""
+        """The same data as lines, or as the samples of a plane; of shots that are made of it, it stays what it is."""
         return self
 
-    def slice_model(self, index: int = 0, *, own_maps: OwnMaps | None = None, **settings: Any) -> SliceModel:
+    @abstractmethod
+    def only(self, measured: NDArray[np.bool_]) -> Self:
+        """The same data with some of its lines, samples or readouts, as if the others had not been measured."""
+
+    def slice_model(self, index: int = 0, *, encoding: str = "", **settings: Any) -> SliceModel:
         """One slice of calibrated data as models take it, whose candidates are the scan's readouts.
 
         Parameters
         ----------
         index : int
             Which slice.
-        own_maps : OwnMaps, optional
-            Estimates coil maps, where there are several coils and no maps.
+        encoding : str
+            As of `encoded`; by default the scan's own.
         **settings
-            Of `SliceModel`: ``prior``, ``library`` and ``phase``.
+            Of `SliceModel`: ``prior``, ``library`` and ``phase``. `Recipe.slice_settings` has these and the encoding.
 
         Raises
         ------
@@ -145,17 +174,72 @@ class Scan(ABC):
 
         if self.noise_variance is None:
             raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
-        chosen = self.select_slice(index)
+        chosen = self.select_slice(index).encoded(encoding)
         return SliceModel(
             chosen.by_readout[0],
             chosen.measured_readouts,
             self.noise_variance,
-            None if chosen.coil_maps is None else chosen.coil_maps[0],
+            None if chosen.coil_maps is None or (chosen.n_coils == 1 and not chosen.on_grid) else chosen.coil_maps[0],
             samples=chosen.samples_in_lines,
             readouts=chosen.readouts,
-            own_maps=None if chosen.n_coils == 1 or chosen.coil_maps is not None else own_maps,
+            own_maps=None if chosen.n_coils == 1 or chosen.coil_maps is not None else chosen.own_maps,
+            mixing=chosen.mixing,
+            unit=chosen.unit,
             **settings,
         )
+
+    def image_unit(self, index: int = 0) -> float | NDArray[np.float32]:
+        """Factor that brings images of a slice to the units in which samples were read, by pixel of white coils.
+
+        Such images are as bright as the root-sum-of-squares of the coil images as read, whatever the noise of the coils
+        (`image_units`).
+        """
+        if self.mixing is None:
+            return self.unit
+        return image_units(self.mixing, None if self.coil_maps is None else self.coil_maps[index])
+
+    @property
+    def maps_as_read(self) -> NDArray[np.complex64] | None:
+        """Coil maps (slice, coil, ky, kx) of the coils that were read, not of white ones; None of one coil."""
+        return maps_before_mixing(self.mixing, self.coil_maps)
+
+    def mixed(self, samples: NDArray[np.complex64]) -> NDArray[np.complex64]:
+        """Further samples (coil, ...) of the same scan as read, as this one has its own."""
+        return samples if self.mixing is None else mix_coils(self.mixing, samples[np.newaxis])[0]
+
+    def as_read(
+        self, kspace: NDArray[np.complex64], maps: NDArray[np.complex64] | None, noise_variance: float
+    ) -> dict[str, NDArray[Any] | float]:
+        """Samples like those of this scan with what is known of them, in the coils and units that were read.
+
+        Parameters
+        ----------
+        kspace : complex array, shape (coil, ky, kx)
+            Of these coils.
+        maps : complex array, shape (coil, ky, kx), or None
+            Of these coils; None for one.
+        noise_variance : float
+            Of these coils.
+
+        Returns
+        -------
+        dict
+            By the names of archives.
+        """
+        if self.mixing is not None and self.mixing.shape[0] < self.mixing.shape[1]:
+            got = f"{len(self.mixing)} of {self.mixing.shape[1]} coils"
+            wanted = "all coils, where samples are written as the scanner measured them"
+            cure = f"Leave out {option('coils.compress_coils')} here, and give it to recon."
+            raise InputError("coils.compress_coils", got, wanted, cure)
+        seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
+        known: dict[str, NDArray[Any] | float] = {} if seen is None else {"coil_maps": seen}
+        if self.mixing is None:
+            return {"kspace": kspace[np.newaxis], "noise_variance": noise_variance, **known}
+        back = back_from(self.mixing)
+        read = {"kspace": mix_coils(back, kspace[np.newaxis]), **known}
+        if seen is None:
+            return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
+        return {**read, "noise_covariance": noise_variance * (back @ back.conj().T)}
 
     @property
     def n_slices(self) -> int:
@@ -322,8 +406,13 @@ class KSpaceData(Scan):
         return None if sampling.whole_lines or not KINDS[self.encoding].with_holes else sampling.samples
 
     def encoded(self, encoding: str) -> Self:
-        """The same data as lines, or as the samples of a plane."""
-        return self if encoding == self.encoding else replace(self, encoding=encoding)
+        """The same data as lines, or as the samples of a plane; of shots that are made of it, it stays what it is."""
+        return replace(self, encoding=encoding) if encoding in gridded_kinds() and encoding != self.encoding else self
+
+    def only(self, measured: NDArray[np.bool_]) -> Self:
+        """The same data with every other line emptied, or other sample by flags (ky, kx)."""
+        keep = self.measured[:, None] & (measured if measured.ndim == 2 else measured[:, None])
+        return replace(self, kspace=np.where(keep, self.kspace, 0), measured=np.asarray(keep.any(axis=1)))
 
     @property
     def sizes(self) -> str:
@@ -344,6 +433,11 @@ class KSpaceData(Scan):
         return tuple(
             Sampling(measured_samples(stack, strongest) & self.measured[:, np.newaxis]) for stack in self.kspace
         )
+
+    @cached_property
+    def own_images(self) -> dict[int, NDArray[np.complex64]]:
+        """Images of slices from all their lines by number, as far as they have been made (`calibration.truth_of`)."""
+        return {}
 
     @property
     def whole_lines(self) -> bool:
@@ -478,12 +572,12 @@ class TrajectoryData(Scan):
         """
         return self._one(slice_number(index, self.n_slices))
 
-    def select_readouts(self, chosen: NDArray[np.bool_]) -> TrajectoryData:
+    def only(self, measured: NDArray[np.bool_]) -> TrajectoryData:
         """The same data with some of the readouts.
 
         Parameters
         ----------
-        chosen : bool array, shape (readout,)
+        measured : bool array, shape (readout,)
             True for those to keep.
 
         Raises
@@ -491,15 +585,15 @@ class TrajectoryData(Scan):
         InputError
             For another shape or type, or no readout.
         """
-        if chosen.shape != (self.n_readouts,) or chosen.dtype != np.bool_ or not chosen.any():
+        if measured.shape != (self.n_readouts,) or measured.dtype != np.bool_ or not measured.any():
             wanted = f"bool ({self.n_readouts},), true for at least one readout"
-            raise InputError("readouts", f"{chosen.dtype} {chosen.shape}", wanted)
-        samples = np.repeat(chosen, len(self.trajectory) // self.n_readouts)
+            raise InputError("readouts", f"{measured.dtype} {measured.shape}", wanted)
+        samples = np.repeat(measured, len(self.trajectory) // self.n_readouts)
         return replace(
             self,
             kspace=self.kspace[..., samples],
             trajectory=self.trajectory[samples],
-            n_readouts=int(chosen.sum()),
+            n_readouts=int(measured.sum()),
             density=None if self.density is None else self.density[samples],
         )
 

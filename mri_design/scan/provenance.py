@@ -125,6 +125,11 @@ class MapsOrigin:
         From which root-sums-of-squares they were scaled to 1.
     lines, samples : int
         Lines that they rest on, or measured samples where lines are not whole.
+    calibration_lines : int
+        Centre lines that they are estimated from, at most, or of a plane the side of the square; 0 where none are
+        needed. A design has to start with them.
+    side : int
+        Of the scan's own centre that ESPIRiT takes; 0 where they are from other samples, or given.
     explained : float, optional
         Share of the energy of the central samples that they explain.
     error : float, optional
@@ -141,17 +146,22 @@ class MapsOrigin:
     scaled: tuple[float, float] | None = None
     lines: int = 0
     samples: int = 0
+    calibration_lines: int = 0
+    side: int = 0
     explained: float | None = None
     error: float | None = None
     bad: bool = False
 
     @classmethod
-    def of_estimate(cls, made: CoilMapEstimate) -> MapsOrigin:
+    def of_estimate(cls, made: CoilMapEstimate, calibration_lines: int = 0) -> MapsOrigin:
         """The origin of maps that were estimated from the lines at hand."""
         source: MapsSource = "espirit" if made.method == "espirit" else "nlinv"
         samples = 0 if source == "espirit" else made.samples
         error, bad = made.prediction_error, made.predicts_badly
-        return cls(source=source, lines=made.rests_on, samples=samples, error=error, bad=bad)
+        lines = made.rests_on
+        return cls(
+            source=source, lines=lines, samples=samples, calibration_lines=calibration_lines, error=error, bad=bad
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, estimate_noise_variance, load_phantom, prepare
+from mri_design import KSpaceData, Recipe, calibrate, estimate_noise_variance, load_phantom
 from mri_design.calibration import correlated_by_signal
 from mri_design.calibration.noise import BESIDE, ENDS, IMAGE_AIR, OBJECT_BESIDE, REPEATS, SIGNAL_OUTSIDE
 from mri_design.experiment import load_scan
@@ -336,5 +336,5 @@ def test_a_file_is_read_with_it(tmp_path: Path) -> None:
     path.with_suffix(".json").write_text('{"dims": ["coil", "kx", "ky", "kz"]}')
     data = load_scan(path, Recipe())
     assert isinstance(data, KSpaceData)
-    prepared = prepare(data.select_slice(READOUT // 2), Recipe.of({"coils": {"calibration_lines": 8}}))
+    prepared = calibrate(data.select_slice(READOUT // 2), Recipe.of({"coils": {"calibration_lines": 8}}))
     assert prepared.provenance.noise == data.provenance.noise and data.provenance.noise.source == "ends"

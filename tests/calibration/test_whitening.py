@@ -95,8 +95,8 @@ def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> Non
 
     def image(count: int | None) -> tuple[np.ndarray, bool]:
         recipe = md.Recipe() if count is None else compressing(count)
-        made = md.prepare(data, recipe, measured=lines)
-        found = md.reconstruct(made.slice_model(0, recipe), lines, "least-squares", recipe)
+        made = md.calibrate(data, recipe, measured=lines)
+        found = md.reconstruct(made.slice_model(0, **recipe.slice_settings), lines, "least-squares", recipe)
         return np.asarray(found.image), made.provenance.combined is not None
 
     whole, fewer = image(None)
@@ -113,16 +113,18 @@ def test_samples_that_were_not_measured_have_no_say() -> None:
     data, lines = undersampled()
     poisoned = data.kspace.copy()
     poisoned[:, :, ~lines] *= 1e3
-    one, other = (md.prepare(replace(data, kspace=k), compressing(4), measured=lines) for k in (data.kspace, poisoned))
+    one, other = (
+        md.calibrate(replace(data, kspace=k), compressing(4), measured=lines) for k in (data.kspace, poisoned)
+    )
     np.testing.assert_array_equal(one.mixing, other.mixing)
-    np.testing.assert_array_equal(one.data.coil_maps, other.data.coil_maps)
+    np.testing.assert_array_equal(one.coil_maps, other.coil_maps)
 
 
 def test_maps_that_are_given_are_combined_too_and_still_explain_the_scan() -> None:
     data = scan(1)
-    made = md.prepare(data, compressing(4))
-    np.testing.assert_allclose(np.linalg.norm(made.data.coil_maps[0], axis=0), 1, atol=1e-5)
-    seen = made.data.coil_maps[0] * made.data.reference[0]
+    made = md.calibrate(data, compressing(4))
+    np.testing.assert_allclose(np.linalg.norm(made.coil_maps[0], axis=0), 1, atol=1e-5)
+    seen = made.coil_maps[0] * made.reference[0]
     matrix = compression(data.kspace, 4, 24).matrix
     expected = np.tensordot(matrix, data.coil_maps[0] * data.reference[0], axes=1)
     np.testing.assert_allclose(seen, expected, atol=1e-3 * np.abs(expected).max())
@@ -142,9 +144,9 @@ def test_the_phase_of_a_volume_runs_on_through_slices_that_are_combined_differen
 
 
 def test_samples_as_the_scanner_measured_them_cannot_be_had_from_virtual_coils() -> None:
-    made = md.prepare(scan(), compressing(3))
+    made = md.calibrate(scan(), compressing(3))
     with pytest.raises(md.InputError):
-        made.as_read(made.data.kspace[0], None, 1.0)
+        made.as_read(made.kspace[0], None, 1.0)
 
 
 @pytest.mark.parametrize("count", [0, 9])

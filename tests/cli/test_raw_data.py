@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.experiment import prepare, with_noise_samples
+from mri_design.experiment import calibrate, with_noise_samples
 from mri_design.scan.io import read
 from tests.cli.folders import Run, settings
 from tests.scan.io.conftest import MrdFile
@@ -61,7 +61,7 @@ def test_noise_samples_are_the_noise_of_the_run(run: Run, raw: Path, noise: Path
     assert settings(folder)["noise"]["samples"].partition(" ")[0] == "noise.npy"
     data = read(raw, duplicates="first")
     assert isinstance(data, md.KSpaceData)
-    found = prepare(with_noise_samples(data, noise))
-    assert found.data.noise_variance == 1 and found.provenance.noise.measured.file == "noise.npy"
+    found = calibrate(with_noise_samples(data, noise))
+    assert found.noise_variance == 1 and found.provenance.noise.measured.file == "noise.npy"
     other = run(*words[:4], "--noise-samples", noise, "--noise-sd", "0.1", "--out", tmp_path / "both")
     assert other.exit_code != 0 and not (tmp_path / "both").exists()

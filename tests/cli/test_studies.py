@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import load_recipe, make_strategy, prepare, run_design, zero_filled
+from mri_design import calibrate, load_recipe, make_strategy, run_design, truth_of, zero_filled
 from mri_design.design import ReferenceSlice, TrainingResidual
 from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
@@ -95,10 +95,10 @@ def test_scores_are_added_over_the_slices(choice: str, run: Run, work: Path, tmp
     words = ("--strategy", choice) if choice == "calibrated" else ("--method", choice)
     run(*PROTOCOL, *words, "--jobs", 1, "--out", tmp_path / "run", code=0)
     recipe = load_recipe(work / "fast.toml")
-    loaded = [prepare(load_scan(str(work / name), recipe), recipe) for name in ("scan.npz", "head.npz")]
-    slices = [scan.slice_model(0, recipe) for scan in loaded]
+    loaded = [calibrate(load_scan(str(work / name), recipe), recipe) for name in ("scan.npz", "head.npz")]
+    slices = [scan.slice_model(0, **recipe.slice_settings) for scan in loaded]
     training = [
-        ReferenceSlice(str(i), one, np.asarray(scan.reference(0)))
+        ReferenceSlice(str(i), one, np.asarray(truth_of(scan)))
         for i, (one, scan) in enumerate(zip(slices, loaded, strict=True))
     ]
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import Recipe, SliceModel, load_phantom, prepare
+from mri_design import Recipe, SliceModel, calibrate, load_phantom
 from mri_design.design import ReferenceSlice
 from tests.phased_slices import smooth, textured
 
@@ -22,7 +22,9 @@ TINY = Recipe.of(
 @cache
 def _image(name: str = "brain", n: int = 16, seed: int = 0) -> ReferenceSlice:
     data = load_phantom(name, shape=(n, 16), rng=np.random.default_rng(seed))
-    return ReferenceSlice(f"{name}{seed}", prepare(data, TINY).slice_model(0, TINY), data.reference[0])
+    return ReferenceSlice(
+        f"{name}{seed}", calibrate(data, TINY).slice_model(0, **TINY.slice_settings), data.reference[0]
+    )
 
 
 @pytest.fixture

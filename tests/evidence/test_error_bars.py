@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import PreparedScan, Recipe, load_recipe, prepare, reconstruct
+from mri_design import KSpaceData, Recipe, calibrate, load_recipe, reconstruct, truth_of
 from mri_design.evidence import (
     ErrorEvidence,
     HeldBack,
@@ -36,8 +36,8 @@ def recipe_of(name: str = "default", **inference: object) -> Recipe:
     return load_recipe(name).replacing("simulation", matrix=48).replacing("inference", **inference)
 
 
-def scan_of(recipe: Recipe, name: str = "brain") -> PreparedScan:
-    return prepare(load_scan(f"phantom:{name}", recipe), recipe)
+def scan_of(recipe: Recipe, name: str = "brain") -> KSpaceData:
+    return calibrate(load_scan(f"phantom:{name}", recipe), recipe)
 
 
 def rng() -> np.random.Generator:
@@ -46,7 +46,7 @@ def rng() -> np.random.Generator:
 
 def test_where_no_line_can_be_held_back_error_bars_are_those_of_the_posterior() -> None:
     recipe = recipe_of("local", loops=2)
-    one = scan_of(recipe).slice_model(0, recipe)
+    one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     result = reconstruct(one, range(14, 34), "mean", recipe, rng())
     assert result.std_factor is None
     plain = recipe.inference.engine().infer(one.model(range(14, 34)), rng())
@@ -56,7 +56,7 @@ def test_where_no_line_can_be_held_back_error_bars_are_those_of_the_posterior() 
 @pytest.mark.parametrize(("name", "changed"), [("tv-wavelet", {}), ("local", {"samples": np.ones((48, 48), bool)})])
 def test_under_other_priors_and_of_lines_with_holes_those_held_back_say_all(name: str, changed: dict) -> None:
     recipe = recipe_of(name).replacing("reconstruction", method="mean")
-    one = replace(scan_of(recipe).slice_model(0, recipe), **changed)
+    one = replace(scan_of(recipe).slice_model(0, **recipe.slice_settings), **changed)
     result = reconstruct(one, LINES, "mean", recipe, rng())
     known = result.std_factor.evidence
     assert result.std_factor.how == "held back"
@@ -79,7 +79,7 @@ def some_of(readouts: Readouts, share: float) -> list[int]:
 def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_error(name, encoding, coils) -> None:
     recipe = recipe_of(name).replacing("design", encoding=encoding).replacing("simulation", coils=coils)
     scan = scan_of(recipe)
-    one, truth = scan.slice_model(0, recipe), scan.reference(0)
+    one, truth = scan.slice_model(0, **recipe.slice_settings), truth_of(scan)
     plain = encoding == "lines" and coils == 1
     result = reconstruct(one, LINES if plain else some_of(one.candidates, 1 / 3), "mean", recipe, rng())
     ratio = float(np.sum(result.std.astype(float) ** 2) / np.sum(np.abs(result.image - truth) ** 2))
@@ -91,7 +91,7 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
 
 def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
     recipe = load_recipe("local").replacing("simulation", matrix=16)
-    one = scan_of(recipe).slice_model(0, recipe)
+    one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     lines = [3, *range(5, 12), 13, 15, 1]
     without = hold_back(one, lines, replace(recipe.inference.engine(), variances=MonteCarlo(samples=200)), 0)
     found = HeldBackEnergy.of([without], without.posterior, 0)
@@ -114,7 +114,7 @@ def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
 def test_rings_count_by_what_is_expected_of_the_image_there() -> None:
     """Samples held back that hold c times what is expected in every ring make c, whatever the rings weigh."""
     recipe = load_recipe("local").replacing("simulation", matrix=32)
-    one = scan_of(recipe).slice_model(0, recipe)
+    one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     without = hold_back(one, sorted({*range(11, 21), *range(0, 32, 3)}), recipe.inference.engine(), 0)
     rows, posterior = one.measurement(without.held), without.posterior
     draws = posterior.own_deviations(np.random.default_rng(without.seed), 8)
@@ -135,7 +135,7 @@ def _with_data(without: HeldBack, kspace: Array) -> HeldBack:
 @pytest.mark.parametrize("encoding", ["lines", "plane"])
 def test_an_image_lacks_what_was_measured_at_the_same_distance_and_it_does_not_show(encoding: str) -> None:
     recipe = load_recipe("local").replacing("simulation", matrix=32).replacing("design", encoding=encoding)
-    one = scan_of(recipe).slice_model(0, recipe)
+    one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     white = np.random.default_rng(0).standard_normal((2, 1, 32, 32)) * np.sqrt(50 * one.noise_variance)
     one = replace(one, kspace=(white[0] + 1j * white[1]).astype(np.complex64))
     lines = some_of(one.candidates, 1 / 2)
@@ -242,7 +242,7 @@ def test_more_found_on_readouts_held_back_makes_errors_larger_where_it_was_found
 @pytest.mark.parametrize("times", [1.0, 3.0])
 def test_an_image_so_far_from_its_mean_is_found_so_far(times: float) -> None:
     recipe = load_recipe("local").replacing("simulation", matrix=SIDE)
-    one = prepare(load_scan("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    one = calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
     held = hold_back(one, sorted({*range(12, 20), *range(1, SIDE, 3)}), recipe.inference.engine(), 0)
     rng, rows = np.random.default_rng(5), list(held.held)
     sd = np.sqrt(one.noise_variance)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design import DoubleLoop, Recipe, SliceModel, load_recipe, prepare, radial_spokes, turned
+from mri_design import DoubleLoop, Recipe, SliceModel, calibrate, load_recipe, radial_spokes, turned
 from mri_design.design import found_energies, innovation
 from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back
 from mri_design.evidence.held_back import held_back
@@ -162,7 +162,10 @@ OF_BRAIN = sorted({*range(19, 29), *range(1, 48, 4)})
 
 def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> None:
     recipe = load_recipe("local").replacing("simulation", matrix=48)
-    one, engine = prepare(load_scan("phantom:brain", recipe), recipe).slice_model(0, recipe), recipe.inference.engine()
+    one, engine = (
+        calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings),
+        recipe.inference.engine(),
+    )
     without = hold_back(one, OF_BRAIN, engine, 3)
     assert sorted([*without.known, *without.held]) == OF_BRAIN and set(without.held).isdisjoint(range(19, 29))
     assert without.signal == one.signal_level(OF_BRAIN)

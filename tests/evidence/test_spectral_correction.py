@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mri_design import Recipe, SliceModel, prepare, reconstruct
+from mri_design import Recipe, SliceModel, calibrate, reconstruct
 from mri_design.evidence import HeldBack, SpectralCorrection, bands, hold_back, shipped_spectral_correction, strength
 from mri_design.evidence.held_back import KX_EDGES, KY_EDGES, SHARES
 from mri_design.experiment import load_scan
@@ -18,7 +18,7 @@ TABLE = (len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1)
 
 
 def brain(recipe: Recipe = RECIPE) -> SliceModel:
-    return prepare(load_scan("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    return calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
 
 
 @cache

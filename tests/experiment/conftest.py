@@ -2,7 +2,7 @@
 
 import pytest
 
-from mri_design import Recipe, SliceModel, prepare
+from mri_design import Recipe, SliceModel, calibrate
 from mri_design.experiment import load_scan
 from tests.read_here import read_here
 
@@ -26,4 +26,4 @@ def small() -> Recipe:
 @pytest.fixture
 def one(small: Recipe) -> SliceModel:
     """A fully sampled slice of one coil."""
-    return prepare(load_scan("phantom:brain", small), small).slice_model(0, small)
+    return calibrate(load_scan("phantom:brain", small), small).slice_model(0, **small.slice_settings)

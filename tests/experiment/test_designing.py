@@ -64,7 +64,10 @@ def test_what_a_scanner_measured_is_written_line_by_line(
 def test_the_units_of_the_scan_do_not_matter(small: md.Recipe, factor: float, estimated: bool) -> None:
     data = load_scan("phantom:brain", small)
     data = replace(data, noise_variance=None) if estimated else data
-    states = [design(md.prepare(d, small).slice_model(0, small), small) for d in (data, data.scaled(factor))]
+    states = [
+        design(md.calibrate(d, small).slice_model(0, **small.slice_settings), small)
+        for d in (data, data.scaled(factor))
+    ]
     assert states[0].trace.lines == states[1].trace.lines
     assert states[1].signals[0] == pytest.approx(factor * states[0].signals[0], rel=1e-5)
     ours, theirs = (state.trace.steps[-1].choice.score for state in states)

@@ -19,7 +19,9 @@ def recipe() -> md.Recipe:
 
 @pytest.fixture(scope="module")
 def one(recipe: md.Recipe) -> SliceModel:
-    return md.prepare(load_scan("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(0, recipe)
+    return md.calibrate(load_scan("phantom:t2w", recipe, 0).select_slice(0), recipe).slice_model(
+        0, **recipe.slice_settings
+    )
 
 
 def designed(slices: list[SliceModel], recipe: md.Recipe, count: int = 14) -> DesignState:
@@ -49,7 +51,7 @@ def test_the_error_of_whitened_coils_is_that_of_the_image_in_the_units_of_the_fi
     silent = np.random.default_rng(2).standard_normal((2, 4, 4000))
     samples = loud[:, 0] * (silent[0] + 1j * silent[1])
     data = with_noise_samples(md.KSpaceData(kspace, np.ones(32, dtype=bool), name="head"), samples)
-    coils = md.prepare(replace(data, coil_maps=scan.coil_maps), recipe).slice_model(0, recipe)
+    coils = md.calibrate(replace(data, coil_maps=scan.coil_maps), recipe).slice_model(0, **recipe.slice_settings)
     state = designed([coils], recipe, 18)
     errors = ImageErrors(recipe, 3)
     found, made = errors([coils], state), errors.image_of(state.trace.lines)
@@ -118,7 +120,9 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
 ) -> None:
     coils = recipe.replacing("simulation", coils=4)
     data = load_scan("phantom:t2w", coils, 0).select_slice(0)
-    one = md.prepare(replace(data, coil_maps=None) if own_maps else data, coils, growing=own_maps).slice_model(0, coils)
+    one = md.calibrate(replace(data, coil_maps=None) if own_maps else data, coils, growing=own_maps).slice_model(
+        0, **coils.slice_settings
+    )
     assert (one.own_maps is not None) == own_maps
     counts: list[int] = []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, TrajectoryData, load_phantom, prepare, reconstruct
+from mri_design import KSpaceData, Recipe, TrajectoryData, calibrate, load_phantom, reconstruct, truth_of
 from mri_design.experiment import load_scan
 from mri_design.operators import to_image
 
@@ -37,9 +37,11 @@ def off_and_ratio(image: np.ndarray, data: KSpaceData) -> tuple[float, float, fl
 
 
 def least_squares(data: KSpaceData) -> np.ndarray:
-    scan = prepare(data, RECIPE, ordinary=True)
+    scan = calibrate(data, RECIPE, ordinary=True)
     lines = np.flatnonzero(data.measured).tolist()
-    found = reconstruct(scan.slice_model(0, RECIPE), lines, "least-squares", RECIPE, np.random.default_rng(0))
+    found = reconstruct(
+        scan.slice_model(0, **RECIPE.slice_settings), lines, "least-squares", RECIPE, np.random.default_rng(0)
+    )
     return np.asarray(found.image)
 
 
@@ -49,7 +51,7 @@ def test_unequal_noise_of_coils_does_not_shade(scale: float) -> None:
     off, middle, spread = off_and_ratio(least_squares(data), data)
     assert off < 1.03 and spread < 1.3 and middle == pytest.approx(1, abs=0.05)
     if scale == 1:
-        one = prepare(data, RECIPE).slice_model(0, RECIPE)
+        one = calibrate(data, RECIPE).slice_model(0, **RECIPE.slice_settings)
         made = reconstruct(one, method="mean", recipe=RECIPE)
         off, middle, _ = off_and_ratio(made.image, data)
         assert off < 1.05 and middle == pytest.approx(1, abs=0.05) and np.ndim(one.image_unit) == 2  # pixel by pixel
@@ -59,8 +61,8 @@ def test_unequal_noise_of_coils_does_not_shade(scale: float) -> None:
 def test_a_truth_keeps_the_units_of_the_file() -> None:
     data = load_phantom("t2w", shape=(64, 64), noise=0.01, n_coils=4, rng=np.random.default_rng(0))
     white = replace(data, noise_variance=None, noise_covariance=np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex))
-    scan = prepare(white, RECIPE)
-    reference = scan.reference(0)
+    scan = calibrate(white, RECIPE)
+    reference = truth_of(scan)
     np.testing.assert_allclose(reference * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 
 
@@ -77,9 +79,9 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance(noise: fl
         reference=data.reference,
         noise_covariance=noise * np.diag([1e-4, 4e-4, 1e-3, 1e-2]).astype(complex),
     )
-    scan = prepare(along, RECIPE)
+    scan = calibrate(along, RECIPE)
     assert (scan.provenance.noise.raised > 1) == (noise < 1)
-    np.testing.assert_allclose(scan.data.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(scan.reference[0] * scan.image_unit(0), data.reference[0], rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("given", [None, 1e-4])
@@ -88,9 +90,9 @@ def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | 
     data, recipe = head(), RECIPE.replacing("noise", variance=given)
     found = []
     for lines in (8, 24):
-        scan = prepare(data, recipe, calibration_lines=lines)
-        reference = scan.reference(0)
-        own = np.sum(scan.data.coil_maps[0].conj() * to_image(scan.data.kspace[0]), axis=0)
+        scan = calibrate(data, recipe, calibration_lines=lines)
+        reference = truth_of(scan)
+        own = np.sum(scan.coil_maps[0].conj() * to_image(scan.kspace[0]), axis=0)
         assert np.abs(np.vdot(own / np.abs(own), reference / np.abs(reference))) == pytest.approx(own.size, rel=1e-5)
         found.append(np.abs(reference * scan.image_unit(0)))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-4 * found[1].max())

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError, KSpaceData, Recipe, load_phantom, prepare, reconstruct
+from mri_design import InputError, KSpaceData, Recipe, calibrate, load_phantom, reconstruct, truth_of
 from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_scan, with_given_maps
 from mri_design.operators import to_image
 from mri_design.scan import calibration, explained_by_maps, measure_noise
@@ -47,7 +47,7 @@ def test_the_noise_of_a_scan_is_estimated_once(
     monkeypatch.setattr(calibration, "_noise_of", lambda scan: looked.append(scan) or real(scan))
     for _ in range(2):  # the second time as of a slice that is read once more
         scan = load_scan(tmp_path / "scan.npz", recipe, maps=tmp_path / "maps.npy")
-        prepare(scan.select_slice(0), recipe)
+        calibrate(scan.select_slice(0), recipe)
     assert len(looked) == 1
     other = replace(scan, kspace=scan.kspace * np.float32(1.5))
     assert measure_noise(other).variance == pytest.approx(2.25 * measure_noise(scan).variance, rel=1e-4)
@@ -69,12 +69,12 @@ def test_a_matrix_of_measured_samples_is_refused_of_what_is_simulated(small: Rec
 def test_several_coils_are_whitened_and_mapped(small: Recipe) -> None:
     data = load_scan("phantom:brain", simulating(small, matrix=48, coils=4))
     unknown = replace(unknown_noise(data), reference=None)
-    scan = prepare(unknown, small)
-    assert (scan.data.noise_variance, scan.calibration_lines) == (1, 24)
-    np.testing.assert_allclose(np.sum(np.abs(scan.data.coil_maps) ** 2, axis=1), 1, rtol=1e-3)
-    reference = scan.reference(0)
+    scan = calibrate(unknown, small)
+    assert (scan.noise_variance, scan.provenance.maps.calibration_lines) == (1, 24)
+    np.testing.assert_allclose(np.sum(np.abs(scan.coil_maps) ** 2, axis=1), 1, rtol=1e-3)
+    reference = truth_of(scan)
     assert np.corrcoef(np.abs(reference).ravel(), np.abs(data.reference[0]).ravel())[0, 1] > 0.98
-    assert prepare(unknown, small, calibration_lines=12).calibration_lines == 12
+    assert calibrate(unknown, small, calibration_lines=12).provenance.maps.calibration_lines == 12
 
 
 def test_coil_maps_come_from_the_lines_of_the_mask(small: Recipe) -> None:
@@ -83,8 +83,8 @@ def test_coil_maps_come_from_the_lines_of_the_mask(small: Recipe) -> None:
     mask = np.zeros(48, dtype=bool)
     mask[12:36] = mask[::5] = True
     garbage = np.where(mask[:, None], data.kspace, 1000 * (1 + 1j)).astype(np.complex64)
-    honest = prepare(data, small, measured=mask).data
-    fooled = prepare(replace(data, kspace=garbage), small, measured=mask).data
+    honest = calibrate(data, small, measured=mask)
+    fooled = calibrate(replace(data, kspace=garbage), small, measured=mask)
     np.testing.assert_array_equal(honest.coil_maps, fooled.coil_maps)
 
 
@@ -93,14 +93,14 @@ def test_the_noise_is_the_scanner_s_whatever_the_mask(small: Recipe, coils: int)
     data = unknown_noise(bare(small, coils))
     mask = np.zeros(48, dtype=bool)
     mask[12:36] = True
-    whole, masked = (prepare(data, small, measured=lines).data for lines in (None, mask))
+    whole, masked = (calibrate(data, small, measured=lines) for lines in (None, mask))
     assert whole.noise_variance == masked.noise_variance
     np.testing.assert_array_equal(whole.kspace, masked.kspace)
 
 
 def test_a_slice_model_follows_the_recipe_s_prior_and_library(small: Recipe) -> None:
     recipe = Recipe.of({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
-    one = prepare(load_scan("phantom:brain", small), recipe).slice_model(0, recipe)
+    one = calibrate(load_scan("phantom:brain", small), recipe).slice_model(0, **recipe.slice_settings)
     assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
     assert one.library == "pyfftw"
 
@@ -108,13 +108,13 @@ def test_a_slice_model_follows_the_recipe_s_prior_and_library(small: Recipe) -> 
 def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recipe(small: Recipe) -> None:
     data = unknown_noise(load_scan("phantom:brain", simulating(small, matrix=48, coils=1)))
     scanned = replace(data, noise_covariance=np.array([[0.04 + 0j]]))
-    known = prepare(replace(scanned, noise_variance=9.0), small)
-    assert known.data.noise_variance == 0.04
-    np.testing.assert_array_equal(known.data.kspace, data.kspace)
-    given = prepare(scanned, Recipe.of({"noise": {"variance": 0.25}}))
-    assert given.data.noise_variance == 0.25 and given.provenance.noise.source == "given"
+    known = calibrate(replace(scanned, noise_variance=9.0), small)
+    assert known.noise_variance == 0.04
+    np.testing.assert_array_equal(known.kspace, data.kspace)
+    given = calibrate(scanned, Recipe.of({"noise": {"variance": 0.25}}))
+    assert given.noise_variance == 0.25 and given.provenance.noise.source == "given"
     assert given.provenance.noise.doubt == "too large"
-    assert prepare(replace(data, noise_variance=9.0), small).data.noise_variance == 9
+    assert calibrate(replace(data, noise_variance=9.0), small).noise_variance == 9
 
 
 @pytest.mark.parametrize("coils", [1, 2])
@@ -123,9 +123,9 @@ def test_noise_that_signal_stood_in_the_way_of_is_doubted_unless_it_is_given(sma
     fine = load_scan("phantom:t2w", simulating(small, matrix=128, coils=coils, noise=0.001))
     middle = fine.kspace[:, :, 44:84, 44:84]
     data = KSpaceData(np.ascontiguousarray(middle), np.ones(40, dtype=bool))
-    found = prepare(data, small)
+    found = calibrate(data, small)
     assert found.provenance.noise.doubt == "signal" and found.provenance.noise.wants_better
-    given = prepare(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).provenance.noise
+    given = calibrate(replace(data, noise_covariance=1e-6 * np.eye(coils, dtype=complex)), small).provenance.noise
     assert (given.source, given.doubt) == ("readouts", "")
 
 
@@ -134,14 +134,14 @@ def test_a_calibration_scan_gives_maps_and_no_line_that_a_design_must_begin_with
     few = np.arange(48) % 3 == 0
     sparse = replace(every, kspace=np.where(few[:, None], every.kspace, 0), measured=few)
     with refused("measured"):
-        prepare(sparse, small)
+        calibrate(sparse, small)
     centre = np.abs(np.arange(48) - 24) < 13
     scanned = np.where(centre[:, None], every.kspace, 0)
-    found = prepare(replace(sparse, calibration=scanned), small)
-    assert found.calibration_lines == 0
-    expected = prepare(every, small).data.coil_maps
-    np.testing.assert_allclose(found.data.coil_maps, expected, atol=1e-5)
-    assert prepare(replace(every, calibration=scanned), small).calibration_lines == 24
+    found = calibrate(replace(sparse, calibration=scanned), small)
+    assert found.provenance.maps.calibration_lines == 0
+    expected = calibrate(every, small).coil_maps
+    np.testing.assert_allclose(found.coil_maps, expected, atol=1e-5)
+    assert calibrate(replace(every, calibration=scanned), small).provenance.maps.calibration_lines == 24
 
 
 def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recipe) -> None:
@@ -149,12 +149,12 @@ def test_maps_of_lines_with_gaps_are_nearly_those_of_the_whole_scan(small: Recip
     few = np.zeros(48, dtype=bool)
     few[[4, 11, 15, 18, 20, *range(22, 27), 28, 31, 34, 40]] = True
     sparse = replace(data, kspace=np.where(few[:, None], data.kspace, 0), measured=few, coil_maps=None, reference=None)
-    scan = prepare(sparse, small)
+    scan = calibrate(sparse, small)
     maps = scan.provenance.maps
-    assert (maps.source, maps.lines, maps.bad, scan.calibration_lines) == ("nlinv", 12, False, 5)
-    assert like(prepare(sparse, small, measured=few).data.coil_maps, data.coil_maps, data) > 0.995
+    assert (maps.source, maps.lines, maps.bad, scan.provenance.maps.calibration_lines) == ("nlinv", 12, False, 5)
+    assert like(calibrate(sparse, small, measured=few).coil_maps, data.coil_maps, data) > 0.995
     with refused("measured"):
-        prepare(sparse, small.replacing("coils", maps="espirit"))
+        calibrate(sparse, small.replacing("coils", maps="espirit"))
 
 
 def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(small: Recipe) -> None:
@@ -162,9 +162,9 @@ def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(
     data = bare(small, 4)
     swapped = data.kspace.copy()
     swapped[:, :, 1::2] = np.roll(swapped[:, :, 1::2], 1, axis=1)
-    assert not prepare(data, small).provenance.maps.bad
-    found = prepare(replace(data, kspace=swapped), small)
-    assert found.provenance.maps.bad and causes_of_bad_maps(found.data) == ("alternate lines",)
+    assert not calibrate(data, small).provenance.maps.bad
+    found = calibrate(replace(data, kspace=swapped), small)
+    assert found.provenance.maps.bad and causes_of_bad_maps(found) == ("alternate lines",)
 
 
 def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path
     np.savez(tmp_path / "prescan.npz", kspace=low, noise_variance=np.float64(data.noise_variance or 0))
     np.savez(tmp_path / "turned.npz", kspace=low[:, [1, 2, 3, 0]], noise_variance=np.float64(data.noise_variance or 0))
     found = with_given_maps(data, MapsOfScan(tmp_path / "prescan.npz"), small)
-    assert like(prepare(found, small).data.coil_maps, prepare(data, small).data.coil_maps, data) > 0.995
+    assert like(calibrate(found, small).coil_maps, calibrate(data, small).coil_maps, data) > 0.995
     with refused("turned.npz"):
         with_given_maps(data, MapsOfScan(tmp_path / "turned.npz"), small)
     with refused("prescan.npz"):
@@ -188,8 +188,8 @@ def test_maps_of_a_file_come_before_those_of_the_scan(small: Recipe, tmp_path: P
     found = load_scan(str(tmp_path / "scan.npz"), recipe, maps=tmp_path / "maps.npy")
     np.testing.assert_allclose(found.coil_maps, data.coil_maps, atol=1e-6)
     assert found.provenance.maps.explained > 0.95
-    scan = prepare(found, recipe)
-    assert (scan.calibration_lines, scan.provenance.maps.file) == (0, "maps.npy")
+    scan = calibrate(found, recipe)
+    assert (scan.provenance.maps.calibration_lines, scan.provenance.maps.file) == (0, "maps.npy")
     for name, wrong in (("order", data.coil_maps[:, [2, 0, 1, 5, 4, 3]]), ("turned", data.coil_maps.swapaxes(-1, -2))):
         np.save(tmp_path / f"{name}.npy", wrong)
         with pytest.raises(InputError):
@@ -217,15 +217,17 @@ def test_amplitudes_far_from_one_are_calculated_with_as_ordinary_numbers(
         kspace=(data.kspace * size).astype(np.complex64),
         noise_variance=None if data.noise_variance is None else data.noise_variance * size**2,
     )
-    near, found = prepare(data, small), prepare(far, small, ordinary=True)
-    assert 1e-3 < float(np.abs(found.data.kspace).max()) < 1e4
+    near, found = calibrate(data, small), calibrate(far, small, ordinary=True)
+    assert 1e-3 < float(np.abs(found.kspace).max()) < 1e4
     white = coils > 1 and not known
-    assert found.unit * np.abs(found.data.kspace).max() == pytest.approx(
-        np.abs(near.data.kspace).max() * (1 if white else size), rel=1e-3
+    assert found.unit * np.abs(found.kspace).max() == pytest.approx(
+        np.abs(near.kspace).max() * (1 if white else size), rel=1e-3
     )
     images = []
     for scan in (near, found):
-        result = reconstruct(scan.slice_model(0, small), range(8, 24), "mean", small, np.random.default_rng(0))
+        result = reconstruct(
+            scan.slice_model(0, **small.slice_settings), range(8, 24), "mean", small, np.random.default_rng(0)
+        )
         assert result.std is not None and result.convergence.converged
         images.append((result.image.astype(np.complex128), result.std.astype(np.float64)))
     for one, other in zip(*images, strict=True):
@@ -242,22 +244,22 @@ def test_a_plane_starts_with_the_calibration_square_that_was_measured(side: int,
     kspace = data.kspace * held
     scan = KSpaceData(kspace, held.any(axis=1), noise_variance=data.noise_variance)
     recipe = Recipe.of({"design": {"encoding": "plane"}})
-    assert prepare(scan, recipe).calibration_lines == used
+    assert calibrate(scan, recipe).provenance.maps.calibration_lines == used
 
 
 @pytest.mark.parametrize(("coils", "least"), [(1, 1e-8), (4, 1e-4)])
 def test_noise_that_cannot_be_reckoned_with_is_raised_and_this_is_said(small: Recipe, coils: int, least: float) -> None:
     data = load_scan("phantom:t2w", simulating(small, matrix=32, coils=coils, noise=1e-3))
-    ordinary, tiny = (prepare(replace(data, noise_variance=sd**2), small) for sd in (0.01, 1e-12))
-    assert ordinary.provenance.noise.raised == 1 and ordinary.data.noise_variance == 0.01**2
+    ordinary, tiny = (calibrate(replace(data, noise_variance=sd**2), small) for sd in (0.01, 1e-12))
+    assert ordinary.provenance.noise.raised == 1 and ordinary.noise_variance == 0.01**2
     assert tiny.provenance.noise.raised > 1 and tiny.provenance.noise.limit
-    assert tiny.data.noise_variance is not None and np.sqrt(tiny.data.noise_variance) > least
+    assert tiny.noise_variance is not None and np.sqrt(tiny.noise_variance) > least
 
 
 def test_maps_of_the_scans_own_file_are_held_against_it() -> None:
     data = load_phantom("brain", shape=(24, 24), n_coils=4, rng=np.random.default_rng(1))
-    assert not prepare(data).provenance.maps.bad
-    wrong = prepare(replace(data, coil_maps=data.coil_maps[:, [2, 0, 3, 1]]))
+    assert not calibrate(data).provenance.maps.bad
+    wrong = calibrate(replace(data, coil_maps=data.coil_maps[:, [2, 0, 3, 1]]))
     assert wrong.provenance.maps.bad and wrong.provenance.maps.explained < LEAST_EXPLAINED
     with refused("coil_maps"):
-        prepare(replace(data, coil_maps=0 * data.coil_maps))
+        calibrate(replace(data, coil_maps=0 * data.coil_maps))

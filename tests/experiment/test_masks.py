@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, load_phantom, make_strategy, prepare, run_design
+from mri_design import Recipe, calibrate, load_phantom, make_strategy, run_design
 from mri_design.errors import MissingPackageError, UsageError
 from mri_design.experiment import DrawnMask, draw_mask, kinds_of_masks, named_kind, readouts_wanted
 from mri_design.readouts import PlaneReadouts
@@ -44,7 +44,7 @@ def test_there_are_exactly_as_many_as_the_acceleration_leaves(encoding: str, kin
 def test_the_mask_is_that_of_a_design_with_the_same_seed(encoding: str, kind: str) -> None:
     data = load_phantom("brain", shape=(24, 20), rng=np.random.default_rng(0))
     recipe = Recipe().replacing("design", encoding=encoding)
-    one = prepare(data, recipe).slice_model(0, recipe)
+    one = calibrate(data, recipe).slice_model(0, **recipe.slice_settings)
     made = draw_mask(kind, (24, 20), 12 if encoding == "lines" else 90, recipe, seed=5)
     state = run_design(
         [one], make_strategy(kind, encoding), len(made.order), recipe, seed=5, start=made.order[: made.n_start]

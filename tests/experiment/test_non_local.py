@@ -20,8 +20,8 @@ def recipe_of(matrix: int = 48, **simulation: object) -> md.Recipe:
     return md.Recipe().replacing("simulation", matrix=matrix, **simulation)
 
 
-def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.PreparedScan:
-    return md.prepare(load_scan(f"phantom:{name}", recipe), recipe)
+def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.KSpaceData:
+    return md.calibrate(load_scan(f"phantom:{name}", recipe), recipe)
 
 
 def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Image:
@@ -34,14 +34,14 @@ def plain(one: md.SliceModel) -> md.SliceModel:
 
 @pytest.fixture(scope="module")
 def slice_of_32() -> md.SliceModel:
-    return scan_of(recipe_of(32)).slice_model(0, recipe_of(32))
+    return scan_of(recipe_of(32)).slice_model(0, **recipe_of(32).slice_settings)
 
 
 @pytest.fixture(scope="module")
 def small_model() -> Callable[..., md.GeneralizedLinearModel]:
     """(phase=None) -> the model of a slice of 16 x 16 that knows what is alike in its image from all lines."""
     recipe = recipe_of(16)
-    one = scan_of(recipe).slice_model(0, recipe)
+    one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
 
     def build(phase: PhasePrior | None = None) -> md.GeneralizedLinearModel:
         seen = non_locally_refined(replace(one, phase=phase), one.central_image(range(16)))
@@ -55,7 +55,7 @@ def small_model() -> Callable[..., md.GeneralizedLinearModel]:
 def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -> None:
     recipe = recipe_of()
     scan = scan_of(recipe)
-    one, truth = scan.slice_model(0, recipe), scan.reference(0)
+    one, truth = scan.slice_model(0, **recipe.slice_settings), md.truth_of(scan)
     first, second = (image_of(one, recipe, method) for _ in range(2))
     np.testing.assert_array_equal(first.image, second.image)
     assert first.convergence.converged and not first.left_out
@@ -88,7 +88,7 @@ def test_an_image_without_structure_falls_back_and_says_so(slice_of_32: md.Slice
 
 def test_of_noisy_scans_plain_differences_are_weaker_beside_the_block_only() -> None:
     recipe = recipe_of(32, noise=0.08)
-    one = scan_of(recipe).slice_model(0, recipe)
+    one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     lines = range(32)
     without, beside = (s.model(lines) for s in (one, non_locally_refined(one, one.central_image(lines))))
     sd, level = float(np.sqrt(one.noise_variance)), one.signal_level(lines)
@@ -136,7 +136,7 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
     """Every second line of eight coils leaves little open; every sixth and four at the centre leave much."""
     recipe = recipe_of(32, coils=8)
     prepared = scan_of(recipe)
-    one, truth = prepared.slice_model(0, recipe), prepared.reference(0)
+    one, truth = prepared.slice_model(0, **recipe.slice_settings), md.truth_of(prepared)
     inside = np.abs(truth) > 0.1 * np.abs(truth).max()
 
     def made(one: md.SliceModel, lines: list[int]) -> np.ndarray:
@@ -154,7 +154,8 @@ def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
     """The limits of the last estimate are those that the image before it asks for; dark pixels keep theirs."""
     recipe = recipe_of(32)
     pixels, *others = recipe.prior
-    one = scan_of(recipe).slice_model(0, replace(recipe, prior=(replace(pixels, reweighted=True), *others)))
+    prior = (replace(pixels, reweighted=True), *others)
+    one = scan_of(recipe).slice_model(0, **replace(recipe, prior=prior).slice_settings)
     last = mean_stages(one, [*range(0, 32, 3), 14, 16, 17], recipe.inference.engine(), 0)
     (block,) = (block for block in last.model.blocks if block.name == "pixels")
     wanted = one.prior[0].less_where_bright(last.start.mean).tau_limit  # type: ignore[union-attr]

@@ -65,7 +65,7 @@ WITH_GAPS = [0, 3, 6, 9, 12, 13, 14, 15, 16, 17, 18, 19, 21, 24, 27, 30]
 @pytest.fixture(scope="module", params=[1, 4])
 def rival(request: pytest.FixtureRequest) -> md.SliceModel:
     scan = md.load_phantom("brain", shape=GRID, n_coils=request.param, rng=np.random.default_rng(1))
-    return md.prepare(scan, md.Recipe()).slice_model(0, md.Recipe())
+    return md.calibrate(scan, md.Recipe()).slice_model(0, **md.Recipe().slice_settings)
 
 
 def objective(rival: md.SliceModel, image: np.ndarray, method: str, weight: float) -> float:
@@ -141,7 +141,7 @@ def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says
 
 def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
     recipe = md.load_recipe("local").replacing("simulation", matrix=32)
-    one = md.prepare(load_scan("phantom:brain", recipe), recipe).slice_model(0, recipe)
+    one = md.calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
     lines, asked = sorted({*range(12, 20), *range(1, 32, 3)}), recipe.replacing("reconstruction", draws=24)
     plain, made = (md.reconstruct(one, lines, recipe=each) for each in (recipe, asked))
     assert plain.draws is None and made.draws is not None and made.std is not None and made.std_factor is not None

@@ -165,7 +165,7 @@ def test_a_family_of_shots_that_is_registered_is_designed_and_reconstructed(monk
     data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     shots = shot_candidates(recipe, rule, (16, 16), 5, 1)
     assert (shots.size, shots.unit, shots.name) == (10, "petal", "rosette")
-    one = shot_slice(md.prepare(data).slice_model(), shots, np.random.default_rng(1), truth=data.reference[0])
+    one = shot_slice(md.calibrate(data).slice_model(), shots, np.random.default_rng(1), truth=data.reference[0])
     lines = md.run_design([one], rule, 5, recipe).trace.lines
     image, truth = md.reconstruct(one, lines, "mean", recipe, with_std=False).image, data.reference[0]
     assert len(lines) == 5 and np.linalg.norm(image - truth) < 0.5 * np.linalg.norm(truth)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, load_phantom, prepare, reconstruct
-from mri_design.experiment import Method, only_measured
+from mri_design import KSpaceData, Recipe, calibrate, load_phantom, reconstruct
+from mri_design.experiment import Method
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 
@@ -23,8 +23,10 @@ def head(coils: int, noise: float = 0.007) -> KSpaceData:
 
 
 def image(data: KSpaceData, method: Method = "least-squares", recipe: Recipe = SMALL) -> np.ndarray:
-    scan = prepare(data, recipe, calibration_lines=16)
-    made = reconstruct(scan.slice_model(0, recipe), np.flatnonzero(data.measured).tolist(), method, recipe)
+    scan = calibrate(data, recipe, calibration_lines=16)
+    made = reconstruct(
+        scan.slice_model(0, **recipe.slice_settings), np.flatnonzero(data.measured).tolist(), method, recipe
+    )
     return np.asarray(made.image)
 
 
@@ -39,7 +41,7 @@ def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor:
         data = replace(data, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
     recipe = SMALL.replacing("noise", variance=4.9e-5) if given == "in the recipe" else SMALL
     with refused("kspace") as caught:
-        prepare(data, recipe)
+        calibrate(data, recipe)
     assert "coil 3" in caught.value.got and "coil 1" in caught.value.got
 
 
@@ -50,9 +52,9 @@ def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
     unknown = replace(data, kspace=kspace, noise_variance=None)
     by_readouts = replace(unknown, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
     for scan in (unknown, by_readouts, replace(unknown, noise_variance=4.9e-5)):
-        named = prepare(scan, SMALL, calibration_lines=16)
+        named = calibrate(scan, SMALL, calibration_lines=16)
         assert named.provenance.dead_coils == (2,)
-    assert prepare(data, SMALL, calibration_lines=16).provenance.dead_coils == ()
+    assert calibrate(data, SMALL, calibration_lines=16).provenance.dead_coils == ()
     alone = image(replace(data, kspace=kspace[:, [0, 1, 3]]))
     np.testing.assert_allclose(
         np.abs(image(replace(data, kspace=kspace))), np.abs(alone), atol=1e-3 * np.abs(alone).max()
@@ -65,7 +67,7 @@ def test_one_side_of_kspace_has_the_phase_aware_prior() -> None:
     wanted, found = np.abs(data.reference[0]), dict[str, float]()
     for model in ("modulus", "held-back"):
         recipe = SMALL.replacing("phase", model=model)
-        side = only_measured(replace(data, coil_maps=None), np.arange(32) >= 12)  # 5/8 of the lines
+        side = replace(data, coil_maps=None).only(np.arange(32) >= 12)  # 5/8 of the lines
         found[model] = float(np.linalg.norm(np.abs(image(side, "mean", recipe)) - wanted))
     assert found["held-back"] < 0.9 * found["modulus"]
 

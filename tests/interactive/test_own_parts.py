@@ -60,7 +60,7 @@ def test_a_block_counts_as_it_does_by_its_name(head: md.LoadedScan) -> None:
 
 
 def test_sites_as_they_are_take_the_tau_that_a_scale_would_have(head: md.LoadedScan) -> None:
-    one = head.prepared.slice_model(0, with_prior(head, LOCAL[0], ROWS))
+    one = head.calibrated.slice_model(0, **with_prior(head, LOCAL[0], ROWS).slice_settings)
     signal, sigma = one.signal_level(LINES), np.sqrt(one.noise_variance)
     sites = md.SiteBlock("sums", RowSums((32, 32)), md.Laplace(0.5 * sigma / signal))
     given = replace(one, prior=(LOCAL[0], sites)).model(LINES)

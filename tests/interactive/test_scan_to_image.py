@@ -212,7 +212,7 @@ def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> N
 def test_several_slices_share_the_mask_of_a_design(three: md.LoadedScan) -> None:
     design = three.design(10, strategy="low-pass", slices=[0, 2])
     assert len(design.lines) == 10 and design.result.numbers == [2, 0]
-    assert design.reconstruct("zero-filled").known.data.name == design.reconstruct().known.data.name == "scan[2]"
+    assert design.reconstruct("zero-filled").known.scan.name == design.reconstruct().known.scan.name == "scan[2]"
 
 
 def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_shots_are_chosen_and_scans_along_them_reconstructed(scan: md.LoadedScan
     assert image.method == "gridded" and image.mask.tolist() == [True, False, True, False, True]
     with pytest.raises(md.InputError):
         spokes.design(4)
-    two = md.load(spokes.data.select_readouts(np.arange(5) < 2), recipe=RECIPE).prepared.slice_model()
+    two = md.load(spokes.data.only(np.arange(5) < 2), recipe=RECIPE).calibrated.slice_model()
     assert np.isfinite(md.reconstruct(two, method="zero-filled").image).all()
 
 
@@ -278,13 +278,13 @@ def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(tmp_path, 
 def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
     variance = scan.data.noise_variance
     given = md.load(scan.kspace, noise_sd=np.sqrt(variance), recipe=RECIPE)
-    assert given.prepared.data.noise_variance == pytest.approx(variance)
+    assert given.calibrated.noise_variance == pytest.approx(variance)
     image, same = (one.reconstruct(range(10, 22)).array for one in (scan, given))
     np.testing.assert_allclose(same, image, rtol=1e-3, atol=1e-4)
     rng = np.random.default_rng(0)
     samples = np.sqrt(variance) * (rng.standard_normal((1, 4000)) + 1j * rng.standard_normal((1, 4000)))
     measured = md.load(scan.kspace, noise_samples=Tensor(samples), recipe=RECIPE)
-    assert measured.prepared.data.noise_variance == pytest.approx(variance, rel=0.1)
+    assert measured.calibrated.noise_variance == pytest.approx(variance, rel=0.1)
     for field, wrong in (("noise_sd", {"noise_sd": 0}), ("noise_samples", {"noise_sd": 1, "noise_samples": samples})):
         with refused(field):
             md.load(scan.kspace, recipe=RECIPE, **wrong)

@@ -51,7 +51,7 @@ def test_the_zero_filled_image_stands_beside_others_once() -> None:
     both = known.judged("map", made, [16, 15])
     assert [named.name for named in both] == ["map", "zero-filled"]
     kspace = np.zeros((32, 32), complex)
-    kspace[[16, 15]] = known.data.kspace[0, 0, [16, 15]]
+    kspace[[16, 15]] = known.scan.kspace[0, 0, [16, 15]]
     expected = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace), norm="ortho"))
     np.testing.assert_allclose(both[1].reconstruction.image, expected, atol=1e-6)
     assert [named.name for named in known.judged("zero-filled", made, [16, 15])] == ["zero-filled"]
@@ -62,8 +62,8 @@ def known_scan(noise: float, side: int = 32, *, truth: bool = True) -> KnownSlic
     made = md.load_phantom("t2w", shape=(side, side), noise=noise, rng=np.random.default_rng(4))
     data = replace(made, noise_variance=max(made.noise_variance or 0.0, 1e-8))
     data = data if truth else replace(data, reference=None)
-    scan = md.prepare(data, md.Recipe())
-    return KnownSlice(data=data, scan=scan, slice_model=scan.slice_model(0, md.Recipe()), signal=1.0)
+    scan = md.calibrate(data, md.Recipe())
+    return KnownSlice(scan=scan, slice_model=scan.slice_model(), signal=1.0)
 
 
 def some_lines(count: int) -> list[int]:

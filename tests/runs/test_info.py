@@ -321,6 +321,6 @@ def test_samples_along_a_trajectory(coils: int) -> None:
     data = TrajectoryData(samples, points, (32, 32), n_readouts=12, noise_variance=1.0)
     rows = describe_scan(data, Recipe())
     assert [numbers_in(rows[name])[:2] for name in ("trajectory", "grid")] == [[12, 32], [32, 32]]
-    alone = describe_scan(data.select_readouts(np.arange(12) < 1), Recipe())
+    alone = describe_scan(data.only(np.arange(12) < 1), Recipe())
     assert 12 in numbers_in(rows["samples"]) and 12 not in numbers_in(alone["samples"])
     assert ("calibration" in alone) == (coils > 1) and ("noise" in rows) != ("calibration" in rows)

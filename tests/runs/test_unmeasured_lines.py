@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import Checkpoint, KSpaceData, Recipe, load_phantom, make_strategy, prepare, reconstruct, run_design
+from mri_design import Checkpoint, KSpaceData, Recipe, calibrate, load_phantom, make_strategy, reconstruct, run_design
 from mri_design.evaluation import slice_means
 from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_engine, design_seed
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
@@ -92,8 +92,8 @@ def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KS
     whole = [scan, changed(scan, range(10, 20)), changed(scan, range(8, 16))]
 
     def told(slices: list[KSpaceData]) -> Any:
-        scans = [prepare(one, RECIPE, calibration_lines=8, growing=True) for one in slices]
-        known = {number: (one, one.slice_model(0, RECIPE)) for number, one in enumerate(scans)}
+        scans = [calibrate(one, RECIPE, calibration_lines=8, growing=True) for one in slices]
+        known = {number: (one, one.slice_model(0, **RECIPE.slice_settings)) for number, one in enumerate(scans)}
         near = {"mean": {0: 0.5, 2: 0.5}}
         (made,) = companions_within(near, known, [], lines, RECIPE, Work())
         return made.image
@@ -104,7 +104,7 @@ def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KS
 
 
 def growing(scan: KSpaceData) -> Any:
-    return prepare(scan, RECIPE, calibration_lines=8, growing=True).slice_model(0, RECIPE)
+    return calibrate(scan, RECIPE, calibration_lines=8, growing=True).slice_model(0, **RECIPE.slice_settings)
 
 
 class Scanner:

@@ -15,7 +15,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evidence.companions import register
-from mri_design.experiment.calibration import PreparedScan, prepare
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
@@ -29,7 +29,7 @@ from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs.provenance import told
 from mri_design.runs.work import Progress, Work
-from mri_design.scan.data import KSpaceData
+from mri_design.scan.data import KSpaceData, Scan
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
@@ -116,7 +116,7 @@ def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array
         be all that a single sample of the image has.
     """
     recipe, rng = recipe.of_another_file(), np.random.default_rng([seed, 3])
-    slice_model = prepare(data, recipe, ordinary=True).slice_model(0, recipe)
+    slice_model = calibrate(data, recipe, ordinary=True).slice_model(0, **recipe.slice_settings)
     measured = slice_model.measured
     model = slice_model.model(np.flatnonzero(measured).tolist())
     posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(model, rng)
@@ -205,8 +205,8 @@ class OtherFrame:
         """Its modulus (ky, kx) in the input's units, from what had been measured when ``mask`` was."""
         held = readouts.measured_flags(self.data.samplings[0].samples)
         used = held if self.complete else held & mask
-        scan = prepare(self.data, recipe, measured=used.reshape(readouts.shape), ordinary=True)
-        return in_units(scan, scan.slice_model(0, recipe), np.flatnonzero(used).tolist(), recipe, seed)
+        scan = calibrate(self.data, recipe, measured=used.reshape(readouts.shape), ordinary=True)
+        return in_units(scan, scan.slice_model(0, **recipe.slice_settings), np.flatnonzero(used).tolist(), recipe, seed)
 
 
 def frame_of_design(recipe: Recipe) -> tuple[str, int]:
@@ -258,9 +258,7 @@ def other_frames(
     return [OtherFrame(name, data, axis == SUCCESSIVE) for name, data in found.items() if isinstance(data, KSpaceData)]
 
 
-def in_units(
-    scan: PreparedScan, one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int
-) -> NDArray[np.float32]:
+def in_units(scan: Scan, one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int) -> NDArray[np.float32]:
     """The modulus of a slice that its neighbours know, in the units of the input."""
     modulus = neighbour_modulus(one.calibrated(lines), lines, recipe, seed)
     return np.asarray(modulus * scan.image_unit(0), dtype=np.float32)
@@ -268,7 +266,7 @@ def in_units(
 
 def companions_within(
     near: Mapping[str, Mapping[int, float]],
-    slices: Mapping[int, tuple[PreparedScan, SliceModel]],
+    slices: Mapping[int, tuple[Scan, SliceModel]],
     frames: Sequence[OtherFrame],
     lines: Sequence[int],
     recipe: Recipe,
@@ -280,7 +278,7 @@ def companions_within(
     ----------
     near : mapping
         Slices around that of the image (`Around.of`).
-    slices : mapping of int to (PreparedScan, SliceModel)
+    slices : mapping of int to (Scan, SliceModel)
         Those that share the mask, by number, that of the image first.
     frames : sequence of OtherFrame
         Of the slice of the image.

@@ -89,7 +89,7 @@ def report_design(
         side = {"earlier scan": f"{result.steered_by}, {contradicted(trace, readouts.unit) or words}"}
     elif np.isfinite(weight):
         side = {"training scans": words}
-    centre = mostly_calibration(known.scan.calibration_lines, len(trace.lines), readouts)
+    centre = mostly_calibration(known.scan.provenance.maps.calibration_lines, len(trace.lines), readouts)
     facts |= {
         "result": result,
         "design": result.request.recipe.design,
@@ -103,7 +103,7 @@ def report_design(
         "steps": step_content(result.account, known, image) if readouts.kind.with_holes and folder.reported else None,
         "side_information": side,
         "summary": known.summary() | account,
-        "simulated": simulation_summary([simulated_from(known.data)]),
+        "simulated": simulation_summary([simulated_from(known.scan)]),
         **more,
     }
     found = {
@@ -362,7 +362,7 @@ def step_content(account: DesignAccount, known: KnownSlice, last: NamedImage) ->
 
 def _images(account: DesignAccount, known: KnownSlice, last: NamedImage) -> Rows:
     """Pictures on one scale for all steps, each with its error as the design predicted it, and as it was found."""
-    trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.data.orientation
+    trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.scan.orientation
     shown: list[tuple[int, Array, NDArray[np.floating] | None, RelativeError]] = []
     made, held = last.reconstruction, known if reference is not None else None
     for check in account.checks:

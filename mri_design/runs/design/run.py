@@ -215,7 +215,7 @@ def concluded(
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     tell_of_others(trace, unit, result, work.progress)
-    known = KnownSlice(data=shared.data, scan=shared.scans[0], slice_model=measured, signal=signal)
+    known = KnownSlice(scan=shared.scans[0], slice_model=measured, signal=signal)
     aware = recipe.phase.model == "aware" and warm is not None
     return DesignResult(
         request=request,

@@ -15,7 +15,7 @@ from mri_design.design.trials import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment import extent
-from mri_design.experiment.calibration import PreparedScan, estimates_own_maps, prepare
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.design import require_room
 from mri_design.experiment.inputs import FIRST_SLICE, GivenMaps, SliceChoice, load_scan, require_grid_data, slices_text
@@ -299,7 +299,7 @@ class SharedSlices:
         Of the slices in their scan.
     data : KSpaceData
         The slice of the image, as read.
-    scans, slices : sequences of PreparedScan and of SliceModel
+    scans, slices : sequences of KSpaceData and of SliceModel
         Calibrated, and as models take them.
     seen : sequence of SliceModel
         As the strategy sees them, see `informed`.
@@ -314,7 +314,7 @@ class SharedSlices:
     recipe: Recipe
     numbers: Sequence[int] = (0,)
     data: KSpaceData
-    scans: Sequence[PreparedScan]
+    scans: Sequence[KSpaceData]
     slices: Sequence[SliceModel]
     seen: Sequence[SliceModel] = ()
     start: tuple[int, ...] = ()
@@ -329,14 +329,14 @@ class SharedSlices:
     def measured(self, lines: Sequence[int], progress: Progress) -> SharedSlices:
         """The slices with the coil maps that ``lines`` show, where these had to be estimated."""
         known = zip(self.scans, self.slices, strict=True)
-        scans = [scan.knowing(one.coil_map_estimate(lines)) for scan, one in known]
+        scans = [with_measured_maps(scan, one.coil_map_estimate(lines)) for scan, one in known]
         warn_of_maps(scans[0], progress)
         return replace(self, scans=scans)
 
     def truths(self, lines: Sequence[int]) -> list[Array | None]:
         """What is known of the image behind each slice (`truth_or_none`), with the maps of these lines."""
         known = zip(self.scans, self.slices, strict=True)
-        return [truth_or_none(one.calibrated(lines), scan.reference(0)) for scan, one in known]
+        return [truth_or_none(one.calibrated(lines), truth_of(scan)) for scan, one in known]
 
 
 def calibrated(given: DesignInput, request: DesignRequest, work: Work) -> SharedSlices:
@@ -351,20 +351,26 @@ def calibrated(given: DesignInput, request: DesignRequest, work: Work) -> Shared
     data, readouts, lines, kind = given.slices[0], given.readouts, given.lines, given.readouts.kind
     grows = kind.centre_first and estimates_own_maps(data)
     asked = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
-    scans = list[PreparedScan]()
+    scans = list[KSpaceData]()
     for each in given.slices:
-        scans.append(prepare(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
+        scans.append(calibrate(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
         if each is data:
             warn_of_noise(scans[0], progress)
-            recipe = extent.with_calibration(recipe, scans[0].calibration_lines)
-    on_grid = recipe.replacing("design", encoding="lines") if kind.shots else recipe
+            recipe = extent.with_calibration(recipe, scans[0].provenance.maps.calibration_lines)
     slices = [
-        slice_of(one.slice_model(0, on_grid), readouts, request.source, partial(one.reference, 0), recipe, work.seed)
+        slice_of(
+            one.slice_model(0, **recipe.slice_settings),
+            readouts,
+            request.source,
+            partial(truth_of, one),
+            recipe,
+            work.seed,
+        )
         for one in scans
     ]
     measurable = np.logical_and.reduce([each.measured for each in slices])
     # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
-    calibration = scans[0].calibration_lines
+    calibration = scans[0].provenance.maps.calibration_lines
     centre = calibration if kind.centre_first else 0
     start = extent.start_lines(measurable, strategy, lines, recipe, centre, slices[0].n_coils, readouts)
     most = lines or recipe.constraints.rules(readouts).most_lines(measurable, start)
@@ -406,7 +412,7 @@ def informed(shared: SharedSlices, strategy: Strategy, seed: int) -> tuple[Share
         return replace(shared, seen=slices), strategy
     seen = [one.calibrated(one.measured) for one in slices]
     known = zip(shared.scans, slices, strict=True)
-    truths = [scan.knowing(one.coil_map_estimate(one.measured)).reference(0) for scan, one in known]
+    truths = [truth_of(with_measured_maps(scan, one.coil_map_estimate(one.measured))) for scan, one in known]
     return replace(shared, seen=seen), knowing_oracle(strategy, seen, truths, recipe, seed)
 
 

@@ -201,7 +201,7 @@ class ReconResult:
     @property
     def lines(self) -> tuple[int, ...]:
         """Lines or samples that are used, of several slices in any; there are none along a trajectory."""
-        return tuple(np.flatnonzero(self.mask).tolist()) if self.known.data.on_grid else ()
+        return tuple(np.flatnonzero(self.mask).tolist()) if self.known.scan.on_grid else ()
 
     @property
     def status(self) -> str:
@@ -548,12 +548,12 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
         folder.write_table(COVERAGE, rows)
     else:
         folder.remove(COVERAGE)
-    if known.data.on_grid:
+    if known.scan.on_grid:
         facts["acceleration"] = known.acceleration(np.flatnonzero(mask).tolist())
     else:  # all that `known` holds
         facts["used"] = np.ones(known.slice_model.candidates.shape, dtype=bool)
     settings = result.settings
-    facts["summary"] = summary = simulation_summary([simulated_from(known.data)]) | known.summary() | account
+    facts["summary"] = summary = simulation_summary([simulated_from(known.scan)]) | known.summary() | account
     if result.several:
         _describe(result, summary, settings)
     ending = Ending(result.status, result.lines, result.error)

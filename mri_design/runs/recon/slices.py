@@ -21,7 +21,7 @@ from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, 
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
-from mri_design.experiment.calibration import prepare
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
@@ -178,10 +178,10 @@ def calibrated(work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
         Where it cannot be calibrated, or is the only one and holds noise only.
     """
     data = work.shared.known_by(measured.data)
-    scan = prepare(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
-    model = replace(scan.slice_model(0, work.recipe), companions=tuple(measured.companions))
+    scan = calibrate(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
+    model = replace(scan.slice_model(0, **work.recipe.slice_settings), companions=tuple(measured.companions))
     signal = (model.signal_level if work.numbering is None else model.level)(_lines(model, measured))
-    return KnownSlice(data=data if data.on_grid else scan.data, scan=scan, slice_model=model, signal=signal)
+    return KnownSlice(scan=scan, slice_model=model, signal=signal)
 
 
 def _lines(model: SliceModel, measured: MeasuredSlice) -> list[int]:
@@ -215,7 +215,7 @@ def judged(
     """An image in the units of the input held against the reference, and another to compare it with."""
     method = work.recipe.reconstruction.method
     given = None if measured.reference is None else measured.reference.fitted(image.image)
-    folded = not known.data.on_grid and method in _WITHOUT_STREAKS and looks_folded(image.image)
+    folded = not known.scan.on_grid and method in _WITHOUT_STREAKS and looks_folded(image.image)
     known = replace(known, given=given, folded=folded)
     return known, known.judged(method, image, _lines(known.slice_model, measured))
 
@@ -564,7 +564,7 @@ def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str,
     except InputError as error:
         return measured.number, name, str(error)
     made, reference = images[0].reconstruction, known.shown_reference
-    data = known.scan.data
+    data = known.scan
     assert isinstance(data, KSpaceData) and reference is not None and made.std is not None
     beyond = error_beyond_noise(made.image, made.std, data, reference, known.image_unit, measured.mask)
     return measured.number, name, scores(beyond, made.std)

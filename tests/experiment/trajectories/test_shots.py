@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from mri_design import Recipe, SliceModel, prepare, radial_spokes
+from mri_design import Recipe, SliceModel, calibrate, radial_spokes
 from mri_design.design import FixedAngles, InformationGain
 from mri_design.experiment import closed_form_samples, load_scan, shot_candidates, shot_slice
 from mri_design.readouts import ShotReadouts
@@ -45,7 +45,7 @@ def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
 def on_grid(source: str = "phantom:t2w") -> SliceModel:
     settings = recipe()
     data = load_scan(source, settings, 3)
-    return prepare(data, settings).slice_model(0, settings.replacing("design", encoding="lines"))
+    return calibrate(data, settings).slice_model(0, **settings.replacing("design", encoding="lines").slice_settings)
 
 
 def test_samples_of_ellipses_are_of_the_object_that_is_simulated_on_the_grid() -> None:

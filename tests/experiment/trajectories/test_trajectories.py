@@ -41,8 +41,8 @@ def scan(request: pytest.FixtureRequest) -> md.TrajectoryData:
     )
 
 
-def image_of(scan: md.PreparedScan, method: str, recipe: md.Recipe = RECIPE) -> md.Image:
-    model = scan.slice_model(0, recipe)
+def image_of(scan: md.KSpaceData, method: str, recipe: md.Recipe = RECIPE) -> md.Image:
+    model = scan.slice_model(0, **recipe.slice_settings)
     return md.reconstruct(model, None, method, recipe, np.random.default_rng(2))
 
 
@@ -52,7 +52,7 @@ def error(image: np.ndarray, truth: np.ndarray) -> float:
 
 @pytest.mark.slow
 def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: md.TrajectoryData) -> None:
-    prepared = md.prepare(scan, RECIPE)
+    prepared = md.calibrate(scan, RECIPE)
     images = {method: image_of(prepared, method) for method in ("zero-filled", "least-squares", "map", "mean")}
     errors = {method: error(result.image, scan.reference[0]) for method, result in images.items()}
     assert errors["mean"] < 0.12 and errors["map"] < 0.12
@@ -69,20 +69,20 @@ def test_every_method_shows_the_image_and_the_mean_shows_it_best(scan: md.Trajec
 @pytest.mark.slow
 def test_what_is_unknown_is_estimated(scan: md.TrajectoryData) -> None:
     unknown = replace(scan, noise_variance=None, coil_maps=None)
-    prepared = md.prepare(unknown, RECIPE)
-    assert prepared.data.noise_variance == rim_noise(scan.kspace, scan.trajectory, scan.grid_shape)[0]
+    prepared = md.calibrate(unknown, RECIPE)
+    assert prepared.noise_variance == rim_noise(scan.kspace, scan.trajectory, scan.grid_shape)[0]
     if scan.n_coils == 1:
         return
-    known, guessed = (image_of(p, "least-squares").image for p in (md.prepare(scan, RECIPE), prepared))
+    known, guessed = (image_of(p, "least-squares").image for p in (md.calibrate(scan, RECIPE), prepared))
     assert error(guessed, scan.reference[0]) < error(known, scan.reference[0]) + 0.05
 
 
 def test_given_noise_and_amplitudes_far_from_one(scan: md.TrajectoryData) -> None:
     recipe = RECIPE.replacing("noise", variance=2.0)
-    assert md.prepare(scan, recipe).data.noise_variance == 2.0
-    tiny = md.prepare(scan.scaled(1e-14), RECIPE)
-    ordinary = md.prepare(scan, RECIPE)
-    assert 1e-3 < np.abs(tiny.data.kspace).max() < 1e3 and ordinary.unit == 1
+    assert md.calibrate(scan, recipe).noise_variance == 2.0
+    tiny = md.calibrate(scan.scaled(1e-14), RECIPE)
+    ordinary = md.calibrate(scan, RECIPE)
+    assert 1e-3 < np.abs(tiny.kspace).max() < 1e3 and ordinary.unit == 1
     images = [image_of(p, "least-squares").image for p in (tiny, ordinary)]
     np.testing.assert_allclose(images[0], 1e-14 * images[1], rtol=1e-3, atol=1e-16)
 
@@ -92,13 +92,13 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: md.TrajectoryDa
     louder = (scan.kspace * gains[:, None]).astype(np.complex64)
     covariance = np.diag((NOISE_SD * gains) ** 2).astype(np.complex128)
     unknown = replace(scan, kspace=louder, noise_variance=None, noise_covariance=covariance, reference=None)
-    prepared = md.prepare(unknown, RECIPE)
+    prepared = md.calibrate(unknown, RECIPE)
     if scan.n_coils == 1:
-        assert prepared.data.noise_variance == pytest.approx(NOISE_SD**2)
-        np.testing.assert_array_equal(prepared.data.kspace, scan.kspace)
+        assert prepared.noise_variance == pytest.approx(NOISE_SD**2)
+        np.testing.assert_array_equal(prepared.kspace, scan.kspace)
         return
-    assert prepared.data.noise_variance == prepared.unit == 1
-    np.testing.assert_allclose(prepared.data.kspace, scan.kspace / NOISE_SD, rtol=1e-4)
-    tiny = md.prepare(unknown.scaled(1e-14), RECIPE)
-    np.testing.assert_allclose(tiny.data.kspace, prepared.data.kspace, rtol=1e-4)
-    assert md.prepare(unknown, RECIPE.replacing("noise", variance=2.0)).data.noise_variance == 2.0
+    assert prepared.noise_variance == prepared.unit == 1
+    np.testing.assert_allclose(prepared.kspace, scan.kspace / NOISE_SD, rtol=1e-4)
+    tiny = md.calibrate(unknown.scaled(1e-14), RECIPE)
+    np.testing.assert_allclose(tiny.kspace, prepared.kspace, rtol=1e-4)
+    assert md.calibrate(unknown, RECIPE.replacing("noise", variance=2.0)).noise_variance == 2.0

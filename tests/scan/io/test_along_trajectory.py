@@ -161,10 +161,10 @@ def test_slices_and_readouts_are_chosen() -> None:
     second = scan.select_slice(-1)
     np.testing.assert_array_equal(second.kspace[0], scan.kspace[1])
     assert second.name == "scan[1]"
-    two = scan.select_readouts(np.array([True, False, True]))
+    two = scan.only(np.array([True, False, True]))
     np.testing.assert_array_equal(two.trajectory, POINTS[[0, 2]].reshape(10, 2))
     np.testing.assert_array_equal(two.kspace, SAMPLES[:, :, [0, 2]].reshape(2, 4, 10))
     np.testing.assert_array_equal(two.density, density.reshape(3, 5)[[0, 2]].ravel())
     assert two.n_readouts == 2
     refuses("slice", scan.select_slice, 2)
-    refuses("readouts", scan.select_readouts, np.zeros(3, dtype=bool))
+    refuses("readouts", scan.only, np.zeros(3, dtype=bool))
