@@ -81,9 +81,6 @@ def scan_parameters(run: StoredRun) -> dict[str, float]:
     return known if thickness is None else {"slice_thickness": thickness * _MILLI, **known}
 
 
-_UNKNOWN_SIZE = "The run does not say how large pixels are"
-
-
 @dataclass(frozen=True)
 class SequenceRequest:
     """Settings of a sequence that are not known from the run.
@@ -262,15 +259,15 @@ def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
             run.mask[np.newaxis] if run.plane else np.broadcast_to(run.mask, (run.columns or 1, len(run.mask)))
         )
     if run.maps is not None:
-        beside = stem.with_name(f"{stem.name}_maps")
-        if run.plane:
-            pairs[beside] = planes_to_bart(run.maps)
-        elif run.numbers:
-            pairs[beside] = stacked_slices([maps_to_bart(one) for one in run.maps])
-        else:
-            pairs[beside] = maps_to_bart(run.maps)
+        maps = run.maps.reshape(-1, *run.maps.shape[-3:])
+        pairs[stem.with_name(f"{stem.name}_maps")] = _for_bart(maps, planes=run.plane)
     files = {path: content for name, values in pairs.items() for path, content in pair_files(name, values).items()}
     return _made("cfl", files, run, pairs=pairs, stem=stem)
+
+
+def _for_bart(arrays: NDArray[np.complex64], *, planes: bool) -> NDArray[np.generic]:
+    """K-space or coil maps (slice, coil, ky, kx) in the order of BART, those of planes with their own axes."""
+    return planes_to_bart(arrays) if planes else stacked_slices([maps_to_bart(one) for one in arrays])
 
 
 def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
@@ -318,22 +315,17 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
         along_y, along_x = 1e-3 * np.multiply(run.geometry.pixel, run.image.shape[-2:])
         extents = float(along_y), float(along_x)
     if extents is None:
-        raise UsageError(f"{_UNKNOWN_SIZE.lower()}; give the field of view along ky and kx in metres, as --fov 0.24")
+        raise UsageError(
+            "the run does not say how large pixels are; give the field of view along ky and kx in metres, as --fov 0.24"
+        )
     if plane:
         scan.pop("slice_thickness", None)  # the slab holds all slices
     plan = _plan_of_shots if run.kind.shots else _plan_of_plane if plane else _plan_of_lines
     order, settings, lengths = plan(asked, extents, run, scan)
     content, found = pulseq_file(order, settings, asked.scanner)
-    facts = {
-        "out": out,
-        "samples": settings.samples,
-        "sizes": " x ".join(f"{1e3 * length:.3g}" for length in lengths),
-        "echo": order.dc_echo if isinstance(order, GridOrder) and settings.kind == "tse" else 1,
-        "scan": scan,
-        "scanner": asked.scanner,
-    }
-    facts |= {"order": order, "kind": type(order).__name__, "settings": settings, "found": found}
-    return _made("seq", {out: content}, run, **facts)
+    sizes = " x ".join(f"{1e3 * length:.3g}" for length in lengths)
+    facts = {"order": order, "settings": settings, "found": found, "scan": scan, "scanner": asked.scanner, "out": out}
+    return _made("seq", {out: content}, run, kind=type(order).__name__, sizes=sizes, **facts)
 
 
 def _plan_of_lines(
@@ -458,18 +450,15 @@ def _scan_cfl(scan: KSpaceData | TrajectoryData, out: Path) -> Written:
     """BART's pairs of files: samples, trajectory and coil maps, which has the axes of planes or of slices."""
     stem, header, planes = out.with_suffix(""), dict[str, object](), scan.volume
     trajectory, maps = (stem.with_name(f"{stem.name}_{part}") for part in ("traj", "maps"))
-
-    def for_bart(arrays: NDArray[np.complex64]) -> NDArray[np.generic]:
-        return planes_to_bart(arrays) if planes else stacked_slices([maps_to_bart(one) for one in arrays])
-
     if isinstance(scan, TrajectoryData):
         files = pair_files(stem, stacked_slices([samples_to_bart(one) for one in scan.by_readout]))
         files |= pair_files(trajectory, to_bart(scan.readouts.shots))
         header["matrix"] = list(scan.grid_shape)
     else:
-        files = pair_files(stem, for_bart(readouts_of_positions(scan.kspace) if planes else scan.kspace))
+        kspace = readouts_of_positions(scan.kspace) if planes else scan.kspace
+        files = pair_files(stem, _for_bart(kspace, planes=planes))
         header |= {"encoding": "plane"} if planes and scan.n_slices == 1 else {}
-    files |= {} if scan.coil_maps is None else pair_files(maps, for_bart(scan.coil_maps))
+    files |= {} if scan.coil_maps is None else pair_files(maps, _for_bart(scan.coil_maps, planes=planes))
     return files | _header_file(stem, scan, **header), ("coil_maps", *_NOISE)
 
 
@@ -483,12 +472,12 @@ def _grid_mrd(scan: KSpaceData, out: Path) -> Written:
 
 
 def _image_nifti(stack: ImageStack, out: Path) -> Written:
-    compressed = out.name.endswith(".gz")
-    return {out: nifti_bytes(_real(stack), stack.geometry, "image, mri-design", compressed=compressed)}, ("geometry",)
+    content = nifti_bytes(stack.magnitude, stack.geometry, "image, mri-design", compressed=out.name.endswith(".gz"))
+    return {out: content}, ("geometry",)
 
 
 def _image_dicom(stack: ImageStack, out: Path) -> Written:
-    images, files = _real(stack), dict[Path, bytes]()
+    images, files = stack.magnitude, dict[Path, bytes]()
     study = hashlib.sha256(images.tobytes()).hexdigest()
     derivation = f"converted by mri-design from {stack.header.get('file', stack.name)}"
     for number, image in enumerate(images):
@@ -506,10 +495,6 @@ def _image_array(stack: ImageStack, out: Path) -> Written:
     if np.iscomplexobj(stack.images):
         raise UsageError(f"a complex array in {out.name} would be read as k-space; give a name that ends in .npz")
     return {out: npy_bytes(stack.images)}, ()
-
-
-def _real(stack: ImageStack) -> NDArray[np.floating]:
-    return np.abs(stack.images) if np.iscomplexobj(stack.images) else stack.images.real
 
 
 def _with_sizes(data: Content, extents: tuple[float, float] | None) -> Content:

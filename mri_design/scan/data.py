@@ -643,6 +643,11 @@ class ImageStack:
         """Number of slices."""
         return int(self.images.shape[0])
 
+    @property
+    def magnitude(self) -> NDArray[np.float32]:
+        """Moduli of complex images, and real images as they are."""
+        return np.abs(self.images) if np.iscomplexobj(self.images) else self.images.real
+
     def select_slice(self, index: int) -> ImageStack:
         """The same with the one slice ``index`` (negative counts from the end).
 

@@ -243,8 +243,10 @@ _DIMENSIONS, _SLICE = 16, 13
 
 
 def stacked_slices(slices: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
-    """Arrays of BART's first four axes, one of each slice, as one array whose 14th axis is the slice."""
-    first, *_ = slices
+    """Arrays of BART's first four axes, one of each slice, as one array whose 14th axis is the slice; one stays so."""
+    first, *others = slices
+    if not others:
+        return first
     return np.stack(slices, axis=-1).reshape(*first.shape, *[1] * (_SLICE - first.ndim), len(slices))
 
 
