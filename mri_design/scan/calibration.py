@@ -229,11 +229,17 @@ def gapless_square(samplings: Iterable[Sampling]) -> int:
 
 def calibrates_itself(data: KSpaceData) -> bool:
     """Whether coil maps come from the image's own lines; False where a calibration scan holds a larger centre."""
-    return data.calibration is None or _scanned(data.calibration) <= calibration_lines(data)
+    return _calibrating(data)[0] is data.kspace
 
 
-def _scanned(calibration: NDArray[np.complex64]) -> int:
-    return gapless_side(np.logical_and.reduce([measured_samples(stack) for stack in calibration if stack.any()]))
+def _calibrating(data: KSpaceData) -> tuple[NDArray[np.complex64], int]:
+    """Samples that coil maps are estimated from, and the side of the square that all slices have measured of them."""
+    own = calibration_lines(data)
+    if data.calibration is None:
+        return data.kspace, own
+    scanned = [measured_samples(stack) for stack in data.calibration if stack.any()]
+    side = gapless_side(np.logical_and.reduce(scanned))
+    return (data.calibration, side) if side > own else (data.kspace, own)
 
 
 def estimate_coil_maps(
@@ -283,10 +289,9 @@ def estimate_coil_maps(
         _require_enough(lines)
         return replace(data, coil_maps=np.ones_like(data.kspace))
     width = calibration_width(data, lines)
-    source = data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration
     directions = coil_directions(calibration_energies(data, lines)) if directions is None else directions
     maps = np.empty_like(data.kspace)
-    for index, stack in enumerate(source):
+    for index, stack in enumerate(_calibrating(data)[0]):
         maps[index] = espirit(stack, directions, width)
     return replace(data, coil_maps=maps)
 
@@ -310,10 +315,9 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
         Where there are fewer than eight, or fewer are asked for.
     """
     _require_enough(lines)
-    own = calibrates_itself(data)
-    if not own and data.calibration is not None:
-        measured = _scanned(data.calibration)
-    width = min(calibration_lines(data) if measured is None else measured, lines or _USUAL_LINES)
+    samples, side = _calibrating(data)
+    own = measured if measured is not None and samples is data.kspace else side
+    width = min(own, lines or _USUAL_LINES)
     if width < _FEWEST_LINES:
         got = f"{width} gapless lines and columns around the centre of k-space"
         cure = f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps."
@@ -345,7 +349,7 @@ def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[
         Where fewer than eight lines around the centre were measured, or they hold no signal.
     """
     width = calibration_width(data, lines)
-    centre = central(data.kspace if calibrates_itself(data) or data.calibration is None else data.calibration, width)
+    centre = central(_calibrating(data)[0], width)
     samples = np.moveaxis(centre, 1, 0).reshape(centre.shape[1], -1).astype(np.complex128)
     if not samples.any():
         raise InputError("kspace", "no signal in the central lines", "signal to calibrate with")
