@@ -23,10 +23,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage
-from mri_design.scan.io.acquisitions import sort_by_purpose
-from mri_design.scan.io.mrd_cartesian import plan_readouts
-from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES, parse_mrd_header
-from mri_design.scan.io.safe import DEFAULT_LIMITS
+from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES
 
 if TYPE_CHECKING:  # loaded where a file is written
     from jinja2 import Template
@@ -380,7 +377,7 @@ def readout_heads(
 
 
 def mrd_file_bytes(header: str, heads: NDArray[Any], samples: Sequence[NDArray[np.complexfloating]]) -> bytes:
-    """The file. Its labels are read by the reader of this package before it is given.
+    """The file.
 
     Parameters
     ----------
@@ -390,23 +387,10 @@ def mrd_file_bytes(header: str, heads: NDArray[Any], samples: Sequence[NDArray[n
         Of `readout_heads`.
     samples : sequence of complex arrays, shape (coil, sample)
         Of every readout.
-
-    Raises
-    ------
-    InputError
-        Where the reader would place a readout elsewhere than its labels say, or refuses it.
     """
     import h5py
     from ismrmrd.hdf5 import acquisition_dtype
 
-    parsed = parse_mrd_header("MRD header", header, DEFAULT_LIMITS)
-    purposes = sort_by_purpose("MRD readouts", heads, parsed)
-    plan = plan_readouts("MRD readouts", heads, parsed, purposes, DEFAULT_LIMITS, repeats_allowed=False)
-    labels = heads["idx"][purposes.imaging]
-    for name, label in (("slice", "slice"), ("partition", "kspace_encode_step_2"), ("line", "kspace_encode_step_1")):
-        for at in np.flatnonzero(plan.readouts[name] != labels[label])[:1]:
-            got, wanted = (f"{name} {number}" for number in (plan.readouts[name][at], labels[label][at]))
-            raise InputError(f"MRD readouts[{at}]", got, wanted)
     readouts = np.empty(len(heads), dtype=acquisition_dtype)
     readouts["head"] = heads
     for readout, measured in zip(readouts, samples, strict=True):
@@ -477,8 +461,7 @@ def mrd_skeleton_bytes(
     ``kspace_encode_step_1`` is the line, ``segment`` the echo train, and the header has the matrix, the field of view
     and the centre of k-space. Of a plane ``kspace_encode_step_1`` is the row ky and ``kspace_encode_step_2`` the column
     kz, and there are no segments. What a design does not know is zero: the resonance frequency and the dwell time.
-    Without a place, directions are the identity, marked as unknown. The labels are read back by the reader of this
-    package before the file is given.
+    Without a place, directions are the identity, marked as unknown.
 
     Parameters
     ----------
@@ -494,7 +477,7 @@ def mrd_skeleton_bytes(
     Raises
     ------
     InputError
-        For a grid or a number of trains that the labels cannot hold, and where the labels are not those of the design.
+        For a grid or a number of trains that the labels cannot hold.
     """
     lines, columns = np.divmod([number for train in trains for number in train], partitions)
     of_trains = {"shots": len(trains), "echoes": max(map(len, trains))} if partitions == 1 else {}
