@@ -139,7 +139,6 @@ def spiral(**changes: object) -> object:
         ("turns", lambda: spiral(turns=1e9)),
         ("density", lambda: spiral(density=1e-300)),
         ("limits", lambda: spiral(field_of_view=1e-300)),
-        ("dwell", lambda: spiral(dwell=1e-12)),
         ("shape", lambda: md.point_spread(np.zeros((4, 2)), (10**6, 10**6))),
         ("shape", lambda: md.Identity((2**40, 2**40))),
         ("grid", lambda: md.NonUniformFourier(np.zeros((4, 2)), None)),

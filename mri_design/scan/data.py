@@ -724,6 +724,11 @@ class ScanSummary:
         Why no receiver can have measured the samples (`refused_samples`); by default it is said of ``part``.
     header, provenance, volume
         As of `KSpaceData`.
+
+    Raises
+    ------
+    InputError
+        Without slices, for slices of different sizes, or an index that is none of theirs.
     """
 
     samplings: tuple[Sampling, ...]
@@ -740,6 +745,12 @@ class ScanSummary:
     volume: bool = False
 
     def __post_init__(self) -> None:
+        shapes = {sampling.samples.shape for sampling in self.samplings}
+        if len(shapes) != 1 or not 0 <= self.index < len(self.samplings):
+            got = f"slice {self.index} of {len(self.samplings)} slices of {len(shapes)} sizes"
+            raise InputError("summary", got, "slices of one size, and one of them")
+        if self.part is not None and self.part.kspace.shape[:1] + self.part.grid_shape != (1, *shapes.pop()):
+            raise InputError("part", f"{self.part.kspace.shape}", "one slice of the grid")
         if self.part is not None and not self.refused:
             object.__setattr__(self, "refused", refused_samples(self.part.kspace))
 

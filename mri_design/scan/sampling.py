@@ -37,9 +37,18 @@ class Sampling:
     ----------
     samples : bool array, shape (ky, kx)
         True where a sample was measured.
+
+    Raises
+    ------
+    InputError
+        For anything else than a mask over two directions.
     """
 
     samples: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        if self.samples.ndim != 2 or self.samples.dtype != np.bool_:
+            raise InputError("samples", f"{self.samples.dtype} {self.samples.shape}", "a bool array (ky, kx)")
 
     @property
     def lines(self) -> NDArray[np.bool_]:

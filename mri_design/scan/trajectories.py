@@ -7,7 +7,7 @@ Trajectories, samples and coil maps to and from the conventions of BART, SigPy a
 | here | (..., 2): ky, kx; cycles per field of view | (ky, kx), (coil, ky, kx) | scaled by 1 / sqrt(N_y N_x) |
 | BART | (3, sample, shot): kx, ky, kz; the same unit | (x, y, z, coil); planes x = 1, y, z | equal |
 | SigPy | (..., 2) in the order of the image's axes; the same unit | (y, x), (coil, y, x) | equal |
-| mri-nufft | (shot, sample, 2) in that order; [-1/2, 1/2] or [-pi, pi] | (y, x), (coil, y, x) | half of ours |
+| mri-nufft | (shot, sample, 2) in that order; [-1/2, 1/2] | (y, x), (coil, y, x) | half of ours |
 
 All have the image's origin at N // 2 and the sign exp(-2 pi i k.r). But ``bart nufft`` has another origin on odd grids,
 and what it gives for samples less than about 1.3 cycles from the grid's rim is wrong (there its interpolation is cut
@@ -143,9 +143,7 @@ def require_playable(gradients: NDArray[np.float64], limits: GradientLimits) -> 
             raise InputError(name, got, f"at most {scale * most:.4g} {unit}", cure)
 
 
-def fastest_readout(
-    curve: ArrayLike, limits: GradientLimits, *, field_of_view: float, dwell: float | None = None
-) -> PlayedReadout:
+def fastest_readout(curve: ArrayLike, limits: GradientLimits, *, field_of_view: float) -> PlayedReadout:
     """The quickest way along a curve, from rest, within the limits of amplitude and slew rate.
 
     Parameters
@@ -158,23 +156,21 @@ def fastest_readout(
         Of the gradient system.
     field_of_view : float
         Metres.
-    dwell : float, optional
-        Seconds between samples of the receiver; by default the longest fraction of the raster time, half of it at
-        most, that is a multiple of 100 ns and for which neighbouring samples are at most one cycle per field of view
-        apart.
 
     Returns
     -------
     PlayedReadout
-        Its gradients are the mean ones between the curve's positions at the raster times. Samples lie where this
+        Its dwell time is the longest fraction of the raster time, half of it at most, that is a multiple of 100 ns and
+        for which neighbouring samples are at most one cycle per field of view apart. Its gradients are the mean ones
+        between the curve's positions at the raster times. Samples lie where this
         waveform leads, which is off the curve by slew rate times raster squared over 8 at most (.02 cycles per field of
         view of .24 m, for 150 T/m/s and 10 microseconds), because the waveform cannot turn within a raster time.
 
     Raises
     ------
     InputError
-        For a curve that stands still somewhere, wrong settings, a dwell time longer than the raster, and a waveform
-        that breaks a limit nevertheless (a corner of the curve does).
+        For a curve that stands still somewhere, wrong settings, and a waveform that breaks a limit nevertheless (a
+        corner of the curve does).
 
     Notes
     -----
@@ -204,7 +200,7 @@ def fastest_readout(
     positions = _at_raster_times(k, lengths, np.sqrt(squares), limits.raster)
     gradients = np.diff(positions, axis=0) / (PROTON * limits.raster * field_of_view)
     require_playable(gradients, limits)
-    per_step = _samples_per_step(positions, limits.raster, dwell)
+    per_step = _samples_per_step(positions, limits.raster)
     samples = _played(np.diff(positions, axis=0), per_step)
     return PlayedReadout(samples, gradients, limits.raster / per_step, limits.raster)
 
@@ -281,18 +277,10 @@ def _at_raster_times(
     return np.asarray((1 - share) * k[piece] + share * k[piece + 1])
 
 
-def _samples_per_step(positions: NDArray[np.float64], raster: float, dwell: float | None) -> int:
-    if dwell is None:
-        least = max(2, int(np.ceil(np.linalg.norm(np.diff(positions, axis=0), axis=1).max())))
-        ticks = round(raster / _RECEIVER_RASTER)
-        return next((count for count in range(least, ticks + 1) if ticks % count == 0), least)
-    shortest = len(positions) * raster / _MOST_SAMPLES
-    if positive_number("dwell", dwell) < shortest:
-        raise InputError("dwell", f"{dwell:g} s", f"seconds, {shortest:.3g} or more for this curve")
-    per_step = round(raster / dwell)
-    if per_step < 1 or abs(per_step * dwell - raster) > 1e-6 * raster:
-        raise InputError("dwell", f"{dwell:g} s", f"a whole fraction of the raster time, {raster:g} s")
-    return per_step
+def _samples_per_step(positions: NDArray[np.float64], raster: float) -> int:
+    least = max(2, int(np.ceil(np.linalg.norm(np.diff(positions, axis=0), axis=1).max())))
+    ticks = round(raster / _RECEIVER_RASTER)
+    return next((count for count in range(least, ticks + 1) if ticks % count == 0), least)
 
 
 _POINTS_PER_TURN = 1024
@@ -380,7 +368,6 @@ def spiral_readout(
     *,
     field_of_view: float,
     density: float = 1.0,
-    dwell: float | None = None,
 ) -> PlayedReadout:
     """`spiral_curve` as fast as a gradient system can play it.
 
@@ -392,8 +379,6 @@ def spiral_readout(
         Amplitude, slew rate and raster of the system, in SI units; the waveform is held against them.
     field_of_view : float
         Metres.
-    dwell : float, optional
-        Seconds between samples, a whole fraction of the raster time: see `gradients.fastest_readout`.
 
     Returns
     -------
@@ -414,15 +399,18 @@ def spiral_readout(
     while True:
         curve = spiral_curve(matrix, turns, density=density, points=points)
         try:
-            return fastest_readout(curve, limits, field_of_view=field_of_view, dwell=dwell)
+            return fastest_readout(curve, limits, field_of_view=field_of_view)
         except InputError as refusal:
             points *= 2
             if refusal.field not in BROKEN_LIMITS or points > _MOST_POINTS:
                 raise
 
 
-def conjugate_redundancy(trajectory: ArrayLike, *, cell: float = 1.0) -> float:
+def conjugate_redundancy(trajectory: ArrayLike) -> float:
     """Share of the cells of k-space that a trajectory visits whose mirror image it visits, too.
+
+    Cells are squares of one cycle per field of view, one of them centred on DC: an object that fills the field of view
+    has k-space that changes over that distance.
 
     1 where everything is measured twice, 0 where nothing is (DC aside). Sets that cover all of k-space have 1 of
     necessity: compare sets of equal numbers of samples.
@@ -431,18 +419,15 @@ def conjugate_redundancy(trajectory: ArrayLike, *, cell: float = 1.0) -> float:
     ----------
     trajectory : float array, shape (..., 2)
         All samples of a set of shots, in cycles per field of view.
-    cell : float
-        Side of the square cells in cycles per field of view, one of them centred on DC. An object that fills the field
-        of view has k-space that changes over one cycle.
 
     Raises
     ------
     InputError
-        For what is no trajectory, or a cell without size.
+        For what is no trajectory.
     """
     k = checked_trajectory(trajectory).reshape(-1, 2)
     # rint rounds halves to even numbers, so that k and -k fall into mirrored cells.
-    visited = np.unique(np.rint(k / positive_number("cell", cell)).astype(np.int64), axis=0)
+    visited = np.unique(np.rint(k).astype(np.int64), axis=0)
     off_centre = visited[visited.any(axis=1)]
     if not len(off_centre):
         return 0.0
@@ -458,10 +443,8 @@ _AT_ONCE = 4096
 """Samples whose waves are held in memory."""
 
 
-def point_spread(
-    trajectory: ArrayLike, shape: tuple[int, int], *, weights: ArrayLike | None = None
-) -> NDArray[np.complex128]:
-    """Image of a point in the middle: sum of w exp(2 pi i k.r) over the samples, divided by the sum of the weights.
+def point_spread(trajectory: ArrayLike, shape: tuple[int, int]) -> NDArray[np.complex128]:
+    """Image of a point in the middle: mean of exp(2 pi i k.r) over the samples, all of which count alike.
 
     Parameters
     ----------
@@ -469,8 +452,6 @@ def point_spread(
         Samples, (ky, kx) in cycles per field of view.
     shape : (int, int)
         Grid (ky, kx); the pixels' positions are (n - N // 2) / N fields of view.
-    weights : float array, shape (...), optional
-        Density compensation; all equal without.
 
     Returns
     -------
@@ -480,7 +461,7 @@ def point_spread(
     Raises
     ------
     InputError
-        For what is no trajectory, samples beyond the grid, or weights of another shape or without a sum.
+        For what is no trajectory, and samples beyond the grid.
 
     Notes
     -----
@@ -488,21 +469,14 @@ def point_spread(
     some thousand samples at a time.
     """
     rows, columns = require_grid("shape", shape, axes=2)
-    k = checked_trajectory(trajectory, (rows, columns))
-    wanted = f"finite numbers {k.shape[:-1]} that have a sum"
-    given = np.ones(k.shape[:-1]) if weights is None else weights
-    w = number_array("weights", given, wanted=wanted, shape=k.shape[:-1], kind="finite")
-    if not np.sum(w):
-        raise InputError("weights", "weights whose sum is 0", wanted)
-    flat = k.reshape(-1, 2)
+    flat = checked_trajectory(trajectory, (rows, columns)).reshape(-1, 2)
     y, x = (np.arange(rows) - rows // 2) / rows, (np.arange(columns) - columns // 2) / columns
-    scaled = w.ravel() / np.sum(w)
     spread = np.zeros((rows, columns), dtype=np.complex128)
     for first in range(0, len(flat), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         waves_y = np.exp(2j * np.pi * np.outer(y, flat[some, 0]))
         waves_x = np.exp(2j * np.pi * np.outer(flat[some, 1], x))
-        spread += (waves_y * scaled[some]) @ waves_x
+        spread += (waves_y / len(flat)) @ waves_x
     return spread
 
 
@@ -622,8 +596,8 @@ def from_bart(trajectory: ArrayLike) -> NDArray[np.float64]:
     return checked_trajectory(np.stack([k.real[1].T, k.real[0].T], axis=-1))
 
 
-def to_mri_nufft(trajectory: ArrayLike, shape: tuple[int, int], *, radians: bool = False) -> NDArray[np.float64]:
-    """A trajectory in the normalised units of mri-nufft.
+def to_mri_nufft(trajectory: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """A trajectory in the normalised units of mri-nufft, [-1/2, 1/2]; times 2 pi it is in radians.
 
     Parameters
     ----------
@@ -631,29 +605,24 @@ def to_mri_nufft(trajectory: ArrayLike, shape: tuple[int, int], *, radians: bool
         Columns (ky, kx) in cycles per field of view.
     shape : (int, int)
         Grid (ky, kx).
-    radians : bool
-        Positions in [-pi, pi] in place of [-1/2, 1/2].
 
     Raises
     ------
     InputError
         For what is no trajectory on that grid.
     """
-    scale = 2 * np.pi if radians else 1.0
-    return checked_trajectory(trajectory, shape) * (scale / np.array(shape, dtype=float))
+    return checked_trajectory(trajectory, shape) / np.array(shape, dtype=float)
 
 
-def from_mri_nufft(samples: ArrayLike, shape: tuple[int, int], *, radians: bool = False) -> NDArray[np.float64]:
+def from_mri_nufft(samples: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Normalised positions of mri-nufft as ours.
 
     Parameters
     ----------
     samples : float array, shape (..., 2)
-        In the order of the image's axes, in [-1/2, 1/2], or [-pi, pi] with ``radians``.
+        In the order of the image's axes, in [-1/2, 1/2].
     shape : (int, int)
         Grid (ky, kx).
-    radians : bool
-        Which of the two.
 
     Returns
     -------
@@ -663,17 +632,14 @@ def from_mri_nufft(samples: ArrayLike, shape: tuple[int, int], *, radians: bool 
     Raises
     ------
     InputError
-        For positions outside that range, and for those that fit the other one: none beyond 1/2 where radians are said.
+        For positions outside that range.
     """
     lengths = np.array(require_grid("shape", shape, axes=2), dtype=float)
     k = checked_trajectory(samples)
-    largest, limit = float(np.abs(k).max()), np.pi if radians else 0.5
-    if largest > limit * (1 + ROUNDING) or (radians and largest <= 0.5):
-        wanted = "positions in [-pi, pi], not all within 1/2" if radians else "positions in [-1/2, 1/2]"
-        foreign = largest > np.pi * (1 + ROUNDING)
-        cure = "Cycles per field of view need no translation." if foreign else f"Give radians={not radians}."
-        raise InputError("samples", f"values up to {largest:.4g}", wanted, cure)
-    return k * (lengths / (2 * limit))
+    if (largest := float(np.abs(k).max())) > 0.5 * (1 + ROUNDING):
+        cure = "Divide radians by 2 pi; cycles per field of view need no translation."
+        raise InputError("samples", f"values up to {largest:.4g}", "positions in [-1/2, 1/2]", cure)
+    return k * lengths
 
 
 def samples_to_bart(kspace: ArrayLike) -> NDArray[np.complex64]:

@@ -117,3 +117,10 @@ def test_a_summary_has_the_middle_slice_and_the_samples_of_all() -> None:
     assert sizes == (3, 2, (8, 6), 1, False) and (summary.header, summary.name) == ({"anatomy": "knee"}, "x")
     np.testing.assert_array_equal(summary.part.kspace, kspace[1:2])
     assert [int(sampling.lines.sum()) for sampling in summary.samplings] == [5, 8, 8]
+    part = KSpaceData(np.ones((1, 1, 8, 8), dtype=np.complex64), np.ones(8, dtype=bool))
+    for samplings, more, field in (
+        ((FULL, Sampling(np.ones((8, 4), dtype=bool))), {}, "summary"),
+        ((FULL, FULL), {"index": 2}, "summary"),
+        ((FULL,), {"part": part}, "part"),
+    ):
+        refuses(field, ScanSummary, samplings, 1, **more)

@@ -108,6 +108,8 @@ def test_slices_have_patterns_of_their_own() -> None:
 def test_lines_with_holes_are_refused_where_they_are_needed_whole() -> None:
     scan.require_whole_lines("scan", scan.Sampling(mask_with(lambda m: m.__setitem__(7, False))))
     refuses("scan", scan.require_whole_lines, "scan", scan.Sampling(mask_with(scattered)))
+    for samples in (np.ones(4, dtype=bool), np.ones((4, 4))):
+        refuses("samples", scan.Sampling, samples)
 
 
 def test_a_missing_sample_is_not_rounded_away() -> None:
