@@ -45,7 +45,7 @@ def full_name(name: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A class or function of this package, loaded when it is called.
+    """A class or function of this package, loaded when it is called; an `ImportError` names one that is not there.
 
     Parameters
     ----------
@@ -61,7 +61,12 @@ class Shipped:
 
     def __call__(self, *arguments: Any, **fields: Any) -> Any:
         """Load the class or function and call it."""
-        return getattr(import_module(f"mri_design.{self.module}"), self.name)(*arguments, **self.fields, **fields)
+        try:
+            part = getattr(import_module(f"mri_design.{self.module}"), self.name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            entry = f"{self.module}.{self.name}, of a table of parts (registry, kinds, formats, strategies.toml)"
+            raise ImportError(f"{entry}, cannot be loaded: {error}") from error
+        return part(*arguments, **self.fields, **fields)
 
 
 def require_part(kind: str, name: str, make: object, makes: str = "a function or a class that makes it") -> None:

@@ -10,6 +10,7 @@ import pytest
 import mri_design.errors as errors
 from mri_design import InputError
 from mri_design.errors import line_numbers, number_array, number_ranges, option, whole_number
+from mri_design.registry import Shipped
 from tests.refusals import refused
 
 
@@ -110,3 +111,9 @@ def test_lists_of_numbers_and_ranges(text: str, lines: tuple[int, ...]) -> None:
 def test_what_is_no_list_is_refused_by_its_name(text: str) -> None:
     with refused("forbidden lines"):
         line_numbers(text, "forbidden lines")
+
+
+def test_an_entry_of_a_table_whose_class_is_not_there_is_named() -> None:
+    for module, name in (("potentials.prior", "Laplace"), ("potentials.priors", "Laplac")):
+        with pytest.raises(ImportError, match=rf"{module}\.{name}"):
+            Shipped(module, name)(1.0)

@@ -305,8 +305,8 @@ def mask(
     ----------
     kind : NAME
         Of lines: <masks of lines>. Of a plane: <masks of a plane>, and those of SigPy and BART, sigpy-poisson and
-        bart-poisson. Of shots: radial and spiral, evenly over half a turn, or with a set of angles behind a colon:
-        <masks of shots>. A power or distance stands behind a colon, too: vd:3 (vd is vd-polynomial), regular:4,
+        bart-poisson. Of shots: <kinds of shots>, evenly over half a turn, or with a set of angles behind a
+        colon: <masks of shots>. A power or distance stands behind a colon, too: vd:3 (vd is vd-polynomial), regular:4,
         caipi:2x3.
     shape : N[xN]
         Sides of k-space: ky x kx of lines, ky x kz of a plane, which two numbers mean where the kind knows planes; see
@@ -319,7 +319,7 @@ def mask(
     calibration : N
         Lines, or side of the square, at the centre without a gap; they count. 0 is none. [default: the strategy's]
     encoding : NAME
-        What is chosen, where a kind knows several: lines, plane, radial, spiral.
+        What is chosen, where a kind knows several: <encodings>.
     no_picture : bool
         Only the file, without the picture beside it (.png).
     block : N

@@ -32,6 +32,7 @@ from mri_design.experiment.strategies import (
     kinds_of_masks,
     strategy_names,
 )
+from mri_design.kinds import KINDS, designed_kinds
 
 if TYPE_CHECKING:
     from mri_design.experiment.inputs import GivenMaps
@@ -44,10 +45,14 @@ def names_in_help(encoding: str, leave: Sequence[str] = ()) -> str:
     return ", ".join(name for name in strategy_names(encoding) if name not in leave)
 
 
+SHOTS = [name for name, kind in KINDS.items() if kind.shots]
 NAMES = {
     "masks of lines": ", ".join(kinds_of_masks("lines")),
     "masks of a plane": ", ".join(kinds_of_masks("plane")),
-    "masks of shots": ", ".join(kinds_of_masks("radial")),
+    "masks of shots": ", ".join(kinds_of_masks(SHOTS[0])),
+    "kinds of shots": " or ".join(SHOTS),
+    "shots": " or ".join(KINDS[name].several for name in SHOTS),
+    "encodings": ", ".join(designed_kinds()),
     "training rules": ", ".join(TRAINING_RULES),
     "strategies of protocols": names_in_help("lines", [*TRAINING_RULES, *ORACLES]),
     "usual of lines": USUAL["lines"],
@@ -101,8 +106,13 @@ def parameter_texts(made: Callable[..., Any]) -> _Texts:
     for part in reversed(made.__mro__) if isinstance(made, type) else [made]:
         section = docstring(part).partition("Parameters\n----------\n")[2]
         for name, value, text in re.findall(r"^(\w+) : (.+)\n((?: {4}.*(?:\n|$))+)", section, re.M):
-            texts[name] = value, re.sub(r"<([\w ]+)>", lambda found: NAMES[found[1]], " ".join(text.split()))
+            texts[name] = value, filled(" ".join(text.split()))
     return texts
+
+
+def filled(text: str) -> str:
+    """A text with what `NAMES` has for ``<masks of lines>`` and the like."""
+    return re.sub(r"<([\w ]+)>", lambda found: NAMES[found[1]], text)
 
 
 def _described(name: str, kind: Any, notes: Sequence[Any], value: str, text: str) -> Any:
@@ -307,7 +317,7 @@ _HELP = {
 CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
 PLANE = "constraints.shutter constraints.calibration"
 ENDS = "design.until_error design.until_gain"
-SHOT_STRATEGIES = f"for spokes and spirals: {names_in_help('radial')}."
+SHOT_STRATEGIES = f"for shots: {names_in_help(SHOTS[0])}."
 
 Seed = Annotated[int, Within(0)]
 Jobs = Annotated[int, Within(1)]
@@ -548,6 +558,6 @@ def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> No
     if angles is None or any(chooses_angles(name, encoding) for name in strategies):
         return
     raise UsageError(
-        f"--angles are those of spokes and arms to choose from, and {' and '.join(strategies)} of {encoding} "
-        "chooses among none: leave it out, or take information-gain and --encoding radial or spiral"
+        f"--angles are those of {NAMES['shots']} to choose from, and {' and '.join(strategies)} of {encoding} "
+        f"chooses among none: leave it out, or take information-gain and --encoding {NAMES['kinds of shots']}"
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.files import convert, export, info, mask, measure
-from mri_design.cli.flags import HelpfulCommand, HelpfulGroup
+from mri_design.cli.flags import HelpfulCommand, HelpfulGroup, filled
 from mri_design.cli.scans import adapt, design, recon
 from mri_design.cli.study import compare, demo, protocol, train
 from mri_design.cli.terminal import output_may_end_early
@@ -28,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 for verb in VERBS:
-    told = docstring(verb).partition("Parameters\n-----")[0]
+    told = filled(docstring(verb)).partition("Parameters\n-----")[0]
     text, _, example = told.partition("Example: ")
     example = f"Example: {' '.join(example.split())}"
     app.command(verb.__name__, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(verb)

@@ -43,8 +43,8 @@ def design(
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
     With --encoding plane it decides which samples of the plane (ky, kz) to measure, and --block of them at once. With
-    --encoding radial or spiral it chooses the angles of spokes, or of the arms of a spiral, whose data are made of
-    INPUT by the non-uniform Fourier transform.
+    --encoding <kinds of shots> it chooses the angles of <shots>, whose data are made of INPUT by the non-uniform
+    Fourier transform.
 
     Give --lines or --acceleration, or say when it is enough. A recipe can say all of this too, and more about
     constraints and trains.
@@ -84,7 +84,8 @@ def design(
     if lines is not None and kind.shots:
         raise UsageError(f"--lines and --samples count other candidates than {kind.unit}s: give --shots {lines}")
     if shots is not None and not kind.shots:
-        raise UsageError(f"--shots counts spokes and arms (--encoding radial, spiral): give --{kind.unit}s {shots}")
+        counted = f"{flags.NAMES['shots']} (--encoding {flags.NAMES['kinds of shots']})"
+        raise UsageError(f"--shots counts {counted}: give --{kind.unit}s {shots}")
     if kind.shots and strategy is None and recipe.design.strategy == "calibrated":
         strategy = "information-gain"
     recipe = recipe.replacing("design", strategy=strategy)

@@ -102,9 +102,9 @@ class BlockRecipe(Settings):
         Pixels: bright ones have the limit `tau_limit_bright` whatever determines the image, of one coil too.
     """
 
-    kind: str = setting(names=lambda: tuple(BLOCKS))
+    kind: str = setting(names=BLOCKS)
     scale: float = setting(above=0)
-    site: str = setting("laplace", names=lambda: tuple(SITES), expert=True)
+    site: str = setting("laplace", names=SITES, expert=True)
     isotropic: bool = setting(False, expert=True)
     wavelet: str = setting("db4", expert=True)
     levels: int = setting(3, least=1, expert=True)
@@ -213,13 +213,7 @@ class InputRecipe(Settings):
     @property
     def reading(self) -> dict[str, Any]:
         """How a file is to be read, as arguments of `mri_design.scan.io.formats.read` and of `ReadOptions`."""
-        return {
-            "duplicates": self.duplicates,
-            "counters": self.counters,
-            "matrix": self.matrix,
-            "dims": self.dims,
-            "centre": self.centre,
-        }
+        return {name: getattr(self, name) for name in ("duplicates", "counters", "matrix", "dims", "centre")}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -380,9 +374,7 @@ class InferenceRecipe(Settings):
         are the same to rounding, large images take longer.
     """
 
-    variances: Literal["control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"] = setting(
-        "control-variate", expert=True
-    )
+    variances: str = setting("control-variate", names=VARIANCES, expert=True)
     samples: int = setting(8, least=2)
     solver_tolerance: float = setting(0.03, above=0, expert=True)
     lanczos_steps: int = setting(100, least=1, expert=True)
@@ -390,7 +382,7 @@ class InferenceRecipe(Settings):
     tolerance: float = setting(0.03, above=0, expert=True)
     inner_tolerance: float = setting(1e-4, above=0, expert=True)
     inner_iterations: int = setting(1000, least=1, expert=True)
-    solver: Literal["automatic", "irls", "lbfgs", "admm"] = setting("automatic", expert=True)
+    solver: str = setting("automatic", names=SOLVERS, expert=True)
     memory: float = setting(1024.0, above=0, expert=True)
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:

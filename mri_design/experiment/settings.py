@@ -39,8 +39,8 @@ class Setting:
         What is in force where the setting has no value and the recipe names none.
     check : callable, optional
         Raises `InputError` for a value that is none; the field of the error does not matter.
-    names : callable, optional
-        Gives every value of a text, where more may be registered.
+    names : mapping, or callable, optional
+        Every value of a text, where more may be registered: a table by these names, or what lists them.
     expert : bool
         Whether few recipes need it; the pages show it in a table of its own.
     metavar, panel : str, optional
@@ -68,7 +68,7 @@ class Setting:
     members: tuple[int, int] | None = None
     unset: str = ""
     check: Callable[[Any], object] | None = None
-    names: Callable[[], tuple[str, ...]] | None = None
+    names: Mapping[str, object] | Callable[[], tuple[str, ...]] | None = None
     expert: bool = False
     metavar: str | None = None
     panel: str | None = None
@@ -104,7 +104,8 @@ class Setting:
     @property
     def choices(self) -> tuple[str, ...]:
         """Every value of a text that has only some."""
-        return self.listed if self.names is None else self.names()
+        names = self.names() if callable(self.names) else self.names
+        return self.listed if names is None else tuple(names)
 
     @property
     def wanted(self) -> str:

@@ -306,26 +306,21 @@ class LinearOperator(ABC):
         """
         if self.in_complex and not self.complex_linear:
             raise InputError("to_dense", "a real-linear operator on complex arrays", "to_dense_real")
-        columns = int(np.prod(self.in_shape))
-        self._check_limit(columns, limit)
-        dtype = np.complex128 if self.in_complex else np.float64
-        unit = np.eye(columns, dtype=dtype).reshape(columns, *self.in_shape)
-        return np.asarray(self._apply(unit)).reshape(columns, math.prod(self.out_shape)).T
+        unit = self._unit_vectors(limit, np.complex128 if self.in_complex else np.float64)
+        return np.asarray(self._apply(unit)).reshape(len(unit), math.prod(self.out_shape)).T
 
     def to_dense_real(self, limit: int = 5000) -> Array:
         """The real matrix acting on stacked (real parts, imaginary parts); always exists."""
-        self._check_limit(self.in_size, limit)
-        columns = int(np.prod(self.in_shape))
-        unit = np.eye(columns).reshape(columns, *self.in_shape)
+        unit = self._unit_vectors(limit // (1 + self.in_complex), np.float64)
         basis = np.concatenate([unit + 0j, 1j * unit]) if self.in_complex else unit
         images = np.asarray(self._apply(basis)).reshape(self.in_size, math.prod(self.out_shape))
         return (np.concatenate([images.real, images.imag], axis=1) if self.out_complex else images.real).T
 
-    @staticmethod
-    def _check_limit(columns: int, limit: int) -> None:
+    def _unit_vectors(self, limit: int, dtype: Any) -> Array:
+        columns = math.prod(self.in_shape)
         if columns > limit:
-            got, wanted = f"{columns} columns", f"at most {limit}"
-            raise InputError("dense matrix", got, wanted, "Use a matrix-free method.")
+            raise InputError("dense matrix", f"{columns} columns", f"at most {limit}", "Use a matrix-free method.")
+        return np.eye(columns, dtype=dtype).reshape(columns, *self.in_shape)
 
     def as_scipy(self) -> sparse_linalg.LinearOperator:
         """This operator on flat vectors in double precision, for use with scipy.sparse.linalg.
@@ -336,28 +331,23 @@ class LinearOperator(ABC):
         """
         from scipy.sparse import linalg as sparse_linalg  # here: most runs do without
 
-        if self.complex_linear or not (self.in_complex or self.out_complex):
-            return sparse_linalg.LinearOperator(
-                shape=(int(np.prod(self.out_shape)), int(np.prod(self.in_shape))),
-                matvec=lambda u: self._apply(np.reshape(u, self.in_shape)).ravel(),
-                rmatvec=lambda v: self._adjoint(np.reshape(v, self.out_shape)).ravel(),
-                dtype=np.complex128 if self.in_complex else np.float64,
-            )
+        taken, given = (field and not self.complex_linear for field in (self.in_complex, self.out_complex))
+        lengths = (math.prod(self.out_shape) * (1 + given), math.prod(self.in_shape) * (1 + taken))
         return sparse_linalg.LinearOperator(
-            shape=(self.out_size, self.in_size),
-            matvec=lambda u: _stacked(self._apply(_unstacked(u, self.in_shape, self.in_complex)), self.out_complex),
-            rmatvec=lambda v: _stacked(self._adjoint(_unstacked(v, self.out_shape, self.out_complex)), self.in_complex),
-            dtype=np.float64,
+            shape=lengths,
+            matvec=lambda u: _vector(self._apply(_array(u, self.in_shape, taken)), given),
+            rmatvec=lambda v: _vector(self._adjoint(_array(v, self.out_shape, given)), taken),
+            dtype=np.complex128 if self.complex_linear else np.float64,
         )
 
 
-def _stacked(array: Array, in_parts: bool) -> Array:
-    """All numbers of an array as one real vector: (real parts, imaginary parts) of a complex field."""
-    return np.concatenate([array.real.ravel(), array.imag.ravel()]) if in_parts else array.real.ravel()
+def _vector(array: Array, in_parts: bool) -> Array:
+    """All numbers of an array, or (real parts, imaginary parts) of complex ones."""
+    return np.concatenate([array.real.ravel(), array.imag.ravel()]) if in_parts else array.ravel()
 
 
-def _unstacked(vector: Array, shape: Shape, in_parts: bool) -> Array:
-    """The array that `_stacked` makes a vector of."""
+def _array(vector: Array, shape: Shape, in_parts: bool) -> Array:
+    """The array that `_vector` makes a vector of."""
     parts = np.reshape(vector, (2 if in_parts else 1, *shape))
     return parts[0] + 1j * parts[1] if in_parts else parts[0]
 
@@ -417,6 +407,12 @@ class _Adjoint(LinearOperator):
         return self.operator
 
 
+def _fields(right: LinearOperator, left: LinearOperator) -> dict[str, bool]:
+    """Of an operator that takes what ``right`` takes and gives what ``left`` gives, and is linear where both are."""
+    linear = left.complex_linear and right.complex_linear
+    return {"in_complex": right.in_complex, "out_complex": left.out_complex, "complex_linear": linear}
+
+
 class _Product(LinearOperator):
     """``left @ right``."""
 
@@ -424,13 +420,7 @@ class _Product(LinearOperator):
         if left.in_shape != right.out_shape or left.in_complex != right.out_complex:
             field = f"{type(left).__name__} @ {type(right).__name__}"
             raise InputError(field, f"{right.out_shape} into {left.in_shape}", "the same inner shape and field")
-        super().__init__(
-            right.in_shape,
-            left.out_shape,
-            in_complex=right.in_complex,
-            out_complex=left.out_complex,
-            complex_linear=left.complex_linear and right.complex_linear,
-        )
+        super().__init__(right.in_shape, left.out_shape, **_fields(right, left))
         self.left, self.right = left, right
 
     def _apply(self, u: Array) -> Array:
@@ -456,13 +446,7 @@ class _Sum(LinearOperator):
     def __init__(self, first: LinearOperator, second: LinearOperator) -> None:
         if first._signature != second._signature:
             raise InputError("sum of operators", second._signature, first._signature)
-        super().__init__(
-            first.in_shape,
-            first.out_shape,
-            in_complex=first.in_complex,
-            out_complex=first.out_complex,
-            complex_linear=first.complex_linear and second.complex_linear,
-        )
+        super().__init__(first.in_shape, second.out_shape, **_fields(first, second))
         self.first, self.second = first, second
 
     def _apply(self, u: Array) -> Array:

@@ -228,7 +228,8 @@ class Site(ABC):
     breaks: tuple[float, ...] = (0.0,)
     """Where log t has kinks or its finest structure, in units of sigma (`line_expectation`)."""
     per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
-    """The attributes that may be arrays with one value per site."""
+    """The attributes that may be arrays with one value per site, which `at` takes apart; a new site with others lists
+    them: ``per_site = ("width", "shift")``."""
 
     def __repr__(self) -> str:
         return brief_attributes(self)
@@ -371,9 +372,10 @@ class Site(ABC):
 class SuperGaussian(Site):
     """A site with a representation log t = g(|s|^2 / sigma^2) + b s / sigma, g convex and decreasing.
 
-    A new site writes g, dg, d2g and ``start_variance``, and adds to ``offers`` what else holds of it:
-    ``"log_concave"``, `SMOOTH`, ``"scale"``. What it claims is held against its derivatives where engines rely on it
-    (`requirements.unmet_claim`). A site with a g that is not super-Gaussian takes ``"bound"`` out of its offers.
+    A new site writes g, dg, d2g, which answer in the precision of x (``self.width.astype(x.dtype)``), and
+    ``start_variance``, and adds to ``offers`` what else holds of it: ``"log_concave"``, `SMOOTH`, ``"scale"``. What it
+    claims is held against its derivatives where engines rely on it (`requirements.unmet_claim`). A site with a g that
+    is not super-Gaussian takes ``"bound"`` out of its offers.
     """
 
     offers = Site.offers | {"g", "bound", "moduli", "normaliser"}

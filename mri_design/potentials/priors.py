@@ -6,6 +6,7 @@ Sites are made of other sites with an odd part, or as positive mixtures, which a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from typing import Self
 
 import numpy as np
@@ -384,8 +385,7 @@ class Generic(SuperGaussian):
         start_variance: ArrayLike | None = None,
         name: str = "generic site",
     ) -> None:
-        self._functions = (g, dg, d2g)
-        self._shape = shape
+        self._functions, self._square, self._shape = (g, dg, d2g), np.asarray(1.0), shape
         self.name = name
         x = np.broadcast_to(GRID.reshape(-1, *(1 for _ in shape)), (GRID.size, *shape)).copy()
         values, slopes, curvatures = (self._evaluated(k, x) for k in range(3))
@@ -434,35 +434,28 @@ class Generic(SuperGaussian):
     def _refusal(self, got: str, wanted: str, cure: str = "") -> InputError:
         return InputError(self.name, got, wanted, cure)
 
+    def _derivative(self, order: int, x: Values) -> Values:
+        square = self._square.astype(x.dtype)
+        return np.asarray(square**order * self._functions[order](square * x)).astype(x.dtype, copy=False)
+
     def g(self, x: Values) -> Values:
-        return np.asarray(self._functions[0](x)).astype(x.dtype, copy=False)
+        return self._derivative(0, x)
 
     def dg(self, x: Values) -> Values:
-        return np.asarray(self._functions[1](x)).astype(x.dtype, copy=False)
+        return self._derivative(1, x)
 
     def d2g(self, x: Values) -> Values:
-        return np.asarray(self._functions[2](x)).astype(x.dtype, copy=False)
+        return self._derivative(2, x)
 
     @property
     def start_variance(self) -> Values | float:
         return np.broadcast_to(self._start_variance, self._shape)
 
     def rescaled(self, factor: ArrayLike) -> Generic:
-        square = np.square(np.asarray(factor, dtype=float))
-        g, dg, d2g = self._functions
-
-        def weight(x: Values) -> Values:
-            return square.astype(x.dtype)
-
-        return Generic(
-            lambda x: g(weight(x) * x),
-            lambda x: weight(x) * dg(weight(x) * x),
-            lambda x: weight(x) ** 2 * d2g(weight(x) * x),
-            log_concave=self.log_concave,
-            shape=np.broadcast_shapes(self._shape, square.shape),
-            start_variance=self._start_variance / square,
-            name=self.name,
-        )
+        other, square = copy(self), np.square(np.asarray(factor, dtype=float))
+        other._square, other._start_variance = self._square * square, self._start_variance / square
+        other._shape = np.broadcast_shapes(self._shape, square.shape)
+        return other
 
 
 class Tilted(SuperGaussian):
