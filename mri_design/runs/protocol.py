@@ -454,7 +454,8 @@ def beginning_of(path: Path) -> Path:
 class OrderFile(Keep):
     """Where an order goes: a file, beside which stands NAME.unfinished until the order is complete.
 
-    While it is entered no other training makes the same file, and those who look into the folder see its progress.
+    While it is entered no other training makes or finishes the same file, and those who look into the folder see its
+    progress.
 
     Parameters
     ----------
@@ -476,7 +477,27 @@ class OrderFile(Keep):
         super().__init__()
         self.path, self._record, self._overwrite, self._resume = path, record, overwrite, resume
         self._progress = RunProgress(path.with_name(f".{path.name}{PROGRESS_NAME}"), command)
-        self._lock: FolderLock | None = None
+
+    def __enter__(self) -> OrderFile:
+        """Lock the file.
+
+        Raises
+        ------
+        UsageError
+            For links.
+        InputError
+            For a folder that does not exist, and where another training is making the file.
+        """
+        require_folder_of(self.path)
+        for file in (self.path, beginning_of(self.path)):
+            if file.is_symlink():
+                raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
+        self._lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._progress.remove() if kind is None else self._progress.write()
+        self._lock.release()
 
     def finished(self) -> TrainedDesign | None:
         """The order of this very training, where it is complete; None too where what is there may be overwritten.
@@ -484,43 +505,26 @@ class OrderFile(Keep):
         Raises
         ------
         UsageError
-            For links, other people's files, and another training's order.
-        InputError
-            For a folder that does not exist.
+            For other people's files, and another training's order.
         """
-        require_folder_of(self.path)
-        for file in (self.path, beginning_of(self.path)):
-            if file.is_symlink():
-                raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
-            if file.exists() and not self._overwrite:
-                try:
-                    load_trained(file)
-                except InputError as error:
-                    raise UsageError(
-                        f"{file.name} is no trained design; give another --out, or add --overwrite"
-                    ) from error
         return None if self._overwrite else self._stored(self.path, "another trained design")
 
     def begin(self) -> None:
-        """Lock the file, and begin anew where that was asked for; a finished order stays until the next.
+        """Begin anew where that was asked for; a finished order stays until the next.
 
         Raises
         ------
-        InputError
-            Where another training is making the file.
         UsageError
-            For the beginning of a training without ``resume``.
+            For the beginning of a training without ``resume``, and for other people's files in its place.
         """
-        self._lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
         if self._overwrite:
             beginning_of(self.path).unlink(missing_ok=True)
-        elif beginning_of(self.path).exists():
+        elif self.order() is not None:
             require_resume(self.path.name, "an unfinished training", self._resume)
 
     def show(self, label: str, done: int, total: int) -> None:
         """Keep how much is done."""
-        if self._lock is not None:
-            self._progress.show(label, done, total)
+        self._progress.show(label, done, total)
 
     def order(self) -> TrainedDesign | None:
         """See `Keep.order`; raises `UsageError` for the beginning of another training."""
@@ -535,18 +539,13 @@ class OrderFile(Keep):
         if complete:
             beginning_of(self.path).unlink(missing_ok=True)
 
-    def __enter__(self) -> OrderFile:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._lock is not None:
-            self._progress.remove() if kind is None else self._progress.write()
-            self._lock.release()
-
     def _stored(self, path: Path, another: str) -> TrainedDesign | None:
         if not path.exists():
             return None
-        design = load_trained(path)
+        try:
+            design = load_trained(path)
+        except InputError as error:
+            raise UsageError(f"{path.name} is no trained design; give another --out, or add --overwrite") from error
         require_same_run(path, design.settings.get("identity"), self._record.identity, another)
         return design
 
@@ -569,12 +568,11 @@ def run_training_of(
     InputError
         As `learn_order`.
     """
-    file = OrderFile(path, request.record(work), overwrite=overwrite, command=command, resume=resume)
-    design = file.finished()
-    if design is not None:
-        work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
-    else:
-        with file:
+    with OrderFile(path, request.record(work), overwrite=overwrite, command=command, resume=resume) as file:
+        design = file.finished()
+        if design is not None:
+            work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
+        else:
             design = learn_order(request, replace(work, progress=work.progress.also(file.show)), file)
             file.keep_order(design, complete=True)
     said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"

@@ -210,11 +210,9 @@ def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, obj
 
 def tuning_error(material: Material, job: MaskJob) -> float:
     """Relative error of a training image with one draw of a mask that looks at no data."""
-    image = material.training[job.image]
-    rule = make_strategy(job.strategy, material.recipe.design.encoding)
-    mask = _design(material, [image.as_measured], rule, job)
     trained = replace(material, tests=material.training)
-    return float(str(cell_error(trained, (job.image, job.strategy, mask.lines))["relative_l2"]))
+    lines = design_mask(trained, job).lines
+    return float(str(cell_error(trained, (job.image, job.strategy, lines))["relative_l2"]))
 
 
 def trial_outcome(material: Material, trial: tuple[int, Lines]) -> Outcome:

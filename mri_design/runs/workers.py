@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
 from threading import Thread, current_thread, main_thread
@@ -35,8 +36,6 @@ PRELOADED = "mri_design.runs.warm_process"
 
 Piece = Callable[[Any, Any], Any]
 """A function of the material, which every piece shares, and of an item."""
-Made = tuple[Any, Any, BaseException | None]
-"""An item with its result, or with the reason why there is none."""
 
 
 Material = TypeVar("Material")
@@ -51,6 +50,14 @@ class LostPieceError(MriDesignError):
     """What a process kept, or was doing, when it was lost."""
 
 
+def is_lost(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) -> bool:
+    """Wait for what a process was sent, and say whether the process was lost before that was done."""
+    while wait([future], LOOK).not_done:
+        if not process.alive():
+            return True
+    return future.cancelled() or isinstance(future.exception(), process.losses)
+
+
 def outcome(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) -> Any:
     """The result of what one process was sent.
 
@@ -61,13 +68,9 @@ def outcome(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) 
     Exception
         What the function raised.
     """
-    while not wait([future], LOOK).done:
-        if not process.alive():
-            raise LostPieceError("the worker is gone")
-    try:
-        return future.result()
-    except process.losses as error:
-        raise LostPieceError(str(error)) from error
+    if is_lost(process, future):
+        raise LostPieceError("the worker is gone")
+    return future.result()
 
 
 def require_executor(text: str) -> None:
@@ -155,13 +158,16 @@ class Processes:
         self._pool = self._begin()
 
     def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """``function(material, item)``, to come, in the next free process."""
-        return self._pool.submit(_call, function, item)
+        """``function(material, item)``, to come, in the next free process; where one died, in new ones."""
+        try:
+            return self._pool.submit(_call, function, item)
+        except BrokenExecutor:
+            self._pool.shutdown()
+            self._pool = self._begin()
+            return self._pool.submit(_call, function, item)
 
-    def renew(self, error: BaseException) -> None:
-        """Go on after a loss."""
-        self._pool.shutdown()
-        self._pool = self._begin()
+    def renew(self, cancelled: bool) -> None:
+        """Nothing: the next piece begins new processes."""
 
     def each(self, most: int) -> list[Processes]:
         """Single processes, ``most`` at most, in which things can stay between calls, as long as they are `alive`."""
@@ -262,15 +268,15 @@ class DaskCluster:
         future: Future[Any] = executor.submit(_on_one_thread, self._name, function, item)
         return future
 
-    def renew(self, error: BaseException) -> None:
-        """See `Processes`. The scheduler is gone, or all workers, where it cancelled what it was sent."""
-        if isinstance(error.__cause__, CancelledError) or not self.alive():
+    def renew(self, cancelled: bool) -> None:
+        """Begin anew where the scheduler is gone, or all workers, or where it cancelled what it was sent."""
+        if cancelled or not self.alive():
             self.close()
             self._begin()
 
     def each(self, most: int) -> list[DaskWorker]:
         """See `Processes`."""
-        self.renew(LostPieceError())
+        self.renew(False)
         return [DaskWorker(self, address) for address in self.addresses()[:most]]
 
     def alive(self) -> bool:
@@ -379,10 +385,8 @@ class Workers(Generic[Material]):
         Exception
             What the function raised, for the first item where it did.
         """
-        for _, result, error in self._pieces(function, items, ahead):
-            if error is not None:
-                raise error
-            yield result
+        for _, made in self._pieces(function, items, ahead):
+            yield made.result()
 
     def finished(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item]
@@ -398,12 +402,13 @@ class Workers(Generic[Material]):
         """
         failed: list[tuple[Item, BaseException]] = []
         pieces = 0
-        for item, result, error in self._pieces(function, items):
+        for item, made in self._pieces(function, items):
             pieces += 1
-            if isinstance(error, InputError | UsageError):
-                raise error
+            error = made.exception()
             if error is None:
-                yield pieces - 1, result
+                yield pieces - 1, made.result()
+            elif not isinstance(error, Exception) or isinstance(error, InputError | UsageError):
+                raise error
             else:
                 failed.append((item, error))
         if failed:
@@ -415,52 +420,47 @@ class Workers(Generic[Material]):
             ) from failed[0][1]
 
     def _pieces(
-        self, function: Callable[[Any, Any], Any], items: Iterable[Any], ahead: int | None = None
-    ) -> Iterator[Made]:
-        """All pieces; one whose process died is begun again alone, since another may have been the reason."""
-        piece: Made | None
-        if self.executor is None:
-            for item in items:
-                try:
-                    piece = item, function(self.material, item), None
-                except Exception as error:
-                    piece = item, None, error
-                yield piece
-            return
-        items, futures = iter(items), dict[int, Future[Any]]()
-        begun = dict(enumerate(islice(items, ahead)))
-        for place in count():
-            if place not in begun:
+        self, function: Piece, items: Iterable[Item], ahead: int | None = None
+    ) -> Iterator[tuple[Item, Future[Any]]]:
+        """All pieces, done; one whose process died is begun again alone, since another may have been the reason."""
+        executor, items, begun = self.executor, iter(items), deque[tuple[Item, Future[Any]]]()
+        ahead = 1 if executor is None else ahead
+        while True:
+            for item in islice(items, None if ahead is None else ahead - len(begun)):
+                begun.append((item, self._submit(function, item)))
+            if not begun:
                 return
-            piece, lost = None, 0
-            while piece is None:
-                try:
-                    for number in [place, *begun] if not lost else [place]:
-                        if number not in futures:
-                            futures[number] = self.executor.submit(function, begun[number])
-                    piece = begun[place], outcome(self.executor, futures.pop(place)), None
-                except (LostPieceError, BrokenExecutor) as error:
-                    lost += 1
-                    if lost == PUT_UP_WITH:
-                        piece = begun[place], None, lost_worker(error)
-                    while wait(futures.values(), LOOK).not_done and self.executor.alive():
-                        pass
-                    futures = {number: future for number, future in futures.items() if self._is_done(future)}
-                    self.executor.renew(error)
-                except Exception as error:
-                    piece = begun[place], None, error
-            del begun[place]
-            for further in islice(items, 1):
-                begun[max(begun, default=place) + 1] = further
-            yield piece
+            item, future = begun.popleft()
+            losses = 0
+            while executor is not None and is_lost(executor, future):
+                losses += 1
+                if losses == PUT_UP_WITH:
+                    future = Future()
+                    future.set_exception(lost_worker())
+                    break
+                for _, other in begun:
+                    is_lost(executor, other)  # waits: this piece begins alone
+                executor.renew(future.cancelled())
+                future = executor.submit(function, item)
+            if executor is not None and losses:
+                begun = deque(
+                    (one, executor.submit(function, one) if is_lost(executor, old) else old) for one, old in begun
+                )
+            yield item, future
 
-    def _is_done(self, future: Future[Any]) -> bool:
-        assert self.executor is not None
-        done = future.done() and not future.cancelled()
-        return done and not isinstance(future.exception(), self.executor.losses)
+    def _submit(self, function: Piece, item: Any) -> Future[Any]:
+        """The piece, to come; in this process it is done at once."""
+        if self.executor is not None:
+            return self.executor.submit(function, item)
+        done = Future[Any]()
+        try:
+            done.set_result(function(self.material, item))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
 
-def lost_worker(error: BaseException) -> MriDesignError:
+def lost_worker(error: BaseException | None = None) -> MriDesignError:
     """The error for a piece whose process was killed again and again."""
     lost = MriDesignError(
         "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
