@@ -50,7 +50,7 @@ def main() -> None:
     for name in (DESIGNED, TUNED):
         print(name, " ".join(f"{error:.3f}" for error in sorted(errors[name])))
     print("power", *result.study.pieces.tuned.values())
-    shown = {mask.strategy: mask for mask in result.shown}
+    shown = {mask.label: mask for mask in result.shown}
     figure = drawn([shown[DESIGNED], shown[TUNED]], errors[TUNED], result.study.tests[0].shown)
     drawing = io.BytesIO()
     figure.savefig(drawing, format="png", dpi=110)

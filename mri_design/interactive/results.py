@@ -676,6 +676,6 @@ class StrategyComparison(Saved):
         for one in result.shown:
             layout = layout_of(one.readouts, result.orientation)
             if one.readouts.kind.on_grid:
-                pictures.append((f"{one.strategy}: mask", mask_png(one.mask, layout)))
-            pictures.append((f"{one.strategy}: image", image_png(one.reconstruction.image, layout)))
+                pictures.append((f"{one.label}: mask", mask_png(one.mask, layout)))
+            pictures.append((f"{one.label}: image", image_png(one.reconstruction.image, layout)))
         return pictures

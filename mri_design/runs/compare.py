@@ -154,8 +154,8 @@ class ShownMask:
 
     Parameters
     ----------
-    strategy : str
-        Name.
+    label : str
+        The strategy as tables have it.
     mask : bool array, shape (ky,), or (ky, kz) in a plane
         True where measured; of random masks the draw whose error is the median one.
     reconstruction : Image
@@ -166,16 +166,11 @@ class ShownMask:
         The candidates that the mask is over: shots differ from strategy to strategy.
     """
 
-    strategy: str
+    label: str
     mask: NDArray[np.bool_]
     reconstruction: Image
     errors: ImageMetrics
     readouts: Readouts
-
-    @property
-    def label(self) -> str:
-        """The strategy as tables have it."""
-        return strategy_label(self.strategy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,9 +291,9 @@ def shown_masks(study: Study) -> list[ShownMask]:
         mask = mask.reshape(seen.candidates.shape)
         known = any(other.reconstruction.std is not None for other in shown)
         with_std = not known and study.rule(name).needs_posterior
-        result = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std)
-        result = result.times(test.unit_of(seen))
-        shown.append(ShownMask(shown_name, mask, result, measure(result.image, test.shown), seen.candidates))
+        made = reconstruct_by_recipe(seen, lines, recipe, study.seed, with_std=with_std).times(test.unit_of(seen))
+        errors = measure(made.image, test.shown)
+        shown.append(ShownMask(strategy_label(shown_name), mask, made, errors, seen.candidates))
     return shown
 
 
@@ -351,14 +346,12 @@ def _verdict(result: ComparisonResult, errors: StudyErrors) -> dict[str, Any]:
     means = {name: float(np.mean(runs[:, at])) for name, runs in errors.runs.items()}
     at_count = [row for row in errors.tables["summary"] if row[study.counted] == count and row.get("counts") != "no"]
     centres = {str(row["strategy"]): row.get("centre") for row in at_count}
-    kinds: dict[str, list[str]] = {"designed": [], "blind": [], "regular": []}
-    for name in study.names:
-        if split_name(base_name(name))[0] in REGULAR:
-            kinds["regular"].append(strategy_label(name))
-        if base_name(name) not in ORACLES:
-            kinds["designed" if study.rule(name).needs_posterior else "blind"].append(strategy_label(name))
-    best = [min(kinds[kind], key=means.__getitem__) for kind in ("designed", "blind") if kinds[kind]]
-    asked = dict.fromkeys(name for name in (*best, *kinds["regular"]) if name not in pair)
+    real = [name for name in study.names if base_name(name) not in ORACLES]
+    designed = [strategy_label(name) for name in real if study.rule(name).needs_posterior]
+    blind = [strategy_label(name) for name in real if not study.rule(name).needs_posterior]
+    regular = [strategy_label(name) for name in study.names if split_name(base_name(name))[0] in REGULAR]
+    best = [min(kind, key=means.__getitem__) for kind in (designed, blind) if kind]
+    asked = dict.fromkeys(name for name in (*best, *regular) if name not in pair)
     return {
         "count": count,
         "counted_readouts": candidates_for(study.tests[0], base_name(study.names[0]), count, study.recipe),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -80,6 +81,11 @@ class Trial:
     cell: Cell
 
     @property
+    def mask(self) -> Cell:
+        """The cell whose mask it has: of training scans that of the first test image."""
+        return (*self.cell[:3], 0) if self.training else self.cell
+
+    @property
     def key(self) -> str:
         """Name under which its errors are kept."""
         scans = "train" if self.training else "test"
@@ -119,15 +125,14 @@ class MethodStudy:
         all.
         """
         stages: dict[str, Callable[[], list[Trial]]] = {
-            "tuning penalties coarsely": lambda: self._tuning(coarse=True),
+            "tuning penalties coarsely": partial(self._tuning, coarse=True),
             "tuning penalties": self._tuning,
             "other methods": self.judged,
         }
         with self.study.bench(work, keep) as bench:
             for part, trials in stages.items():
                 left = [trial for trial in trials() if not self._errors(trial)]
-                cells = ((*trial.cell[:3], 0 if trial.training else trial.cell[3]) for trial in left)
-                jobs = {trial: (trial, *self.study.mask_of(cell)) for trial, cell in zip(left, cells, strict=True)}
+                jobs = {trial: (trial, *self.study.mask_of(trial.mask)) for trial in left}
                 for trial, errors in bench.finished(part, trial_errors, jobs):
                     self.study.pieces.trials[trial.key] = errors
 
@@ -173,18 +178,11 @@ class MethodStudy:
                     method = str(mean["strategy"])
                     weight, changes = self.weight(method, count), paired.get(method, {})
                     ended = [bool(row["reconstruction_converged"]) for row in rows if row["strategy"] == method]
-                    table.append(
-                        {
-                            study.counted: count,
-                            "strategy": table_name(name),
-                            "method": method,
-                            "weight": weight,
-                            "weight_from": None if weight is None else TRAINED if study.training else HINDSIGHT,
-                            **{metric: mean[metric] for metric in METRICS},
-                            **{name: changes[name] for name in CHANGES if name in changes},
-                            "converged": f"{sum(ended)} of {len(ended)}",
-                        }
-                    )
+                    row = {study.counted: count, "strategy": table_name(name), "method": method, "weight": weight}
+                    row["weight_from"] = None if weight is None else TRAINED if study.training else HINDSIGHT
+                    row |= {metric: mean[metric] for metric in METRICS}
+                    row |= {change: changes[change] for change in CHANGES if change in changes}
+                    table.append(row | {"converged": f"{sum(ended)} of {len(ended)}"})
         return table
 
     def _cells(self) -> list[Cell]:

@@ -364,21 +364,13 @@ class Study(Material):
     def __post_init__(self) -> None:
         if not self.tests:
             raise InputError(field="compare", got="no test image", wanted="at least one")
-        first = self.tests[0]
-        units = f"{first.slice_model.candidates.unit}s"
-        for other in self.tests[1:]:
-            one, another = (" x ".join(map(str, t.slice_model.candidates.shape)) for t in (first, other))
-            if one != another:
-                raise InputError(
-                    field="test scans",
-                    got=f"{first.name} with {one} and {other.name} with {another} {units}",
-                    wanted=f"one grid: the same number of {units} is another acceleration on each",
-                    cure="Run one comparison per matrix size.",
-                )
-        sizes = {_size(scan) for scan in self.training} - {_size(first)}
-        if sizes:
-            wanted = f"the same number of {units} as a test scan"
-            raise InputError(field="training scans", got=f"{sorted(sizes)} {units}", wanted=wanted)
+        first, cure = self.tests[0], "Run one comparison per matrix size."
+        for role, scans in (("test scans", self.tests), ("training scans", self.training)):
+            for scan in scans:
+                wanted, got = (" x ".join(map(str, one.slice_model.candidates.shape)) for one in (first, scan))
+                if got != wanted:
+                    units = f"{first.slice_model.candidates.unit}s"
+                    raise InputError(role, f"{scan.name} with {got} {units}", f"{wanted} as {first.name}", cure)
 
     @property
     def kind(self) -> Kind:
@@ -430,8 +422,10 @@ class Study(Material):
     def words(self) -> dict[str, str]:
         """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
         unit, words = self.kind.unit, dict[str, str]()
-        trained = {FIXED: "; designed on the training scans, and then kept for all"}
-        trained[TUNED] = "; tuned on the training scans"
+        trained = {
+            FIXED: "; designed on the training scans, and then kept for all",
+            TUNED: "; tuned on the training scans",
+        }
         for name in self.names:
             if about := explained(base_name(name)):
                 said = next((text for suffix, text in trained.items() if name.endswith(suffix)), "")
