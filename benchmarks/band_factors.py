@@ -36,7 +36,7 @@ from mri_design.evidence.held_back import (
     unmeasured,
 )
 from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import start_lines
+from mri_design.experiment.extent import DesignPlan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_prepared
 from mri_design.experiment.strategies import make_strategy
@@ -92,7 +92,7 @@ def _cases(seed: int) -> Iterator[Case]:
     strategy = make_strategy("calibrated") if designed else density
     plain = data.slice_model(prior=local.blocks())
     counts = [round(share * side) for share in SHARES]
-    start = start_lines(plain.measured, strategy, counts[0], local)
+    start = DesignPlan.of(strategy, local, plain.candidates).start_lines(plain.measured, counts[0])
     order = run_design([plain], strategy, counts[-1], local, seed=seed, start=start).trace.lines if designed else ()
     for share, count in zip(SHARES, counts, strict=True):
         if not designed:

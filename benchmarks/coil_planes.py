@@ -26,7 +26,7 @@ from mri_design.design.trials import ReferenceSlice, TrainingResidual, relative_
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.extent import readouts_wanted, start_lines
+from mri_design.experiment.extent import DesignPlan, readouts_wanted
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.masks import draw_mask
 from mri_design.experiment.recipe import Recipe, load_recipe
@@ -121,7 +121,9 @@ class Plane:
         if name == BART:
             return draw_mask(name, plane.grid, target, self.recipe, calibration=SQUARE, seed=draw).order
         rule = make_strategy(name, "plane")
-        start = start_lines(self.mr_slice.measured, rule, target, self.recipe, 0, self.mr_slice.n_coils, plane)
+        start = DesignPlan.of(rule, self.recipe, plane).start_lines(
+            self.mr_slice.measured, target, 0, self.mr_slice.n_coils
+        )
         options = DesignOptions(draw=draw)
         return run_design([self.mr_slice], rule, target, self.recipe, start=start, options=options).trace.lines
 
@@ -213,7 +215,9 @@ def protocol(folder: Path, draws: int) -> list[Row]:
     for name in PROTOCOLS:
         rule = make_strategy(name, "plane")
         rule = rule.knowing(known) if isinstance(rule, TrainingResidual) else rule
-        start = start_lines(first.mr_slice.measured, rule, target, first.recipe, 0, first.mr_slice.n_coils, plane)
+        start = DesignPlan.of(rule, first.recipe, plane).start_lines(
+            first.mr_slice.measured, target, 0, first.mr_slice.n_coils
+        )
         began = time.process_time()
         chosen = run_design(slices, rule, target, first.recipe, start=start).trace.lines
         seconds = round(time.process_time() - began, 1)

@@ -35,7 +35,7 @@ from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import centre_for_maps, readouts_wanted, start_lines
+from mri_design.experiment.extent import DesignPlan, centre_for_maps, readouts_wanted
 from mri_design.experiment.inputs import ScanSource, SliceChoice, load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
@@ -129,7 +129,9 @@ def known_row(image: ReferenceSlice, acceleration: float) -> Row:
     row: dict[str, object] = {"coils": image.slice_model.n_coils, "lines": count, "start": start}
     for name, seen in (("growing", image.as_measured), ("known", image.slice_model)):
         began = time.process_time()
-        first = start_lines(np.ones(size, dtype=bool), rule, count, LOCAL, start, seen.n_coils)
+        first = DesignPlan.of(rule, LOCAL, seen.candidates).start_lines(
+            np.ones(size, dtype=bool), count, start, seen.n_coils
+        )
         lines = run_design([seen], rule, count, LOCAL, start=first).trace.lines
         row |= {name: error(image, seen, lines, LOCAL), f"CPU s, {name}": time.process_time() - began}
     return row | {"change in %": 100 * (float(str(row["growing"])) / float(str(row["known"])) - 1)}

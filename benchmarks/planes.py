@@ -22,7 +22,7 @@ from study.scans import TEST_HEADS, TRAINING_HEADS, Scan, simulated, simulating
 from mri_design.design.trials import relative_error
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.extent import start_lines
+from mri_design.experiment.extent import DesignPlan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy, tuned_powers
@@ -143,7 +143,7 @@ def mask_by(scan: Scan, mr_slice: SliceModel, cell: Row, recipe: Recipe) -> Sequ
         rule = knowing_oracle(rule, [mr_slice], [scan.reference], recipe, 0)
     target = max(1, round(mr_slice.candidates.size / float(str(cell["acceleration"]))))
     plane = mr_slice.candidates if isinstance(mr_slice.candidates, PlaneReadouts) else None
-    start = start_lines(mr_slice.measured, rule, target, recipe, 0, mr_slice.n_coils, plane)
+    start = DesignPlan.of(rule, recipe, plane).start_lines(mr_slice.measured, target, 0, mr_slice.n_coils)
     options = DesignOptions(draw=int(str(cell["draw"])))
     return run_design([mr_slice], rule, target, recipe, seed=0, start=start, options=options).trace.lines
 

@@ -33,11 +33,11 @@ from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
 from mri_design.experiment.calibration import calibrate, truth_of, with_measured_maps
-from mri_design.experiment.design import DesignOptions, ImageErrors, final_model, final_signal, run_design
-from mri_design.experiment.extent import start_lines, stop_rule, with_calibration
+from mri_design.experiment.design import DesignOptions, ImageErrors, final_model, run_design
+from mri_design.experiment.extent import DesignPlan, stop_rule, with_calibration
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
-from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
+from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.experiment.shots import shot_candidates, slice_of
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
@@ -163,7 +163,8 @@ def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterato
     shots = isinstance(one.candidates, ShotReadouts)
     most = SPOKES if shots else round(case.share * int(one.measured.sum()))
     calibration = case.scan.provenance.maps.calibration_lines if encoding == "lines" else 0
-    start = start_lines(one.measured, strategy, most, case.recipe, calibration, one.n_coils, one.candidates)
+    plan = DesignPlan.of(strategy, case.recipe, one.candidates)
+    start = plan.start_lines(one.measured, most, calibration, one.n_coils)
     looks = ImageErrors(case.recipe, seed)
     for error in wanted:
         rule = stop_rule(case.recipe.replacing("design", until_error=error), strategy, by_image=True)
@@ -237,8 +238,7 @@ def own_maps(data: Path, seeds: Sequence[int], only: str = "") -> Iterator[Row]:
 def actual_error(case: Case, one: SliceModel, state: DesignState, seed: int) -> float:
     """Relative L2 error of the image in the end, phase included."""
     lines = state.trace.lines
-    model, warm = final_model(one, state, case.recipe)
-    options = InferenceOptions(warm_start=warm, signal=final_signal(model, state))
+    model, _, options = final_model(one, state, case.recipe)
     made = reconstruct_prepared(model, lines, "mean", case.recipe, image_rng(seed), options=options)
     reference = truth_of(with_measured_maps(case.scan, one.coil_map_estimate(lines)))
     squared = float(np.sum(np.abs(made.image - reference).astype(float) ** 2))

@@ -13,7 +13,7 @@ from study.scans import NOISE, Scan, anew, denoised, echo
 from mri_design.design.fixed import VariableDensity
 from mri_design.evidence.companions import RigidMotion
 from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import start_lines
+from mri_design.experiment.extent import DesignPlan
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
@@ -129,13 +129,13 @@ GROUPS = {
 def random_lines(one: SliceModel, count: int, seed: int) -> list[int]:
     """Lines by a polynomial variable density."""
     strategy = VariableDensity(family="polynomial", power=4.0)
-    start = start_lines(one.measured, strategy, count, LOCAL)
+    start = DesignPlan.of(strategy, LOCAL, one.candidates).start_lines(one.measured, count)
     return sorted(run_design([one], strategy, count, LOCAL, seed=seed, start=start).trace.lines)
 
 
 def designed_lines(one: SliceModel, counts: Sequence[int], seed: int) -> dict[int, list[int]]:
     """The first lines of a design by the strategy calibrated."""
     strategy = make_strategy("calibrated")
-    start = start_lines(one.measured, strategy, min(counts), LOCAL)
+    start = DesignPlan.of(strategy, LOCAL, one.candidates).start_lines(one.measured, min(counts))
     order = list(run_design([one], strategy, max(counts), LOCAL, seed=seed, start=start).trace.lines)
     return {count: sorted(order[:count]) for count in counts}

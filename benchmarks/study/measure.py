@@ -11,9 +11,10 @@ from study.pieces import MaskError, NewMask, Prediction, StudyMaterial, compute
 from study.tuning import Density, Show, best_density, tune_densities
 
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.extent import start_count
+from mri_design.experiment.extent import DesignPlan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import ORACLES, is_random, make_strategy
+from mri_design.readouts import LineReadouts
 from mri_design.runs.study import Lines, MaskJob
 from mri_design.runs.workers import Workers
 
@@ -106,7 +107,9 @@ def chosen_mask(group: Group, ledger: Ledger, cell: Cell) -> tuple[str, int, str
         return entry.name, min(entry.start, cell.lines), entry.design
     recipe: Recipe = group.recipes[entry.design]
     n_coils = group.tests[0].prepared.n_coils
-    start = start_count(make_strategy(entry.name), group.n_lines, cell.lines, recipe, n_coils=n_coils)
+    start = DesignPlan.of(make_strategy(entry.name), recipe, LineReadouts((group.n_lines, group.n_lines))).start_count(
+        cell.lines, n_coils=n_coils
+    )
     return entry.name, start, entry.design
 
 

@@ -16,7 +16,7 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import start_lines
+from mri_design.experiment.extent import DesignPlan
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct, reconstruct_prepared
 from mri_design.experiment.shots import shot_candidates, shot_slice
@@ -103,7 +103,7 @@ def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -
             rule = make_strategy(name, "spiral")
             shots = shot_candidates(recipe, rule, on_grid.shape, count, on_grid.n_coils)
             slice_model = shot_slice(on_grid, shots, np.random.default_rng(0), truth=None)
-            first = start_lines(slice_model.measured, rule, count, recipe, 0, on_grid.n_coils, shots)
+            first = DesignPlan.of(rule, recipe, shots).start_lines(slice_model.measured, count, 0, on_grid.n_coils)
             lines = run_design([slice_model], rule, count, recipe, seed=0, start=first).trace.lines
             options = InferenceOptions(signal=slice_model.signal_level(lines))
             rng = np.random.default_rng(2)

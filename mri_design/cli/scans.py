@@ -77,7 +77,7 @@ def design(
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design.report import run_design_of
-    from mri_design.runs.design.scan import DesignRequest
+    from mri_design.runs.design.request import DesignRequest
 
     require_no_slices(source, "give {0} --slices {1}")
     kind = KINDS[recipe.design.encoding]

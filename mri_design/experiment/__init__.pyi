@@ -18,12 +18,13 @@ from .design import ImageErrors as ImageErrors
 from .design import available_memory as available_memory
 from .design import design_engine as design_engine
 from .design import design_inference as design_inference
+from .design import design_lines as design_lines
 from .design import final_model as final_model
-from .design import final_signal as final_signal
 from .design import needed_memory as needed_memory
 from .design import refinement as refinement
 from .design import require_room as require_room
 from .design import run_design as run_design
+from .extent import DesignPlan as DesignPlan
 from .extent import amount_wanted as amount_wanted
 from .extent import calibration_for as calibration_for
 from .extent import centre_for_maps as centre_for_maps
@@ -41,8 +42,6 @@ from .extent import require_amount as require_amount
 from .extent import require_lines as require_lines
 from .extent import require_number_only as require_number_only
 from .extent import require_one_amount as require_one_amount
-from .extent import start_count as start_count
-from .extent import start_lines as start_lines
 from .extent import start_of_growing as start_of_growing
 from .extent import stop_rule as stop_rule
 from .extent import what_was_missed as what_was_missed

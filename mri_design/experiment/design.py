@@ -16,12 +16,11 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
 from mri_design.evidence.error_bars import energy_of
-from mri_design.experiment.extent import design_seed, start_lines
+from mri_design.experiment.extent import DesignPlan, design_seed
 from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_from
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, reconstruct_prepared
-from mri_design.experiment.stored_designs import Checkpoint, kept_in, load_state
+from mri_design.experiment.stored_designs import Checkpoint, load_state, saving_states
 from mri_design.experiment.strategies import make_strategy
-from mri_design.inference.base import WarmStart
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import Kind, count_text
 from mri_design.model.slice import SliceModel, phase_refined
@@ -221,32 +220,39 @@ def run_design(
     if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
-    readouts = slices[0].candidates
-    engine = design_engine(strategy, recipe, readouts, design_seed(seed, options.draw))
-    engine = replace(engine, measure=options.measure, image_error=options.image_error)
-    measurable = np.logical_and.reduce([s.measured for s in slices])
+    readouts, n_coils = slices[0].candidates, slices[0].n_coils
+    plan, measurable = DesignPlan.of(strategy, recipe, readouts), np.logical_and.reduce([s.measured for s in slices])
     if start is None:
-        first = start_lines(measurable, strategy, target, recipe, 0, slices[0].n_coils, readouts)
+        first = plan.start_lines(measurable, target, 0, n_coils)
     elif isinstance(start, Sequence | np.ndarray):
         first = tuple(slices[0].chosen(start))
     else:
-        first = engine.constraints.start(measurable, start, recipe.design.start or 0)
-    require_room(readouts, slices[0].n_coils, target, recipe, slices=len(slices))
+        first = plan.rules.start(measurable, start, plan.start or 0)
+    require_room(readouts, n_coils, target, recipe, slices=len(slices))
+    engine = design_engine(plan, recipe, design_seed(seed, options.draw))
+    return design_lines(engine, slices, first, target, options)
+
+
+def design_lines(
+    engine: DesignEngine, slices: Sequence[SliceModel], start: Sequence[int], target: int, options: DesignOptions
+) -> DesignState:
+    """`run_design` once its settings are known, from its first lines on or from where a checkpoint stands."""
+    engine = replace(engine, measure=options.measure, image_error=options.image_error)
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
-    state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, first)
+    state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, start)
     every = None if options.measure is None else 0.0  # a scanner does not measure the same data again
-    with nullcontext() if checkpoint is None else kept_in(checkpoint, every=every) as keep:
+    with nullcontext() if checkpoint is None else saving_states(checkpoint, every=every) as save:
         last = state
 
         def after_line(state: DesignState) -> None:
             nonlocal last
             before, last, count = last, state, len(state.trace.lines)
             cut = count - len(before.trace.lines) < engine.block and count == target
-            if keep is not None and cut and options.measure is None:
-                keep(before.settled)  # a longer design would have chosen the whole block; slices go on from here
-            elif keep is not None:
-                keep(state)
+            if save is not None and cut and options.measure is None:
+                save(before.settled)  # a longer design would have chosen the whole block; slices go on from here
+            elif save is not None:
+                save(state)
             if callback is not None:
                 callback(state)
 
@@ -257,14 +263,14 @@ ROUGH = InferenceRecipe(samples=4, solver_tolerance=0.1, inner_tolerance=3e-4)
 """Few samples and rough solves, which suffice for a strategy that corrects posteriors."""
 
 
-def design_engine(strategy: Strategy, recipe: Recipe, readouts: Readouts, seed: int) -> DesignEngine:
-    """The engine of a design over these readouts with the recipe's settings; ``seed`` is that of `design_seed`."""
+def design_engine(plan: DesignPlan, recipe: Recipe, seed: int) -> DesignEngine:
+    """The engine that carries out a plan with the recipe's inference and blocks; ``seed`` is that of `design_seed`."""
     return DesignEngine(
-        strategy,
-        design_inference(strategy, recipe, readouts.kind),
+        plan.strategy,
+        design_inference(plan.strategy, recipe, plan.readouts.kind),
         seed=seed,
-        block=recipe.design.block_of(readouts),
-        constraints=recipe.constraints.rules(readouts),
+        block=recipe.design.block_of(plan.readouts),
+        constraints=plan.rules,
         refined=refinement(recipe),
     )
 
@@ -295,17 +301,21 @@ def refinement(recipe: Recipe) -> Refined | None:
 
 def final_model(
     slice_model: SliceModel, state: DesignState, recipe: Recipe, place: int = 0
-) -> tuple[SliceModel, WarmStart | None]:
-    """A slice's model to reconstruct with after a design, and where its inference stood, which is None without one.
+) -> tuple[SliceModel, float, InferenceOptions]:
+    """A slice's model to reconstruct with after a design, its signal level, and options with it and the warm start.
 
     ``place`` is that of the slice among those that share the lines. Coil maps that are not known are those of all
-    lines.
+    lines. The signal level of lines is what their common centre shows; the few shots of a start show less of it than
+    all do.
     """
-    slice_model = slice_model.calibrated(state.trace.lines)
-    if not state.warm:
-        return slice_model, None
-    warm, refined = state.warm[place], refinement(recipe)
-    return slice_model if refined is None else refined(slice_model, warm.mean), warm
+    lines, refined = state.trace.lines, refinement(recipe)
+    slice_model = slice_model.calibrated(lines)
+    of_start = slice_model.candidates.start_shows_level
+    signal = state.signals[place] if of_start else slice_model.signal_level(lines)
+    warm = state.warm[place] if state.warm else None
+    if warm is not None and refined is not None:
+        slice_model = refined(slice_model, warm.mean)
+    return slice_model, signal, InferenceOptions(warm_start=warm, signal=signal)
 
 
 MOST_SLICES = 4
@@ -363,10 +373,9 @@ class ImageErrors:
         Whitened coils weigh pixels in another way than the file's coils, in whose units the run judges its image.
         """
         lines = state.trace.lines
-        one, warm = final_model(slices[place], state, self.recipe, place)
+        one, _, options = final_model(slices[place], state, self.recipe, place)
         if place == 0:
             one = replace(one, companions=self.companions)
-        options = InferenceOptions(warm_start=warm, signal=final_signal(one, state, place))
         made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
         if place == 0:
             self._last.clear()
@@ -374,13 +383,3 @@ class ImageErrors:
         shown = made.times(one.image_unit)
         known = shown.std is not None and shown.std_factor is not None
         return energy_of(shown.std) if known else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]
-
-
-def final_signal(slice_model: SliceModel, state: DesignState, place: int = 0) -> float:
-    """The signal level of the image in the end, of one of the slices.
-
-    That of lines is what their common centre shows; the few shots of a start show less of it than all do.
-    """
-    if slice_model.candidates.start_shows_level:
-        return state.signals[place]
-    return slice_model.signal_level(state.trace.lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
@@ -16,7 +17,7 @@ from mri_design.design.training import TrainedOrder
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text, gridded_kinds
-from mri_design.readouts import LineReadouts, Readouts
+from mri_design.readouts import Constraints, Readouts
 from mri_design.status import Convergence, Status
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
@@ -144,55 +145,63 @@ def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
     )
 
 
-def start_count(
-    strategy: Strategy,
-    n_lines: int,
-    target: int,
-    recipe: Recipe,
-    calibration_lines: int = 0,
-    n_coils: int = 1,
-    readouts: Readouts | None = None,
-) -> int:
-    """Centre lines a design begins with: the recipe's, else the strategy's.
+@dataclass(frozen=True)
+class DesignPlan:
+    """What a design chooses from, who chooses, and within which constraints: a recipe's settings for these readouts.
 
-    There are never fewer than the coil calibration took or the constraints force, and some strategies need fewer where
-    there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. Of another
-    ``readouts`` than lines these are samples of a plane nearest to DC, the calibration region being among the recipe's
-    constraints (`with_calibration`), or equispaced shots.
-
-    Raises
-    ------
-    InputError
-        Where the target is below that.
+    Parameters
+    ----------
+    strategy : Strategy
+        Chooses.
+    readouts : Readouts
+        The candidates. Where this class speaks of lines, it means these.
+    rules : Constraints
+        What the sequence asks of them.
+    start : int, optional
+        Centre lines to begin with; by default as many as the strategy begins with.
     """
-    rules = recipe.constraints.rules(readouts)
-    readouts = LineReadouts((n_lines, n_lines)) if readouts is None else readouts
-    count = recipe.design.start or strategy.default_start(readouts, target, n_coils)
-    if recipe.design.start is None and rules.max_jump is not None:
-        count = min(count, max(1, rules.max_jump - 1))  # a wider block closes the way to its other side
-    return rules.start_size(count, target, calibration_lines)
 
+    strategy: Strategy
+    readouts: Readouts
+    rules: Constraints
+    start: int | None = None
 
-def start_lines(
-    measurable: NDArray[np.bool_],
-    strategy: Strategy,
-    target: int | None,
-    recipe: Recipe,
-    calibration_lines: int = 0,
-    n_coils: int = 1,
-    readouts: Readouts | None = None,
-) -> tuple[int, ...]:
-    """Lines that a design begins with; without a target as for a design of all lines that it may measure.
+    @classmethod
+    def of(cls, strategy: Strategy, recipe: Recipe, readouts: Readouts) -> DesignPlan:
+        """As a recipe asks for it; `ConstraintRecipe.rules` says what is refused."""
+        return cls(strategy, readouts, recipe.constraints.rules(readouts), recipe.design.start)
 
-    Raises
-    ------
-    InputError
-        Where the target is below that, or a forced line may not be measured.
-    """
-    rules = recipe.constraints.rules(readouts)
-    most = int((measurable & rules.allowed(len(measurable))).sum()) if target is None else target
-    count = start_count(strategy, len(measurable), most, recipe, calibration_lines, n_coils, readouts)
-    return rules.start(measurable, count, max(calibration_lines, recipe.design.start or 0))
+    def start_count(self, target: int, calibration: int = 0, n_coils: int = 1) -> int:
+        """Centre lines that a design of ``target`` begins with.
+
+        There are never fewer than the coil ``calibration`` took or the constraints force, and some strategies need
+        fewer where there are several coils. Where jumps are limited, the strategy gets fewer than a jump spans. Of
+        other readouts than lines these are samples of a plane nearest to DC, the calibration region being among the
+        constraints, or equispaced shots.
+
+        Raises
+        ------
+        InputError
+            Where the target is below that.
+        """
+        count, jump = self.start or self.strategy.default_start(self.readouts, target, n_coils), self.rules.max_jump
+        if self.start is None and jump is not None:
+            count = min(count, max(1, jump - 1))  # a wider block closes the way to its other side
+        return self.rules.start_size(count, target, calibration)
+
+    def start_lines(
+        self, measurable: NDArray[np.bool_], target: int | None, calibration: int = 0, n_coils: int = 1
+    ) -> tuple[int, ...]:
+        """Lines that a design begins with; without a target as for a design of all lines that it may measure.
+
+        Raises
+        ------
+        InputError
+            Where the target is below that, or a forced line may not be measured.
+        """
+        most = int((measurable & self.rules.allowed(len(measurable))).sum()) if target is None else target
+        count = self.start_count(most, calibration, n_coils)
+        return self.rules.start(measurable, count, max(calibration, self.start or 0))
 
 
 def with_calibration(recipe: Recipe, side: int) -> Recipe:
@@ -202,20 +211,18 @@ def with_calibration(recipe: Recipe, side: int) -> Recipe:
     return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
 
 
-def require_lines(
-    measurable: NDArray[np.bool_], target: int | None, recipe: Recipe, readouts: Readouts | None = None
-) -> None:
-    """Refuse more lines, or candidates of another ``readouts``, than hold data and may be measured.
+def require_lines(measurable: NDArray[np.bool_], target: int | None, rules: Constraints, readouts: Readouts) -> None:
+    """Refuse more lines, or other readouts, than hold data and may be measured.
 
     Raises
     ------
     InputError
         With how many there are.
     """
-    available = int((measurable & recipe.constraints.rules(readouts).allowed(len(measurable))).sum())
+    available = int((measurable & rules.allowed(len(measurable))).sum())
     if target is not None and target > available:
-        units = "lines" if readouts is None else f"{readouts.unit}s"
-        if not available and readouts is not None and not readouts.kind.on_grid:
+        units = f"{readouts.unit}s"
+        if not available and not readouts.kind.on_grid:
             raise InputError("scan", "a grid of which not all is measured", f"a complete one, to make {units} of")
         wanted = f"at most {available}, the {units} that hold data and may be measured"
         cure = f"Ask for fewer {units}."

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.strategy import DesignView, LineCandidates, rng_of_step
 from mri_design.errors import InputError, MissingPackageError, UnknownNameError, UsageError
-from mri_design.experiment.extent import design_seed, require_lines, start_lines
+from mri_design.experiment.extent import DesignPlan, design_seed, require_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import (
     FROM_FILES,
@@ -274,13 +274,14 @@ def draw_mask(
         recipe = recipe.replacing("constraints", **({"calibration": calibration} if square and calibration else {}))
         recipe = recipe.replacing("design", start=1 if square else max(1, calibration))
     measurable = np.ones(readouts.size, dtype=bool)
-    require_lines(measurable, count, recipe, readouts)
     rules = recipe.constraints.rules(readouts)
+    require_lines(measurable, count, rules, readouts)
     if kind in OUTSIDE:
         return _by_another_program(kind, cast(PlaneReadouts, readouts), count, rules, seed)
     strategy, seed = make_strategy(kind, encoding), design_seed(seed)
     bare = calibration == 0 and not rules.needed(measurable)
-    first = () if bare else start_lines(measurable, strategy, count, recipe, readouts=readouts)
+    plan = DesignPlan(strategy, readouts, rules, recipe.design.start)
+    first = () if bare else plan.start_lines(measurable, count)
     candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
     if len(first) < count and readouts.thinned and strategy.chooses_blocks:
         block = strategy.choose_block(DesignView(candidates), rng_of_step(seed, 0), count - len(first))

@@ -58,7 +58,7 @@ class Checkpoint:
     Parameters
     ----------
     path : Path
-        The file; see `kept_in` for when it is written.
+        The file; see `saving_states` for when it is written.
     identity : str or None
         `fingerprint` of everything that must be equal for a resumed design to be the same design; None reads any.
     """
@@ -73,8 +73,8 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def kept_in(checkpoint: Checkpoint, *, every: float | None = None) -> Iterator[Callable[[DesignState], None]]:
-    """A function that keeps each state it is given, as long as this context lasts.
+def saving_states(checkpoint: Checkpoint, *, every: float | None = None) -> Iterator[Callable[[DesignState], None]]:
+    """A function that saves each state it is given, as long as this context lasts.
 
     The first state is written at once, a later one where the last writing is ``every`` seconds ago, and the last one
     when the context ends, however that happens: an interruption loses nothing. A process that is killed loses what it
@@ -91,7 +91,7 @@ def kept_in(checkpoint: Checkpoint, *, every: float | None = None) -> Iterator[C
     waiting: DesignState | None = None
     written = -float("inf")
 
-    def keep(state: DesignState) -> None:
+    def save(state: DesignState) -> None:
         nonlocal waiting, written
         waiting = state
         if time.monotonic() - written >= seconds:
@@ -99,7 +99,7 @@ def kept_in(checkpoint: Checkpoint, *, every: float | None = None) -> Iterator[C
             waiting, written = None, time.monotonic()
 
     try:
-        yield keep
+        yield save
     except BaseException:
         with suppress(MriDesignError):  # of slices in processes that are lost what was written before stays
             if waiting is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,11 @@ class Constraints(ABC):
 
     max_jump: int | None = None
     centre: int = 0
+    calibration: int = 0
+
+    def with_calibration(self, side: int) -> Self:
+        """These, which force a calibration region of at least that side where candidates lie in a plane."""
+        return self
 
     @abstractmethod
     def allowed(self, n_lines: int) -> NDArray[np.bool_]:

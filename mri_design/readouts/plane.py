@@ -7,7 +7,7 @@ sampled alike: a sample of the plane is one readout of the scan.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -219,6 +219,10 @@ class PlaneConstraints(Constraints):
     whole_half: Half = "positive"
     calibration: int = 0
     centre: int = 0
+
+    def with_calibration(self, side: int) -> PlaneConstraints:
+        """See `Constraints.with_calibration`."""
+        return replace(self, calibration=max(side, self.calibration))
 
     @cached_property
     def kept(self) -> NDArray[np.bool_]:

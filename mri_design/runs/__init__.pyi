@@ -2,10 +2,10 @@
 
 from .compare import ComparisonRequest as ComparisonRequest
 from .compare import compare_strategies as compare_strategies
+from .design.request import DesignInput as DesignInput
+from .design.request import DesignRequest as DesignRequest
 from .design.run import DesignResult as DesignResult
 from .design.run import design_scan as design_scan
-from .design.scan import DesignInput as DesignInput
-from .design.scan import DesignRequest as DesignRequest
 from .known_slice import GivenReference as GivenReference
 from .recon.run import ReconRequest as ReconRequest
 from .recon.run import reconstruct_scan as reconstruct_scan

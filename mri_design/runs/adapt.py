@@ -29,8 +29,15 @@ from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import calibrate, estimates_own_maps, with_measured_maps
 from mri_design.experiment.companion_images import CompanionImages, companions_over
-from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
-from mri_design.experiment.extent import calibration_for, centre_for_maps, lines_expected, require_lines, start_lines
+from mri_design.experiment.design import DesignOptions, ImageErrors, design_engine, design_lines
+from mri_design.experiment.extent import (
+    DesignPlan,
+    calibration_for,
+    centre_for_maps,
+    design_seed,
+    lines_expected,
+    require_lines,
+)
 from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
 from mri_design.experiment.stored_designs import load_state
 from mri_design.experiment.strategies import ORACLES
@@ -39,8 +46,9 @@ from mri_design.model.sparsity import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.design.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design.report import report_design
+from mri_design.runs.design.request import DesignRequest
 from mri_design.runs.design.run import DesignResult, concluded
-from mri_design.runs.design.scan import DesignRequest, SharedSlices
+from mri_design.runs.design.slices import DesignSlices
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.work import Work
@@ -272,7 +280,8 @@ class _Live:
             self._arrivals.move(self._moved_to)
         self._lines = request.count(self._encoding.size)
         self._measurable: NDArray[np.bool_] = np.ones(self._encoding.size, dtype=bool)
-        require_lines(self._measurable, self._lines, self._recipe)
+        self._plan = DesignPlan.of(request.strategy, self._recipe, self._encoding)
+        require_lines(self._measurable, self._lines, self._plan.rules, self._encoding)
         self._checkpoint = keep.checkpoint({}, self._encoding.size, self._encoding.unit)
         self._first = self._first_lines()
         self._most = self._reachable()
@@ -323,7 +332,7 @@ class _Live:
         """Lines in the end, as far as they can be measured."""
         state = self._state()
         acquired = self._first if state is None else state.trace.lines
-        most = self._recipe.constraints.rules(self._encoding).most_lines(self._measurable, acquired)
+        most = self._plan.rules.most_lines(self._measurable, acquired)
         return most if self._lines is None else min(self._lines, most)
 
     def _start(self) -> tuple[int, ...]:
@@ -369,11 +378,11 @@ class _Live:
         return True
 
     def _first_lines(self) -> tuple[int, ...]:
-        recipe, design, coils = self._recipe, self._request, self._arrivals.coils or 1
-        allowed = self._measurable & recipe.constraints.rules().allowed(len(self._measurable))
+        design, coils = self._request, self._arrivals.coils or 1
+        allowed = self._measurable & self._plan.rules.allowed(len(self._measurable))
         target = int(allowed.sum()) if self._lines is None else min(self._lines, int(allowed.sum()))
         count = self._centre() if coils > 1 and design.maps is None else 0
-        return start_lines(self._measurable, design.strategy, target, recipe, count, coils)
+        return self._plan.start_lines(self._measurable, target, count, coils)
 
     def _centre(self) -> int:
         """Centre lines to begin with where coil maps are estimated from the lines as they come.
@@ -411,18 +420,12 @@ class _Live:
             measure=self._measure,
             image_error=self._looks,
         )
+        plan = replace(self._plan, strategy=self._strategy)
+        engine = design_engine(plan, self._recipe, design_seed(self._work.seed))
         while True:
             self._slice = replace(self._slice, measured=self._measurable.copy())
             try:
-                return run_design(
-                    [self._slice],
-                    self._strategy,
-                    self._reachable(),
-                    self._recipe,
-                    seed=self._work.seed,
-                    start=self._first,
-                    options=options,
-                )
+                return design_lines(engine, [self._slice], self._first, self._reachable(), options)
             except LinesLostError:
                 continue  # from the checkpoint, without these lines
 
@@ -474,7 +477,7 @@ class _Live:
         write_npz(self._keep.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
         frames = self._frames_that_came(journal)
         within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, work)
-        shared = SharedSlices(recipe=recipe, data=data, scans=[scan], slices=[slice_model], most=self._most)
+        shared = DesignSlices(recipe=recipe, plan=self._plan, scans=[scan], slices=[slice_model], most=self._most)
         companions, request = (*self._companions, *within), self._request
         result = concluded(request, shared, state, companions, None if within else image, work)
         return replace(result, steered_by=self._steered_by)

@@ -19,7 +19,7 @@ from mri_design.runs.compare import (
     report_comparison,
 )
 from mri_design.runs.design.report import run_design_of
-from mri_design.runs.design.scan import DesignRequest
+from mri_design.runs.design.request import DesignRequest
 from mri_design.runs.store import Ending, FolderKeep, Run
 from mri_design.runs.work import Progress
 from mri_design.status import Status

@@ -42,7 +42,7 @@ from mri_design.evaluation.run_folder import (
 )
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
-from mri_design.experiment.design import DesignOptions, require_room
+from mri_design.experiment.design import DesignOptions, design_engine, require_room
 from mri_design.experiment.inputs import ScanSource
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
@@ -61,7 +61,7 @@ from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
-from mri_design.runs.resident import run_design_among
+from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
@@ -245,7 +245,9 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     if tests:  # refuses grids that differ
         study = Study(**vars(material), strategies=request.against, lines=[lines], seeds=request.seeds)
     forced = calibration if KINDS[recipe.design.encoding].centre_first else 0  # a plane's is among the constraints
-    first = extent.start_lines(shared_lines(training), strategy, lines, recipe, forced, n_coils, readouts)
+    plan = extent.DesignPlan.of(strategy, recipe, readouts)
+    first = plan.start_lines(shared_lines(training), lines, forced, n_coils)
+    engine = design_engine(plan, recipe, extent.design_seed(work.seed))
     keep.begin()
     checkpoint = keep.checkpoint({}, lines, readouts.unit)
 
@@ -257,9 +259,7 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
             show(len(first))
         slices = [image.slice_model for image in training]
         options = DesignOptions(checkpoint=checkpoint, callback=lambda s: show(len(s.trace.lines)))
-        designed = run_design_among(
-            workers, slices, strategy, lines, recipe, seed=work.seed, start=first, options=options
-        ).trace
+        designed = design_among(workers, engine, slices, first, lines, options).trace
         refined = _refined(designed, request.swaps, workers, keep, work) if request.swaps else None
         trace = designed if refined is None else with_exchanges(designed, refined)
         if study is not None:
@@ -288,7 +288,7 @@ def _calibrated(
     tell_calibration(calibration, lines, recipe, readouts, work.progress, told)
     recipe = extent.with_calibration(recipe, calibration)
     for image in images:
-        extent.require_lines(image.slice_model.measured, lines, recipe, readouts)
+        extent.require_lines(image.slice_model.measured, lines, recipe.constraints.rules(readouts), readouts)
     return recipe, calibration
 
 

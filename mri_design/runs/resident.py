@@ -11,17 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mri_design.design.engine import DesignState, InferredSlices, SliceInference
+from mri_design.design.engine import DesignEngine, DesignState, InferredSlices, SliceInference
 from mri_design.design.greedy import KeptPosteriors
-from mri_design.design.strategy import Strategy
 from mri_design.design.trace import StepCost
 from mri_design.errors import MriDesignError
-from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.design import DesignOptions, design_lines
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.runs.workers import (
@@ -38,26 +35,23 @@ from mri_design.runs.workers import (
 Answer = TypeVar("Answer")
 
 
-def run_design_among(
+def design_among(
     workers: Workers[Any],
+    engine: DesignEngine,
     slices: Sequence[SliceModel],
-    strategy: Strategy,
+    start: Sequence[int],
     target: int,
-    recipe: Recipe,
-    *,
     options: DesignOptions,
-    **more: Any,
 ) -> DesignState:
-    """`run_design` with its slices shared out among workers; a single one stays here.
+    """`design_lines` with its slices shared out among workers; a single one stays here.
 
     Raises
     ------
     MriDesignError
         Where processes are lost again and again before the next line.
     """
-    design = partial(run_design, slices, strategy, target, recipe, **more)
     if workers.executor is None or len(slices) < 2:
-        return design(options=options)
+        return design_lines(engine, slices, start, target, options)
     reached = lost = 0
 
     def after_line(state: DesignState) -> None:
@@ -70,7 +64,8 @@ def run_design_among(
     while True:
         there = ResidentSlices(workers.executor.each(len(slices)))
         try:
-            return design(options=replace(options, where=there, callback=after_line))
+            here = replace(options, where=there, callback=after_line)
+            return design_lines(engine, slices, start, target, here)
         except LostPieceError as error:
             lost += 1
             if lost == PUT_UP_WITH:

@@ -30,7 +30,7 @@ from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.extent import centre_for_maps, start_count
+from mri_design.experiment.extent import DesignPlan, centre_for_maps
 from mri_design.experiment.inputs import ScanSource, source_files
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
@@ -574,14 +574,12 @@ class Study(Material):
         strategy = base_name(strategy)
         rule, n_coils = self.rule(strategy), image.slice_model.n_coils
         candidates = candidates_for(image, strategy, count, self.recipe)
-        of_lines = self.kind.centre_first
-        calibration = image.calibration_lines if of_lines else 0  # a plane's is among the constraints
+        calibration = image.calibration_lines if self.kind.centre_first else 0  # a plane's is among the constraints
         if image.own_maps is not None:
             calibration = centre_for_maps(rule, self.recipe, count)
-        rules = self.recipe.constraints.rules(candidates)
-        rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
-        other = None if of_lines else candidates
-        return start_count(rule, candidates.size, count, self.recipe, calibration, n_coils, other)
+        plan = DesignPlan.of(rule, self.recipe, candidates)
+        plan.rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
+        return plan.start_count(count, calibration, n_coils)
 
     def _make_masks(self, bench: Bench) -> None:
         """One design for all counts that start from the same lines, where it may be cut short."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import Recipe, UntilError, UntilGain, UsageError, make_strategy
+from mri_design import Recipe, Strategy, UntilError, UntilGain, UsageError, make_strategy
 from mri_design.design import AnyOf, DesignStep, DesignTrace
 from mri_design.experiment import (
+    DesignPlan,
     calibration_for,
     centre_for_maps,
     checked_end,
@@ -17,8 +18,6 @@ from mri_design.experiment import (
     how_it_ended,
     in_acquisition_order,
     lines_expected,
-    start_count,
-    start_lines,
     stop_rule,
     what_was_missed,
 )
@@ -131,34 +130,31 @@ def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> No
         checked_end(spokes, GAIN, 20)
 
 
+LINES = LineReadouts((64, 64))
+
+
+def plan(strategy: Strategy = GAIN, start: int | None = None, **limits: object) -> DesignPlan:
+    return DesignPlan.of(strategy, Recipe().replacing("constraints", **limits).replacing("design", start=start), LINES)
+
+
 def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     everything = np.ones(64, dtype=bool)
-    recipe = Recipe().replacing("constraints", require="3", centre=10)
-    assert len(start_lines(everything, RANDOM, 32, recipe)) == 11
-    jumps = Recipe().replacing("constraints", max_jump=5)
-    assert start_count(GAIN, 64, 32, jumps) == 4
-    first = start_lines(everything, GAIN, None, jumps)
-    assert (len(first), jumps.constraints.rules().most_lines(everything, first)) == (4, 64)
-    asked = jumps.replacing("design", start=8)
-    assert start_count(GAIN, 64, 32, asked) == 8
-    hole = Recipe().replacing("constraints", forbid="31")
-    assert 31 not in start_lines(everything, GAIN, 32, hole)
-    for forced, calibration in ((hole.replacing("design", start=8), 0), (hole, 8)):
+    assert len(plan(RANDOM, require="3", centre=10).start_lines(everything, 32)) == 11
+    jumps = plan(max_jump=5)
+    first = jumps.start_lines(everything, None)
+    assert (jumps.start_count(32), len(first), jumps.rules.most_lines(everything, first)) == (4, 4, 64)
+    assert plan(start=8, max_jump=5).start_count(32) == 8
+    assert 31 not in plan(forbid="31").start_lines(everything, 32)
+    for start, calibration in ((8, 0), (None, 8)):
         with refused("forced centre"):
-            start_lines(everything, GAIN, 32, forced, calibration)
-    plain, learning = Recipe(), make_strategy("calibrated")
-    assert start_count(GAIN, 64, 24, plain) == GAIN.default_start(LineReadouts((64, 64)), 24)
-    few = plain.replacing("design", start=3)
-    assert (start_count(GAIN, 64, 24, few), start_count(GAIN, 64, 24, few, calibration_lines=12)) == (3, 12)
-    assert [start_count(learning, 64, 24, plain, lines, coils) for lines, coils in ((0, 1), (0, 8), (12, 8))] == [
-        8,
-        4,
-        12,
-    ]
+            plan(start=start, forbid="31").start_lines(everything, 32, calibration)
+    assert plan().start_count(24) == GAIN.default_start(LINES, 24)
+    assert (plan(start=3).start_count(24), plan(start=3).start_count(24, calibration=12)) == (3, 12)
+    learning = plan(make_strategy("calibrated"))
+    assert [learning.start_count(24, *given) for given in ((0, 1), (0, 8), (12, 8))] == [8, 4, 12]
     with refused("start lines"):
-        start_count(GAIN, 64, 24, plain, calibration_lines=32)
-    half = Recipe().replacing("constraints", partial_fourier=0.5)
-    assert half.constraints.rules().most_lines(everything, (32,)) == 32
+        plan().start_count(24, calibration=32)
+    assert plan(partial_fourier=0.5).rules.most_lines(everything, (32,)) == 32
 
 
 def known(line: int, error: float, pending: int = 0) -> DesignStep:

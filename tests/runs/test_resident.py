@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -14,10 +13,10 @@ import pytest
 
 import mri_design as md
 from mri_design.design import expected_energies
-from mri_design.experiment import load_state
+from mri_design.experiment import DesignPlan, design_engine, design_seed, load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
-from mri_design.runs.resident import run_design_among
+from mri_design.runs.resident import design_among
 from mri_design.runs.workers import Processes, Workers
 from tests.slow_cases import slow_cases
 
@@ -38,8 +37,12 @@ def recipe(tiny: md.Recipe) -> md.Recipe:
 
 def design(slices, recipe, workers=None, strategy="information-gain", **options):
     rule = md.make_strategy(strategy) if isinstance(strategy, str) else strategy
-    run = md.run_design if workers is None else partial(run_design_among, workers)
-    return run(slices, rule, TARGET, recipe, seed=0, start=4, options=md.DesignOptions(**options))
+    given = md.DesignOptions(**options)
+    if workers is None:
+        return md.run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=given)
+    plan = DesignPlan.of(rule, recipe, slices[0].candidates)
+    first = plan.rules.start(slices[0].measured, 4)
+    return design_among(workers, design_engine(plan, recipe, design_seed(0)), slices, first, TARGET, given)
 
 
 def assert_same(one: md.DesignState, other: md.DesignState) -> None:

@@ -11,8 +11,8 @@ import pytest
 from mri_design import Recipe, UsageError
 from mri_design.evaluation import Page, RunFolder
 from mri_design.runs.design.report import report_design, run_design_of
+from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import design_scan
-from mri_design.runs.design.scan import DesignInput, DesignRequest
 from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run
 from mri_design.runs.work import Progress
 from tests.evaluation.pages import templates

@@ -11,13 +11,13 @@ import pytest
 
 from mri_design import Checkpoint, KSpaceData, Recipe, calibrate, load_phantom, make_strategy, reconstruct, run_design
 from mri_design.evaluation import slice_means
-from mri_design.experiment import DesignOptions, ScanSource, SliceChoice, design_engine, design_seed
+from mri_design.experiment import DesignOptions, DesignPlan, ScanSource, SliceChoice, design_engine, design_seed
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
+from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import design_scan
-from mri_design.runs.design.scan import DesignInput, DesignRequest
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
-from mri_design.runs.resident import run_design_among
+from mri_design.runs.resident import design_among
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
 from tests.interruptions import interrupted
@@ -159,8 +159,9 @@ def test_means_of_a_design_are_made_again_wherever_its_slices_were_kept(scan: KS
     strategy = make_strategy("calibrated")
     with Workers(None, max(places, 1)) as workers:
         options = DesignOptions(closing=True)
-        state = run_design_among(workers, slices, strategy, LINES, RECIPE, start=START, options=options)
-    replay = design_engine(strategy, RECIPE, slices[0].candidates, design_seed(0))
+        plan = DesignPlan.of(strategy, RECIPE, slices[0].candidates)
+        replay = design_engine(plan, RECIPE, design_seed(0))
+        state = design_among(workers, replay, slices, START, LINES, options)
     counts = range(len(START), LINES)
     *_, (_, last) = slice_means(slices[1], state.signals[1], 1, state.trace, replay, counts)
     np.testing.assert_array_equal(last.mean, state.warm[1].mean)

@@ -24,8 +24,8 @@ from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
 from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
+from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import DesignResult, design_scan
-from mri_design.runs.design.scan import DesignInput, DesignRequest
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, simulated_from, simulation_summary
 from mri_design.runs.store import Ending, Report, Run, carry_out

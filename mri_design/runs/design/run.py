@@ -7,26 +7,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mri_design.brief import briefly
-from mri_design.design import Acquisition, DesignState, DesignTrace, Strategy
+from mri_design.design import Acquisition, DesignState, DesignTrace
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
 from mri_design.model.sparsity import Companion
-from mri_design.runs.design.companions import (
-    companions_within,
-    steering_image,
-    tell_of_others,
-)
-from mri_design.runs.design.scan import (
-    DesignInput,
-    DesignRequest,
-    SharedSlices,
-    calibrated,
-    depends_on,
-    informed,
-    without_air,
-)
+from mri_design.runs.design.companions import companions_within, tell_of_others
+from mri_design.runs.design.request import DesignInput, DesignRequest
+from mri_design.runs.design.slices import DesignSlices, prepared
 from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.runs.resident import run_design_among
+from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending
 from mri_design.runs.stored_run import StoredRun, arrays_of, run_of, shown_settings
 from mri_design.runs.work import Keep, Work
@@ -108,45 +97,40 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     InputError
         Where the scan or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    shared, empty = without_air(calibrated(data, request, work), work)
-    scan, number, seed = data.scan, shared.numbers[0], work.seed
-    companions = data.companions_of(shared.data, number)
-    shared, strategy = informed(shared, request.strategy, seed)
-    offered = list(zip(data.companions, companions, strict=True))
-    steered = steering_image(offered, shared.slices, shared.numbers, scan.n_slices, shared.start, shared.recipe, seed)
-    if steered is not None:
-        strategy = steered[0]
-        work.progress.say(f"{steered[1]} shows the same as the first {shared.readouts.unit}s: it has a say in the mask")
+    slices = prepared(data, request, work)
     keep.begin()
-    looks = design.ImageErrors(shared.recipe, seed, companions)
-    state = _chosen(shared, strategy, request, looks, work, keep)
-
+    looks = design.ImageErrors(slices.recipe, work.seed, slices.companions)
+    state = _chosen(slices, request, looks, work, keep)
     lines = state.trace.lines
-    measured = shared.measured(lines, work.progress)
-    near = request.near(shared.numbers, scan)
-    by_number = dict(zip(shared.numbers, zip(measured.scans, shared.slices, strict=True), strict=True))
-    within = companions_within(near, by_number, data.frames, lines, shared.recipe, work)
-    image = looks.image_of(lines) if shared.seen is shared.slices and not within else None
+    measured = slices.measured(lines, work.progress)
+    by_number = dict(zip(slices.numbers, zip(measured.scans, slices.slices, strict=True), strict=True))
+    within = companions_within(slices.near, by_number, data.frames, lines, slices.recipe, work)
+    image = looks.image_of(lines) if slices.shown is slices.slices and not within else None
+    result = concluded(request, measured, state, (*slices.companions, *within), image, work)
+    engine = design.design_engine(slices.plan, slices.recipe, work.seed)
+    checks = predictions.check_predictions(
+        slices.shown,
+        state.trace,
+        engine,
+        signals=state.signals,
+        truths=slices.truths(lines),
+        callback=partial(work.progress.show, "checking predictions"),
+    )
     return replace(
-        concluded(request, measured, state, (*companions, *within), image, work),
-        account=predictions.DesignAccount(state.trace, _checked(measured, strategy, state, work)),
-        acquisition=extent.in_acquisition_order(lines, shared.readouts, shared.recipe),
-        noise_only=empty,
-        steered_by="" if steered is None else steered[1],
+        result,
+        account=predictions.DesignAccount(state.trace, checks),
+        acquisition=extent.in_acquisition_order(lines, slices.readouts, slices.recipe),
+        noise_only=slices.noise_only,
+        steered_by=slices.steered_by,
     )
 
 
 def _chosen(
-    shared: SharedSlices,
-    strategy: Strategy,
-    request: DesignRequest,
-    looks: design.ImageErrors,
-    work: Work,
-    keep: Keep,
+    slices: DesignSlices, request: DesignRequest, looks: design.ImageErrors, work: Work, keep: Keep
 ) -> DesignState:
     """Choose the lines, and measure each in the scan; several slices are shared out among processes."""
-    start, most, recipe, stop = len(shared.start), shared.most, shared.recipe, request.stop
-    checkpoint = keep.checkpoint(depends_on(shared, strategy, request), most, shared.readouts.unit)
+    start, most, stop, shown = len(slices.start), slices.most, request.stop, slices.shown
+    checkpoint = keep.checkpoint(slices.depends_on(request), most, slices.readouts.unit)
     show = partial(work.progress.show, "designing")
     if checkpoint is None or not checkpoint.path.exists():
         show(0, most - start)
@@ -154,36 +138,20 @@ def _chosen(
     def after_line(state: DesignState) -> None:
         show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
 
+    engine = design.design_engine(slices.plan, slices.recipe, extent.design_seed(work.seed))
     options = design.DesignOptions(
         stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks
     )
-    count = len(shared.seen)
-    with Workers(None, min(work.jobs, count), work.executor if count > 1 else LOCAL) as workers:
-        state = run_design_among(
-            workers, shared.seen, strategy, most, recipe, seed=work.seed, start=shared.start, options=options
-        )
+    with Workers(None, min(work.jobs, len(shown)), work.executor if len(shown) > 1 else LOCAL) as workers:
+        state = design_among(workers, engine, shown, slices.start, most, options)
     chosen = len(state.trace.lines) - start
     show(chosen, chosen)
     return state
 
 
-def _checked(
-    shared: SharedSlices, strategy: Strategy, state: DesignState, work: Work
-) -> list[predictions.PredictionCheck]:
-    """What was predicted of every line, beside what it showed."""
-    return predictions.check_predictions(
-        shared.seen,
-        state.trace,
-        design.design_engine(strategy, shared.recipe, shared.readouts, work.seed),
-        signals=state.signals,
-        truths=shared.truths(state.trace.lines),
-        callback=partial(work.progress.show, "checking predictions"),
-    )
-
-
 def concluded(
     request: DesignRequest,
-    shared: SharedSlices,
+    slices: DesignSlices,
     state: DesignState,
     companions: tuple[Companion, ...],
     image: reconstruction.Image | None,
@@ -194,29 +162,27 @@ def concluded(
     ``companions`` are other images of the object, over the slice that the image is of, and ``image`` the posterior mean
     of these lines, where the design has made it to look at its error.
     """
-    recipe, trace, stop, one = shared.recipe, state.trace, request.stop, shared.slices[0]
-    unit, count = shared.readouts.unit, len(shared.slices)
-    ended = extent.how_it_ended(trace, stop, shared.most, unit)
+    recipe, trace, stop = slices.recipe, state.trace, request.stop
+    unit, count = slices.readouts.unit, len(slices.slices)
+    ended = extent.how_it_ended(trace, stop, slices.most, unit)
     if ended and recipe.design.until_error is not None and count > 1:
         ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
-    slice_model, warm = design.final_model(one, state, recipe)
-    slice_model = replace(slice_model, companions=companions)
-    measured = one.calibrated(trace.lines)
-    signal = design.final_signal(measured, state)
+    measured = slices.slices[0].calibrated(trace.lines)
     method = recipe.reconstruction.method
+    slice_model, signal, options = design.final_model(measured, state, recipe)
+    slice_model = replace(slice_model, companions=companions)
     result = image if method == "mean" else None
     if ended:
         work.progress.say(ended)
     if result is None:
         show = reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model)
-        options = reconstruction.InferenceOptions(warm_start=warm, signal=signal, callback=show)
-        rng = reconstruction.image_rng(work.seed)
+        options, rng = replace(options, callback=show), reconstruction.image_rng(work.seed)
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     tell_of_others(trace, unit, result, work.progress)
-    known = KnownSlice(scan=shared.scans[0], slice_model=measured, signal=signal)
-    aware = recipe.phase.model == "aware" and warm is not None
+    known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal)
+    aware = recipe.phase.model == "aware" and options.warm_start is not None
     return DesignResult(
         request=request,
         status=extent.status_of(trace, stop, unit, result.convergence),
@@ -226,5 +192,5 @@ def concluded(
         model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}" if aware else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
         account=predictions.DesignAccount(trace, ()),
-        numbers=shared.numbers,
+        numbers=slices.numbers,
     )

@@ -1,42 +1,35 @@
-"""What a design is asked, what is read for it, and slices that share its mask: calibrated, as strategies see them."""
+"""The request for a design of a scan, and what is read for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import StopRule
-from mri_design.design.trials import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.manifest import InputFile
 from mri_design.experiment import extent
-from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps
-from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.companion_images import CompanionImages, companion_file
 from mri_design.experiment.design import require_room
-from mri_design.experiment.inputs import FIRST_SLICE, GivenMaps, SliceChoice, load_scan, require_grid_data, slices_text
+from mri_design.experiment.inputs import FIRST_SLICE, GivenMaps, SliceChoice, load_scan, require_grid_data
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.shots import candidates_of, slice_of
-from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
-from mri_design.experiment.volume import Around, Frames, is_around
+from mri_design.experiment.shots import candidates_of
+from mri_design.experiment.strategies import TRAINING_RULES, make_strategy, strategy_files, strategy_label
+from mri_design.experiment.volume import Around, is_around
 from mri_design.kinds import KINDS
-from mri_design.model.slice import SliceModel
-from mri_design.model.sparsity import Companion
-from mri_design.operators.base import Array
 from mri_design.operators.nonuniform import require_finufft
-from mri_design.readouts import Readouts
 from mri_design.runs.design.companions import (
     OtherFrame,
     other_frames,
 )
-from mri_design.runs.known_slice import knowing_oracle
-from mri_design.runs.provenance import tell_calibration, tell_part, warn_of_maps, warn_of_noise
+from mri_design.runs.provenance import tell_part
 from mri_design.runs.store import Record
-from mri_design.runs.work import Progress, Work
+from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
 
@@ -99,7 +92,7 @@ class DesignRequest:
                 "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
                 "(--strategy trained:FILE)"
             )
-        extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
+        _ = self.stop  # refuses what cannot end, and settings that contradict each other
         if self.around and self.of_shots:
             words = f"{option('with', 'slices')}, {option('with', 'frames')}"
             raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
@@ -114,9 +107,9 @@ class DesignRequest:
         """The strategy that chooses lines; an oracle gets the truth later."""
         return make_strategy(self.recipe.design.strategy, self.recipe.design.encoding, but=TRAINING_RULES)
 
-    @property
+    @cached_property
     def stop(self) -> StopRule | None:
-        """The rule that ends the design early."""
+        """The rule that ends the design early; `checked_end` says what is refused."""
         return extent.checked_end(self.recipe, self.strategy, self.lines if self.acceleration is None else 1)
 
     def count(self, size: int) -> int | None:
@@ -174,11 +167,6 @@ class DesignRequest:
         """
         return Around.named(self.companions)
 
-    def near(self, numbers: Sequence[int], scan: KSpaceData) -> Mapping[str, Mapping[int, float]]:
-        """The slices around that of the image, of ``numbers`` the first, among those that share the mask (`Around`)."""
-        places = {number: None if scan.geometry is None else scan.geometry[number] for number in numbers}
-        return self.around.of(numbers[0], Frames("", (), scan.n_slices), places)
-
     @property
     def named_companions(self) -> dict[str, object]:
         """Their names for a manifest; nothing where there are none."""
@@ -223,8 +211,8 @@ class DesignInput:
         Of the slices that share the mask, that of the image first.
     slices : sequence of KSpaceData
         These slices.
-    readouts : Readouts
-        The candidates.
+    plan : DesignPlan
+        What is chosen from, and within which constraints.
     lines : int or None
         Lines, samples or shots in the end; None where only a rule ends the design.
     frames : sequence of OtherFrame
@@ -236,7 +224,7 @@ class DesignInput:
     scan: KSpaceData
     numbers: Sequence[int]
     slices: Sequence[KSpaceData]
-    readouts: Readouts
+    plan: extent.DesignPlan
     lines: int | None
     frames: Sequence[OtherFrame] = ()
     companions: Sequence[CompanionImages] = ()
@@ -270,157 +258,15 @@ class DesignInput:
             require_whole_lines(each.name, each.samplings[0])  # before the calibration, which would ask for less
         lines = request.count(kind.whole(data.grid_shape))
         readouts = candidates_of(recipe, request.strategy, data.grid_shape, lines, data.n_coils)
-        extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, recipe, readouts)
+        plan = extent.DesignPlan.of(request.strategy, recipe, readouts)
+        extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, plan.rules, readouts)
         require_room(readouts, data.n_coils, lines, recipe, slices=len(slices))
         return cls(
             scan=scan,
             numbers=numbers,
             slices=slices,
-            readouts=readouts,
+            plan=plan,
             lines=lines,
             frames=other_frames(request.source, recipe, maps, numbers[0], request.around, seed),
             companions=request.read_companions(seed),
         )
-
-    def companions_of(self, data: KSpaceData, number: int) -> tuple[Companion, ...]:
-        """The other images, over the slice of that number."""
-        return companions_over(self.companions, data, number, self.scan.n_slices)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedSlices:
-    """Calibrated slices that share a mask, that of the image first.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        In force.
-    numbers : sequence of int
-        Of the slices in their scan.
-    data : KSpaceData
-        The slice of the image, as read.
-    scans, slices : sequences of KSpaceData and of SliceModel
-        Calibrated, and as models take them.
-    seen : sequence of SliceModel
-        As the strategy sees them, see `informed`.
-    start : tuple of int
-        Lines that the design begins with.
-    most : int
-        Lines that it can have in the end.
-    calibration : int or None
-        Centre lines that coil maps were asked to be estimated from; None is the usual number.
-    """
-
-    recipe: Recipe
-    numbers: Sequence[int] = (0,)
-    data: KSpaceData
-    scans: Sequence[KSpaceData]
-    slices: Sequence[SliceModel]
-    seen: Sequence[SliceModel] = ()
-    start: tuple[int, ...] = ()
-    most: int
-    calibration: int | None = None
-
-    @property
-    def readouts(self) -> Readouts:
-        """What there is to choose from."""
-        return self.slices[0].candidates
-
-    def measured(self, lines: Sequence[int], progress: Progress) -> SharedSlices:
-        """The slices with the coil maps that ``lines`` show, where these had to be estimated."""
-        known = zip(self.scans, self.slices, strict=True)
-        scans = [with_measured_maps(scan, one.coil_map_estimate(lines)) for scan, one in known]
-        warn_of_maps(scans[0], progress)
-        return replace(self, scans=scans)
-
-    def truths(self, lines: Sequence[int]) -> list[Array | None]:
-        """What is known of the image behind each slice (`truth_or_none`), with the maps of these lines."""
-        known = zip(self.scans, self.slices, strict=True)
-        return [truth_or_none(one.calibrated(lines), truth_of(scan)) for scan, one in known]
-
-
-def calibrated(given: DesignInput, request: DesignRequest, work: Work) -> SharedSlices:
-    """The slices that share the mask, with noise and coil maps, and with them the lines that the design begins with.
-
-    Raises
-    ------
-    InputError
-        Where the scan cannot be calibrated, or contradicts the constraints.
-    """
-    recipe, strategy, progress = request.recipe, request.strategy, work.progress
-    data, readouts, lines, kind = given.slices[0], given.readouts, given.lines, given.readouts.kind
-    grows = kind.centre_first and estimates_own_maps(data)
-    asked = extent.centre_for_maps(strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
-    scans = list[KSpaceData]()
-    for each in given.slices:
-        scans.append(calibrate(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
-        if each is data:
-            warn_of_noise(scans[0], progress)
-            recipe = extent.with_calibration(recipe, scans[0].provenance.maps.calibration_lines)
-    slices = [
-        slice_of(
-            one.slice_model(0, **recipe.slice_settings),
-            readouts,
-            request.source,
-            partial(truth_of, one),
-            recipe,
-            work.seed,
-        )
-        for one in scans
-    ]
-    measurable = np.logical_and.reduce([each.measured for each in slices])
-    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
-    calibration = scans[0].provenance.maps.calibration_lines
-    centre = calibration if kind.centre_first else 0
-    start = extent.start_lines(measurable, strategy, lines, recipe, centre, slices[0].n_coils, readouts)
-    most = lines or recipe.constraints.rules(readouts).most_lines(measurable, start)
-    if kind.square and calibration:
-        side = recipe.constraints.calibration or 0
-        progress.say(
-            f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} "
-            f"altogether; {option('constraints.calibration')} sets how many"
-        )
-    growing = f"the lines as they are measured, beginning with {len(start)} at the centre" if grows else ""
-    tell_calibration(calibration, most, recipe, readouts, progress, growing)
-    return SharedSlices(
-        recipe=recipe,
-        numbers=given.numbers,
-        data=data,
-        scans=scans,
-        slices=slices,
-        start=start,
-        most=most,
-        calibration=asked,
-    )
-
-
-def without_air(shared: SharedSlices, work: Work) -> tuple[SharedSlices, list[int]]:
-    """Without slices whose start shows noise only, which have no say, and their numbers; that of the image stays."""
-    shows = [one.calibrated(shared.start, rough=True).shows_signal(shared.start) for one in shared.slices[1:]]
-    shown = [0, *(place for place, signal in enumerate(shows, 1) if signal)]
-    numbers, scans = [shared.numbers[place] for place in shown], [shared.scans[place] for place in shown]
-    empty = sorted(set(shared.numbers).difference(numbers))
-    if empty:
-        work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
-    return replace(shared, numbers=numbers, scans=scans, slices=[shared.slices[place] for place in shown]), empty
-
-
-def informed(shared: SharedSlices, strategy: Strategy, seed: int) -> tuple[SharedSlices, Strategy]:
-    """The slices as the strategy sees them, and the strategy: an oracle sees the truth, and the maps of all lines."""
-    recipe, slices = shared.recipe, shared.slices
-    if recipe.design.strategy not in ORACLES:
-        return replace(shared, seen=slices), strategy
-    seen = [one.calibrated(one.measured) for one in slices]
-    known = zip(shared.scans, slices, strict=True)
-    truths = [truth_of(with_measured_maps(scan, one.coil_map_estimate(one.measured))) for scan, one in known]
-    return replace(shared, seen=seen), knowing_oracle(strategy, seen, truths, recipe, seed)
-
-
-def depends_on(shared: SharedSlices, strategy: Strategy, request: DesignRequest) -> dict[str, object]:
-    """What a design that goes on has to have in common with its beginning, beside input and settings."""
-    most, unseen = shared.most, 0
-    if shared.readouts.thinned and request.stop is None:
-        unseen = strategy.unseen(shared.readouts, most, min(one.n_coils for one in shared.slices))
-    limited = shared.recipe.constraints.max_jump is not None
-    foreseen = most if request.of_shots or not strategy.needs_posterior or limited else None
-    return {"start": shared.start, "calibration": shared.calibration, "unseen": unseen, "most": foreseen}
