@@ -48,6 +48,8 @@ class Kind:
         Whether measured candidates that are held back choose the model of the phase, if a recipe does not say so.
     blocks_are_trains : bool
         Whether candidates that are chosen together are measured in one echo train.
+    even_is_better : bool
+        Of shots, whether on measured heads angles spread evenly made better images than those chosen by information.
     """
 
     unit: str
@@ -62,6 +64,7 @@ class Kind:
     fewest_tested: int = 4
     held_back_phase: bool = False
     blocks_are_trains: bool = False
+    even_is_better: bool = False
 
     @property
     def shots(self) -> bool:
@@ -112,7 +115,9 @@ KINDS: dict[str, Kind] = {
         fewest_tested=16,  # each says much less than a line does
     ),
     "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.shots", "spoke")),
-    "spiral": Kind("arm", "shots", "arms of spirals", 2 * math.pi, Shipped("experiment.shots", "arm")),
+    "spiral": Kind(
+        *("arm", "shots", "arms of spirals"), 2 * math.pi, Shipped("experiment.shots", "arm"), even_is_better=True
+    ),
     "readouts": Kind("readout", "readouts", "readouts"),
 }
 """By the names of encodings; "readouts" are those of a scan along any trajectory, which are not designed."""

@@ -128,7 +128,4 @@ def companion_pictures(made: Image, whose: str = "") -> CompanionPictures:
     panels = [ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
     if made.alone is not None:
         panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
-    places = "; ".join(f"{one.companion.name} was {one.companion.placed}" for one in choice.offered)
-    whose = f", for the mask of {whose}," if whose else ""
-    words = told("companions", choice, template="image")
-    return panels, f"Of the other images of the object{whose} {words}. {places}."
+    return panels, told("about_companions", choice, whose, template="image")

@@ -57,7 +57,7 @@ def account_of(image: Image) -> dict[str, str]:
     if image.std is not None:
         texts["error bars"] = about("error_bars", image.std_factor)
     if image.noise is not None:
-        texts["noise"] = about("noise", image.noise)
+        texts["g-factor"] = about("g_factor", image.noise)
     return texts
 
 
