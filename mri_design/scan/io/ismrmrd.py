@@ -54,30 +54,34 @@ class ShotSource(MrdSource):
         length = kept.stop - kept.start
         for declared in ((len(places), channels, length), (len(places), length, 3)):
             check_declared_shape("number_of_samples", declared, 8, self.options.limits)
-        # Second, which of them are the same shot, by the coordinates as they are stored.
-        stored = {
-            at: np.ascontiguousarray(coordinates[kept]).tobytes()
-            for at, coordinates in acquisitions.coordinates(places.tolist())
-        }
-        shots: list[dict[bytes, tuple[int, int]]] = [{} for _ in range(int(ranks[-1]) + 1)]
-        where = dict[int, tuple[int, int]]()
-        for at, rank in zip(places.tolist(), ranks.tolist(), strict=True):
-            number, first = shots[rank].setdefault(stored[at], (len(shots[rank]), at))
-            where[at] = rank, number
-            if first != at and duplicates == "refuse":
-                got = f"the same coordinates as acquisition {first} of the slice"
-                raise InputError(f"{field}[{at}]: traj", got, "each shot once", duplicates_cure())
-        trajectory, notes = _in_cycles(field, _coordinates(field, shots, length), purposes.encoding)
+        # Second, which of them are the same shot of their slice, by their coordinates (readout, sample, dimension).
+        by_place = {at: coordinates[kept] for at, coordinates in acquisitions.coordinates(places.tolist())}
+        stored, shot, slices = np.stack([by_place[at] for at in places.tolist()]), np.empty_like(places), []
+        for rank in range(int(ranks[-1]) + 1):
+            (here,) = np.nonzero(ranks == rank)
+            rows = stored[here].reshape(len(here), -1)
+            _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+            shot[here] = np.argsort(np.argsort(first))[same]
+            again = np.flatnonzero(first[same] != np.arange(len(here)))
+            if again.size and duplicates == "refuse":
+                got = f"the same coordinates as acquisition {places[here[first[same[again[0]]]]]} of the slice"
+                raise InputError(f"{field}[{places[here[again[0]]]}]: traj", got, "each shot once", duplicates_cure())
+            slices.append(stored[here[np.sort(first)]])
+            if slices[-1].shape != slices[0].shape or np.abs(slices[-1] - slices[0]).max() > _same(slices[0]):
+                got, cure = f"another one in slice {rank}", "Export slices of one trajectory to a file of their own."
+                raise InputError(f"{field}[{places[here[0]]}]: traj", got, "the same trajectory in every slice", cure)
+        trajectory, notes = _in_cycles(field, slices[0], purposes.encoding)
         # Third, the samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from.
-        kspace = np.zeros((len(shots), channels, len(shots[0]), length), np.complex64)
-        times = np.zeros((len(shots), len(shots[0])), dtype=np.intp)
+        kspace = np.zeros((len(slices), channels, len(trajectory), length), np.complex64)
+        times = np.zeros((len(slices), len(trajectory)), dtype=np.intp)
+        where = dict(zip(places.tolist(), zip(ranks.tolist(), shot.tolist(), strict=True), strict=True))
         for at, samples in acquisitions.samples(places.tolist()):
-            rank, shot = where[at]
+            rank, number = where[at]
             if duplicates == "average":
-                kspace[rank, :, shot] += samples[:, kept]
-            elif duplicates != "first" or not times[rank, shot]:
-                kspace[rank, :, shot] = samples[:, kept]
-            times[rank, shot] += 1
+                kspace[rank, :, number] += samples[:, kept]
+            elif duplicates != "first" or not times[rank, number]:
+                kspace[rank, :, number] = samples[:, kept]
+            times[rank, number] += 1
         if duplicates == "average":
             kspace /= times[:, np.newaxis, :, np.newaxis]
         # Finally, the coils that work, and their noise.
@@ -132,27 +136,19 @@ class ShotSource(MrdSource):
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 
 
-def _coordinates(field: str, shots: list[dict[bytes, tuple[int, int]]], length: int) -> NDArray[np.float64]:
-    """Coordinates (shot, sample, dimension) of the first slice, which are those of all."""
-    stored = [np.frombuffer(b"".join(ones), np.float32).reshape(len(ones), length, -1) for ones in shots]
-    largest = float(np.abs(stored[0]).max())
-    for rank, (ones, theirs) in enumerate(zip(shots, stored, strict=True)):
-        alike = theirs.shape == stored[0].shape and np.abs(theirs - stored[0]).max() <= _SAME * largest
-        if not alike:
-            field = f"{field}[{next(iter(ones.values()))[1]}]: traj"
-            got, cure = f"another one in slice {rank}", "Export slices of one trajectory to a file of their own."
-            raise InputError(field, got, "the same trajectory in every slice", cure)
-    first = stored[0].astype(np.float64)
-    if first.shape[-1] == 3 and np.abs(first[..., 2]).max() > _SAME * largest:
-        cure = "Where the third coordinates are weights of the samples and not kz, write the first two alone."
-        raise InputError(f"{field}: traj", f"kz up to {np.abs(first[..., 2]).max():.4g}", "kz = 0", cure)
-    return first
+def _same(stored: NDArray[np.float32]) -> float:
+    """By how much coordinates may differ that are the same."""
+    return _SAME * float(np.abs(stored).max())
 
 
 def _in_cycles(
-    field: str, stored: NDArray[np.float64], encoding: MrdEncoding
+    field: str, coordinates: NDArray[np.float32], encoding: MrdEncoding
 ) -> tuple[NDArray[np.float64], dict[str, str]]:
     """Columns (ky, kx) in cycles per field of view of the image, and a note of the unit that was read."""
+    stored = coordinates.astype(np.float64)
+    if stored.shape[-1] == 3 and np.abs(stored[..., 2]).max() > _same(coordinates):
+        cure = "Where the third coordinates are weights of the samples and not kz, write the first two alone."
+        raise InputError(f"{field}: traj", f"kz up to {np.abs(stored[..., 2]).max():.4g}", "kz = 0", cure)
     width, height, _ = encoding.reconstructed.matrix
     k = stored[..., 1::-1]
     look = look_of_trajectory(k, (height, width))
@@ -217,7 +213,7 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisi
     # How many are loaded at once: each may be as long as the file, whatever its header says.
     batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
     heads = np.empty(dataset.shape, head)
-    if not _heads_alone(dataset, heads, Path(file.filename), size):
+    if not _heads_alone(dataset, heads):
         for start in range(0, len(heads), batch):
             heads[start : start + batch] = _rows(dataset, start, start + batch)["head"]
 
@@ -233,33 +229,23 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisi
     return Acquisitions(Path(file.filename), field, heads, "ISMRMRD", numbers, axes)
 
 
-def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any], path: Path, size: int) -> bool:
+def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any]) -> bool:
     """Fill in the headers from where the file has them; False where they do not lie there as they are.
 
-    HDF5 tells where each chunk of acquisitions lies. A chunk that no filter has changed holds the headers themselves,
-    and of the samples only where in the file these are: h5py would load them beside the headers.
+    A chunk of acquisitions that no filter has changed holds the headers themselves, and of the samples only where in
+    the file these are: h5py would load them beside the headers.
     """
-    element = dataset.id.get_type()
+    element, count = dataset.id.get_type(), (dataset.chunks or (0,))[0]
     member = element.get_member_index(b"head")
-    kind, count = element.get_member_type(member).dtype, (dataset.chunks or (0,))[0]
-    whole = element.get_size() * count
-    chunks: list[Any] = []
+    kind, offset = element.get_member_type(member).dtype, element.get_member_offset(member)
     if not count or dataset.id.get_create_plist().get_nfilters() or kind != heads.dtype:
         return False
-    dataset.id.chunk_iter(chunks.append)
-    starts = [chunk.chunk_offset[0] for chunk in chunks]
-    inside = all(chunk.size == whole and 0 <= chunk.byte_offset <= size - whole for chunk in chunks)
-    if not inside or starts != list(range(0, len(heads), count)):
+    if dataset.id.get_num_chunks() * count < len(heads):
         return False
-    offset = element.get_member_offset(member)
     stored = np.dtype({"names": ["head"], "formats": [kind], "offsets": [offset], "itemsize": element.get_size()})
-    with path.open("rb", buffering=0) as stream:
-        for start, chunk in zip(starts, chunks, strict=True):
-            stream.seek(chunk.byte_offset)
-            raw = stream.read(whole)
-            if len(raw) != whole:
-                return False
-            heads[start : start + count] = np.frombuffer(raw, stored)["head"][: len(heads) - start]
+    for start in range(0, len(heads), count):
+        _, raw = dataset.id.read_direct_chunk((start,))
+        heads[start : start + count] = np.frombuffer(raw, stored)["head"][: len(heads) - start]
     return True
 
 
