@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from mri_design.kinds import KINDS
 from mri_design.scan.io import stored_arrays
 from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
-from mri_design.scan.io.source import Content, ReadOptions, Source
+from mri_design.scan.io.source import Content, Loaded, ReadOptions, Source
 from mri_design.scan.trajectories import from_bart
 
 AXES: tuple[str, ...] = (
@@ -126,7 +126,8 @@ def opened(path: Path, options: ReadOptions) -> Source:
     several = {name for name, length in zip(AXES, lengths, strict=True) if length > 1}
     in_slices = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
     if not in_slices or lengths[0] == 1 or not header.unnamed:
-        return _Pair(path, "kspace", {}, header, options.limits, lengths)
+        series = {} if dims is None else header.series(_kept(lengths, dims))
+        return Loaded(_loaded(path, lengths, header, options.limits), series, header.centre)
     key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
     (read, phase, _, coils), count = lengths[:4], lengths[AXES.index("slice")]
     shape = (count, *(() if images else (coils,)), read, phase)
@@ -142,43 +143,31 @@ def opened(path: Path, options: ReadOptions) -> Source:
     return stored_arrays.source_of(path, key, {key: stack}, header, options.limits)
 
 
-@dataclass(frozen=True)
-class _Pair(stored_arrays.ArraySource):
-    """A pair of files that is no stack of slices."""
-
-    lengths: tuple[int, ...]
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        dims = self.header.dims
-        return {} if dims is None else self.header.series(_kept(self.lengths, dims))
-
-    def load(self) -> Content:
-        """Read the samples, and name their axes."""
-        stored, header, path = _read(self.path, self.lengths), self.header, self.path
-        if header.dims is not None:  # given instead of BART's own names
-            array = stored.reshape(_kept(stored.shape, header.dims))
-            return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, header, self.limits)
-        _refuse_further_axes(stored)
-        array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
-        if not header.image_domain:
-            _refuse_mask(array)
-        if array.shape[0] == 1 and not header.image_domain and not _is_plane(path, array, header):
-            return _along_trajectory(path, array, header, self.limits)
-        dims = ("x", "y", "z", "coil", "slice") if header.image_domain else ("k0", "k1", "k2", "coil", "slice")
-        kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
-        named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
-        if header.image_domain:
-            if "coil" in named:
-                raise InputError("axis 3 (coil)", "images of several coils", "images that are combined over coils")
-            header = replace(header, dims=("row", "col") if named == ("x", "y") else named)
-            return stored_arrays.scan_of_arrays(path, "image", {"image": array}, header, self.limits)
-        if named == ("k0", "k1", "k2"):
-            _refuse_coils(stored, 2)
-        if "k2" in named and header.phase_encode_axis is None:
-            _refuse_slices(array, named)
-        return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, replace(header, dims=named), self.limits)
+def _loaded(path: Path, lengths: tuple[int, ...], header: stored_arrays.ArrayHeader, limits: ReadLimits) -> Content:
+    """The samples of a pair that is no stack of slices, with names of their axes."""
+    stored = _read(path, lengths)
+    if header.dims is not None:  # given instead of BART's own names
+        array = stored.reshape(_kept(stored.shape, header.dims))
+        return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, header, limits)
+    _refuse_further_axes(stored)
+    array = stored.reshape([stored.shape[AXES.index(name)] for name in _DATA])
+    if not header.image_domain:
+        _refuse_mask(array)
+    if array.shape[0] == 1 and not header.image_domain and not _is_plane(path, array, header):
+        return _along_trajectory(path, array, header, limits)
+    dims = ("x", "y", "z", "coil", "slice") if header.image_domain else ("k0", "k1", "k2", "coil", "slice")
+    kept = [axis for axis in range(5) if array.shape[axis] > 1 or axis < 2]
+    named, array = tuple(dims[axis] for axis in kept), array.reshape([array.shape[axis] for axis in kept])
+    if header.image_domain:
+        if "coil" in named:
+            raise InputError("axis 3 (coil)", "images of several coils", "images that are combined over coils")
+        header = replace(header, dims=("row", "col") if named == ("x", "y") else named)
+        return stored_arrays.scan_of_arrays(path, "image", {"image": array}, header, limits)
+    if named == ("k0", "k1", "k2"):
+        _refuse_coils(stored, 2)
+    if "k2" in named and header.phase_encode_axis is None:
+        _refuse_slices(array, named)
+    return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, replace(header, dims=named), limits)
 
 
 def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:

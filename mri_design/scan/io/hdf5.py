@@ -22,7 +22,7 @@ from mri_design.scan.io import safe
 from mri_design.scan.io.layouts import PAIR, gathering, kspace_axes
 from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
 from mri_design.scan.io.source import ReadOptions, Source, require_counters
-from mri_design.scan.io.stored_arrays import ArrayHeader, ArraySource, StackSource, StoredArray, axes_of_parts
+from mri_design.scan.io.stored_arrays import ArrayHeader, StackSource, StoredArray, axes_of_parts, source_of
 from mri_design.scan.sampling import is_pair, to_complex64
 
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
@@ -224,7 +224,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
                 return array.squeeze() if squeezed else array
 
             array = StoredArray(tuple(stored.shape), stored.dtype, whole)
-            yield ArraySource(path, "kspace", {"kspace": array}, header, limits)
+            yield source_of(path, "kspace", {"kspace": array}, header, limits)
             return
         require_counters(path, options.counters)
         if stored.ndim not in (3, 4):

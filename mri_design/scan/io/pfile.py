@@ -60,7 +60,7 @@ def opened(path: Path, options: ReadOptions) -> StackSource:
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     if len(head) < _HEAD:
-        raise InputError(f"{path}: header", f"{len(head)} bytes", f"{_HEAD} at least")
+        raise InputError("header", f"{len(head)} bytes", f"{_HEAD} at least")
     # First, the revision: it says where everything else is.
     revision, start = _OFFSET.unpack_from(head)
     if not 1 <= revision < 1000:  # of scanners whose computers had the other order of bytes
@@ -68,7 +68,7 @@ def opened(path: Path, options: ReadOptions) -> StackSource:
     if _INVALID in head:
         raise InputError(str(path), "a P-file marked as not valid", "a complete one", "Copy it again after the scan.")
     if not math.isclose(revision, REVISION, rel_tol=1e-6):
-        raise InputError(f"{path}: rdb_hdr_rdbm_rev", f"revision {revision:g}", f"{REVISION:g}", GE_CURE)
+        raise InputError("rdb_hdr_rdbm_rev", f"revision {revision:g}", f"{REVISION:g}", GE_CURE)
     # Second, that it was measured line by line, slice by slice, with one echo and in one pass.
     said = {name: struct.unpack_from("<H", head, at)[0] for name, at in _FIELDS.items()}
     slices, lines, samples = said["nslices"], said["nframes"], said["frame_size"]
@@ -85,14 +85,14 @@ def opened(path: Path, options: ReadOptions) -> StackSource:
         ("dab_stop_rcv", 1 <= channels <= limits.max_coils, "1 channel or more"),
     ):
         if not right:
-            raise InputError(f"{path}: rdb_hdr_{name}", str(said[name]), wanted, GE_CURE)
+            raise InputError(f"rdb_hdr_{name}", str(said[name]), wanted, GE_CURE)
     # Finally, that the samples fill the rest of the file.
     word, stored = np.dtype(f"<i{said['point_size']}"), (channels, slices, lines + 1, samples, 2)
-    check_declared_shape(f"{path}: samples", stored[:-1], 8, limits)
+    check_declared_shape("samples", stored[:-1], 8, limits)
     needed = start + math.prod(stored) * word.itemsize
     if start < _HEAD or size != needed:
         wanted = f"{needed}, of which samples begin at {start}"
-        raise InputError(f"{path}: samples", f"{size} bytes", wanted, "Copy or download the file again.")
+        raise InputError("samples", f"{size} bytes", wanted, "Copy or download the file again.")
     file = np.memmap(path, word, "r", start, stored)
     alternated = not kind & _NOT_ALTERNATED
 

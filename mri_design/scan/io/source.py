@@ -241,9 +241,21 @@ class SlicedSource(Source):
 
 @dataclass(frozen=True)
 class Loaded(Source):
-    """A scan or images that a reader read as a whole, or noise readouts."""
+    """A scan or images that a reader read as a whole, or noise readouts, with `series` and `centre` of the file."""
 
     held: Any
+    series_held: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    centre_said: tuple[int, int] | None = None
+
+    @property
+    def series(self) -> Mapping[str, tuple[int, ...]]:
+        """See `Source`."""
+        return self.series_held
+
+    @property
+    def centre(self) -> tuple[int, int] | None:
+        """See `Source`."""
+        return self.centre_said
 
     def load(self) -> Any:
         """What was read."""

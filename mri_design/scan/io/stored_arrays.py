@@ -25,7 +25,7 @@ from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
-from mri_design.scan.io.source import COUNTERS, Content, ReadOptions, SlicedSource, Source, require_counters
+from mri_design.scan.io.source import COUNTERS, Content, Loaded, ReadOptions, SlicedSource, Source, require_counters
 from mri_design.scan.provenance import NoiseOrigin, Provenance
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -238,8 +238,8 @@ class StoredArray:
 
 
 @dataclass(frozen=True)
-class ArraySource(Source):
-    """Arrays of an open file, which are read as a whole.
+class StackSource(SlicedSource):
+    """Arrays of an open file that are stacks of slices of k-space along their first axis.
 
     Parameters
     ----------
@@ -253,6 +253,8 @@ class ArraySource(Source):
         Names of axes, and what else is known.
     limits : ReadLimits
         As for `scan_of_arrays`.
+    axes : KSpaceAxes
+        Of the data.
     """
 
     path: Path
@@ -260,6 +262,7 @@ class ArraySource(Source):
     arrays: Mapping[str, StoredArray]
     header: ArrayHeader
     limits: ReadLimits
+    axes: KSpaceAxes
 
     @property
     def series(self) -> Mapping[str, tuple[int, ...]]:
@@ -272,22 +275,8 @@ class ArraySource(Source):
         return self.header.centre
 
     def load(self) -> Content:
-        """Read all arrays."""
-        whole = {name: stored.read(None) for name, stored in self.arrays.items()}
-        return scan_of_arrays(self.path, self.key, whole, self.header, self.limits)
-
-
-@dataclass(frozen=True)
-class StackSource(ArraySource, SlicedSource):
-    """Arrays of an open file that are stacks of slices along their first axis.
-
-    Parameters
-    ----------
-    axes : KSpaceAxes
-        Of the data.
-    """
-
-    axes: KSpaceAxes
+        """All slices."""
+        return self._scan(None)
 
     @property
     def n_slices(self) -> int:
@@ -301,10 +290,13 @@ class StackSource(ArraySource, SlicedSource):
 
     def slice(self, index: int) -> KSpaceData:
         """One slice."""
-        arrays = {name: stored.read(None if name in _WITHOUT_SLICES else index) for name, stored in self.arrays.items()}
-        scan = scan_of_arrays(self.path, self.key, arrays, self.header, self.limits)
+        scan = self._scan(index)
         assert isinstance(scan, KSpaceData)
         return scan
+
+    def _scan(self, index: int | None) -> Content:
+        arrays = {name: stored.read(None if name in _WITHOUT_SLICES else index) for name, stored in self.arrays.items()}
+        return scan_of_arrays(self.path, self.key, arrays, self.header, self.limits)
 
     def samplings(self) -> tuple[sampling.Sampling, ...]:
         """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
@@ -328,7 +320,7 @@ def source_of(
     Parameters
     ----------
     path, key, arrays, header, limits
-        As of an `ArraySource`.
+        As of a `StackSource`.
 
     Raises
     ------
@@ -339,20 +331,28 @@ def source_of(
         stored = arrays.get(name or key)
         if stored is not None and stored.shape != declared:
             raise InputError(f"{name or key}: shape", f"{stored.shape}", f"{declared}, as its header says")
-    whole, data = ArraySource(path, key, arrays, header, limits), arrays[key]
-    stacks = [stored for name, stored in arrays.items() if name not in _WITHOUT_SLICES]
+    if axes := _axes_of_slices(key, arrays, header, limits):
+        return StackSource(path, key, arrays, header, limits, axes)
+    whole = {name: stored.read(None) for name, stored in arrays.items()}
+    held = scan_of_arrays(path, key, whole, header, limits)
+    return Loaded(held, header.series(arrays[key].shape), header.centre)
+
+
+def _axes_of_slices(
+    key: str, arrays: Mapping[str, StoredArray], header: ArrayHeader, limits: ReadLimits
+) -> KSpaceAxes | None:
+    """Axes of an array of k-space whose slices can be read one by one; None of all others."""
+    data, stacks = arrays[key], [stored for name, stored in arrays.items() if name not in _WITHOUT_SLICES]
     count = data.shape[0] if len(data.shape) > 2 else 0
     alike = all(stored.sliced and stored.shape[0] == count for stored in stacks)
     if not alike or not 1 < count <= limits.max_slices or "trajectory" in arrays or header.float_pairs:
-        return whole
+        return None
     if data.dtype.kind != "c" or holds_images(key, data.dtype, header):
-        return whole
+        return None
     axes = kspace_axes(len(data.shape), header.dims, header.phase_encode_axis)
     if axes.volume or axes.roles[0] != "slice":
-        return whole
-    if header.unnamed and axes_of_parts(data.read, count, axes.names) != axes.names:
-        return whole
-    return StackSource(path, key, arrays, header, limits, axes)
+        return None
+    return axes if not header.unnamed or axes_of_parts(data.read, count, axes.names) == axes.names else None
 
 
 def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[str, ...]) -> tuple[str, ...] | None:
