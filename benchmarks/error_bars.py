@@ -31,7 +31,6 @@ from parts.pages import put_table
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import (
-    FEATURES,
     ErrorEvidence,
     HeldBackEnergy,
     ImagesAlike,
@@ -159,7 +158,7 @@ def fitted(rows: Sequence[Row]) -> tuple[NDArray[np.float64], ImagesAlike]:
     The kernel is that of a constant, of the features with `STRAIGHT` as the variance of their weights, and of a
     Gaussian in them, in units of their spread.
     """
-    matrix = np.array([features(evidence_of(row)) for row in rows])
+    matrix = np.array([[*features(evidence_of(row)).values()] for row in rows])
     wanted = np.array([math.log(squared_error_of(row) / float(str(row["variance"]))) for row in rows])
     groups = [str(row["group"]) for row in rows]
     usual = np.array([1 / math.sqrt(groups.count(group)) for group in groups])
@@ -182,7 +181,7 @@ def fitted(rows: Sequence[Row]) -> tuple[NDArray[np.float64], ImagesAlike]:
 
 def log_ratio(known: ErrorEvidence, line: NDArray[np.float64], images: ImagesAlike) -> float:
     """Logarithm of the squared error over the sum of the variances, as it is predicted."""
-    found = features(known)
+    found = np.array([*features(known).values()])
     return float(found @ line + images(found))
 
 
@@ -203,14 +202,14 @@ def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
 def learn(rows: Sequence[Row], path: Path = JSON) -> None:
     """Fit, and write the weights, and what they leave open of subjects that are left out."""
     rows = with_held(rows)
-    matrix = np.array([features(evidence_of(row)) for row in rows])
+    matrix = np.array([[*features(evidence_of(row)).values()] for row in rows])
     apart = left_open(rows)
     kinds = np.array([kind_of(evidence_of(row)) for row in rows])
     spread = {kind: float(np.quantile(np.abs(apart[kinds == kind]), 0.68)) for kind in dict.fromkeys(kinds.tolist())}
     line, images = fitted(rows)
     stored = {
         "made by": "python benchmarks/error_bars.py learn",
-        "features": list(FEATURES),
+        "features": list(features(evidence_of(rows[0]))),
         "weights": [round(float(weight), 5) for weight in line],
         "lowest": [round(float(low), 4) for low in matrix.min(axis=0)],
         "highest": [round(float(high), 4) for high in matrix.max(axis=0)],

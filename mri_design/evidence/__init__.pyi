@@ -11,7 +11,6 @@ from .companions import matched as matched
 from .companions import register as register
 from .companions import renew_companions as renew_companions
 from .error_bars import ErrorEvidence as ErrorEvidence
-from .error_bars import Estimates as Estimates
 from .error_bars import HeldBackEnergy as HeldBackEnergy
 from .error_bars import ImagesAlike as ImagesAlike
 from .error_bars import PosteriorDraws as PosteriorDraws
@@ -19,6 +18,7 @@ from .error_bars import SquaredErrorModel as SquaredErrorModel
 from .error_bars import StdFactor as StdFactor
 from .error_bars import energy_missing as energy_missing
 from .error_bars import energy_of as energy_of
+from .error_bars import error_evidence as error_evidence
 from .error_bars import error_ratios as error_ratios
 from .error_bars import features as features
 from .error_bars import found_ratios as found_ratios

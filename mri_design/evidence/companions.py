@@ -504,7 +504,6 @@ def choose_companions(
     lines: Sequence[int],
     without: HeldBack | None,
     asked: CompanionPrior,
-    engine: DoubleLoop,
     image: Array,
 ) -> CompanionChoice:
     """The companions, each by itself or all together, with which lines that are held back are predicted best.
@@ -516,11 +515,10 @@ def choose_companions(
     lines : sequence of int
         Measured readouts.
     without : HeldBack, optional
-        The prediction without companions; None where nothing can be held back.
+        The prediction without companions, whose engine infers once with every candidate, from where it ended; None
+        where nothing can be held back.
     asked : CompanionPrior
         Strength; whether companions are registered, or trusted.
-    engine : DoubleLoop
-        Infers once with every candidate, from where the inference without it ended.
     image : complex array, shape (ky, kx)
         To register to, where nothing is held back; else that of the lines that are not.
 
@@ -545,7 +543,7 @@ def choose_companions(
     trusted = asked.trusted
     if without is None or not judged:
         return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
-    judge = _Judge(without, asked, engine)
+    judge = _Judge(without, asked)
     gains = np.array([judge.gains_with(found, max(share, JUDGED_AT)) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
@@ -574,7 +572,6 @@ def renew_companions(
     lines: Sequence[int],
     without: HeldBack | None,
     asked: CompanionPrior,
-    engine: DoubleLoop,
     image: Array,
 ) -> CompanionChoice | None:
     """The companions used, registered once more: to the image that they helped to make, which shows more.
@@ -583,7 +580,7 @@ def renew_companions(
     ----------
     choice : CompanionChoice
         As `choose_companions` has made it.
-    slice_model, lines, without, asked, engine
+    slice_model, lines, without, asked
         As it was called with.
     image : complex array, shape (ky, kx)
         The image with the companions in its prior.
@@ -602,7 +599,7 @@ def renew_companions(
     offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
     if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
         return None
-    judge, used = _Judge(without, asked, engine), [one.companion for one in offered if one.used]
+    judge, used = _Judge(without, asked), [one.companion for one in offered if one.used]
     doubt = asked.doubt(choice.share)
     if choice.expected is not None and doubt is not None:
         (repeat,) = used
@@ -624,7 +621,6 @@ class _Judge:
 
     without: HeldBack
     asked: CompanionPrior
-    engine: DoubleLoop
 
     @cached_property
     def before(self) -> NDArray[np.float64]:
@@ -645,13 +641,13 @@ class _Judge:
     def expected(self, one: SliceModel, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
         """What a companion makes expect as a repeat."""
         without = self.without
-        return expected_image(one, lines, companion.image, doubt, without.posterior, self.engine, without.seed)
+        return expected_image(one, lines, companion.image, doubt, without.posterior, without.engine, without.seed)
 
     def _gains(self, one: SliceModel) -> NDArray[np.float64]:
         without = self.without
         model = one.model(without.known, without.signal)
         start = carried(without.posterior, model)
-        posterior = self.engine.cut_short(1).infer(model, np.random.default_rng(without.seed), warm_start=start)
+        posterior = without.engine.cut_short(1).infer(model, np.random.default_rng(without.seed), warm_start=start)
         return np.asarray(self.before - np.log(found_energies(without.slice_model, posterior.mean, without.held)))
 
     def best_repeat(self, companions: Sequence[Companion], doubt: float) -> tuple[int, float] | None:

@@ -1,7 +1,7 @@
 """Error bars that hold: what a scan says of the squared error of its image, which is predicted, and makes one factor.
 
 A posterior shows well where an image is uncertain, and badly by how much. The logarithm of the squared error over the
-sum of the posterior's variances is regressed on a few logarithms that every scan has (`FEATURES`): how much more
+sum of the posterior's variances is regressed on a few logarithms that every scan has (`features`): how much more
 energy than expected was found on readouts that were held back, how much the image lacks where nothing was measured,
 how far it moved between its estimates. A straight line through them is corrected by what it left open of images alike:
 kernel ridge regression, which far from all images is the straight line. It has been learnt from images whose truth is
@@ -20,9 +20,9 @@ over what draws expect.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal
@@ -218,9 +218,22 @@ class ErrorEvidence:
     gain: float = 0.0
 
 
-@dataclass(frozen=True)
-class Estimates:
-    """Everything that was inferred on the way to an image with error bars.
+def of_known_blocks(final: GaussianPosterior) -> bool:
+    """Whether all blocks of an image's prior are of this package, with Laplace sites."""
+    blocks = final.model.blocks
+    return all(block.name in KNOWN_BLOCKS and isinstance(block.potential, Laplace) for block in blocks)
+
+
+def error_evidence(
+    slice_model: SliceModel,
+    lines: Sequence[int],
+    final: GaussianPosterior,
+    before: GaussianPosterior,
+    std: Array,
+    folds: Sequence[HeldBack],
+    seed: int,
+) -> ErrorEvidence:
+    """What is inferred on the way to an image says of its squared error, without non-local blocks and companions.
 
     Parameters
     ----------
@@ -232,59 +245,27 @@ class Estimates:
         Of the image.
     before : GaussianPosterior
         Without non-local blocks and companions, or of the first stage; the same where there are none.
-    local : complex array, shape (ky, kx), optional
-        First estimate, before there were non-local blocks; None without such.
-    alone : complex array, shape (ky, kx), optional
-        Image without companions; None without such.
+    std : float array, shape (ky, kx)
+        Standard deviations of the image under its posterior.
     folds : sequence of HeldBack
         What is inferred without some readouts, and without others; empty where none could be held back.
-    gain : float
-        As `ErrorEvidence.gain`.
+    seed : int
+        Of draws.
     """
-
-    slice_model: SliceModel
-    lines: Sequence[int]
-    final: GaussianPosterior
-    before: GaussianPosterior
-    _: KW_ONLY
-    local: Array | None = None
-    alone: Array | None = None
-    folds: Sequence[HeldBack] = ()
-    gain: float = 0.0
-
-    @property
-    def others(self) -> list[Array]:
-        """Estimates from fewer readouts, and from fewer blocks."""
-        return [fold.posterior.mean for fold in self.folds] + ([] if self.local is None else [self.local])
-
-    @property
-    def of_known_blocks(self) -> bool:
-        """Whether all blocks of the image's prior are of this package, with Laplace sites."""
-        blocks = self.final.model.blocks
-        return {block.name for block in blocks} <= KNOWN_BLOCKS and all(
-            isinstance(block.potential, Laplace) for block in blocks
-        )
-
-    def evidence(self, std: Array, seed: int) -> ErrorEvidence:
-        """What they say of the squared error of the image, whose posterior has standard deviations ``std``."""
-        one, image, before = self.slice_model, self.final.mean, self.before
-        own = energy_of(std)
-        known = before.marginals.kind == "exact" or before.marginals.image is not None
-        return ErrorEvidence(
-            own,
-            local_variance=own if before is self.final or not known else float(np.sum(before.image_variances)),
-            noise=2 * one.noise_variance * image.size,
-            share=share_measured(one, self.lines),
-            coils=one.n_coils,
-            encoding=one.candidates.kind.sort,
-            phase_aware=one.phase is not None,
-            innovations=HeldBackEnergy.of(self.folds, self.final, seed),
-            from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in self.folds] or [np.nan])),
-            from_local=0.0 if self.local is None else energy_of(image - self.local),
-            from_alone=0.0 if self.alone is None else energy_of(image - self.alone),
-            missing=energy_missing(one, self.lines, image),
-            gain=self.gain,
-        )
+    image, own = final.mean, energy_of(std)
+    known = before.marginals.kind == "exact" or before.marginals.image is not None
+    return ErrorEvidence(
+        own,
+        local_variance=own if before is final or not known else float(np.sum(before.image_variances)),
+        noise=2 * slice_model.noise_variance * image.size,
+        share=share_measured(slice_model, lines),
+        coils=slice_model.n_coils,
+        encoding=slice_model.candidates.kind.sort,
+        phase_aware=slice_model.phase is not None,
+        innovations=HeldBackEnergy.of(folds, final, seed),
+        from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in folds] or [np.nan])),
+        missing=energy_missing(slice_model, lines, image),
+    )
 
 
 def energy_of(image: Array) -> float:
@@ -320,60 +301,36 @@ def _log(energy: float) -> float:
     return float(np.log(max(energy, _TINY)))
 
 
-def _over_variance(energy: Callable[[ErrorEvidence], float]) -> Callable[[ErrorEvidence], float]:
-    """Logarithm of an energy over the posterior's variances, 0 where there is none."""
+def features(known: ErrorEvidence) -> dict[str, float]:
+    """Features of one image by name; energies are relative to the sum of the posterior's variances, 0 without such."""
 
-    def feature(known: ErrorEvidence) -> float:
-        found = energy(known)
-        return _log(found / known.variance) if found > 0 else 0.0
+    def relative(energy: float) -> float:
+        return _log(energy / known.variance) if energy > 0 else 0.0
 
-    return feature
-
-
-def _seen(known: ErrorEvidence) -> HeldBackEnergy:
-    assert known.innovations is not None  # `predicted_error` asks for features where there are some
-    return known.innovations
-
-
-def _trust(known: ErrorEvidence) -> float:
-    """Weight of what readouts held back say, 0 to 1."""
-    count = _seen(known).count
-    return count / (count + HALF)
-
-
-def _is_of(sort: str, known: ErrorEvidence) -> float:
-    """1 for readouts of a sort (`Kind.sort`), else 0."""
-    return float(known.encoding == sort)
-
-
-_FEATURES: tuple[tuple[str, Callable[[ErrorEvidence], float]], ...] = (
-    ("constant", lambda known: 1.0),
-    ("several coils", lambda known: float(known.coils > 1)),
-    ("log coils", lambda known: _log(known.coils)),
-    *((sort, partial(_is_of, sort)) for sort in ("plane", "shots")),
-    ("phase-aware", lambda known: float(known.phase_aware)),
-    ("log share measured", lambda known: _log(known.share)),
-    ("log noise", _over_variance(lambda known: known.noise)),
-    ("few held back", lambda known: 1 - _trust(known)),
-    ("log found over expected energy", lambda known: _trust(known) * _log(_seen(known).found / _seen(known).expected)),
-    ("log found over expected energy, ring by ring", lambda known: _trust(known) * _log(_seen(known).by_ring)),
-    ("log energy expected of what is held back", _over_variance(lambda known: _seen(known).expected)),
-    ("log surprise", lambda known: _trust(known) * _log(_seen(known).surprise)),
-    ("log energy that the image lacks", _over_variance(lambda known: known.missing)),
-    ("log change since readouts were held back", _over_variance(lambda known: known.from_held)),
-    ("non-local", lambda known: float(known.from_local > 0)),
-    ("log change by non-local blocks", _over_variance(lambda known: known.from_local)),
-    ("companions", lambda known: float(known.from_alone > 0)),
-    ("gain of companions", lambda known: known.gain),
-    ("log change by companions", _over_variance(lambda known: known.from_alone)),
-)
-FEATURES = tuple(name for name, _ in _FEATURES)
-"""Names of the features, in their order; energies are relative to the sum of the posterior's variances."""
-
-
-def features(known: ErrorEvidence) -> Numbers:
-    """Features of one image, (`FEATURES`,)."""
-    return np.array([value(known) for _, value in _FEATURES])
+    seen = known.innovations
+    assert seen is not None  # `predicted_error` asks for features where there are some
+    trust = seen.count / (seen.count + HALF)  # weight of what readouts held back say, 0 to 1
+    return {
+        "constant": 1.0,
+        "several coils": float(known.coils > 1),
+        "log coils": _log(known.coils),
+        **{sort: float(known.encoding == sort) for sort in ("plane", "shots")},
+        "phase-aware": float(known.phase_aware),
+        "log share measured": _log(known.share),
+        "log noise": relative(known.noise),
+        "few held back": 1 - trust,
+        "log found over expected energy": trust * _log(seen.found / seen.expected),
+        "log found over expected energy, ring by ring": trust * _log(seen.by_ring),
+        "log energy expected of what is held back": relative(seen.expected),
+        "log surprise": trust * _log(seen.surprise),
+        "log energy that the image lacks": relative(known.missing),
+        "log change since readouts were held back": relative(known.from_held),
+        "non-local": float(known.from_local > 0),
+        "log change by non-local blocks": relative(known.from_local),
+        "companions": float(known.from_alone > 0),
+        "gain of companions": known.gain,
+        "log change by companions": relative(known.from_alone),
+    }
 
 
 def kind_of(known: ErrorEvidence) -> str:
@@ -418,7 +375,7 @@ class SquaredErrorModel:
     Parameters
     ----------
     weights : float array, shape (features,)
-        Of `FEATURES`.
+        Of the `features`.
     images : ImagesAlike
         Those that it has been learnt from.
     lowest, highest : float array, shape (features,)
@@ -435,15 +392,16 @@ class SquaredErrorModel:
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
         """Names of the features that lie outside of what has been learnt from."""
-        if np.isnan(known.missing) and not _is_of("shots", known):
+        named = features(known)
+        if np.isnan(known.missing) and not named["shots"]:
             return ["log energy that the image lacks"]
-        found, room = features(known), MARGIN * (self.highest - self.lowest)
+        found, room = np.array([*named.values()]), MARGIN * (self.highest - self.lowest)
         outside = (found < self.lowest - room - _TINY) | (found > self.highest + room + _TINY)
-        return [name for name, far in zip(FEATURES, outside, strict=True) if far]
+        return [name for name, far in zip(named, outside, strict=True) if far]
 
     def squared_error(self, known: ErrorEvidence) -> float:
         """What it predicts of an image, in the units of the evidence."""
-        found = features(known)
+        found = np.array([*features(known).values()])
         return known.variance * float(np.exp(found @ self.weights + self.images(found)))
 
 

@@ -192,7 +192,6 @@ def hold_back(
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)
 
 
-"""Lines from DC that a mask has to reach until it has sides."""
 CLEARLY = 1.5
 """Standard errors by which a model has to predict the lines held back better than moduli do."""
 
@@ -227,7 +226,7 @@ class PhaseChoice:
 
 
 def choose_phase(
-    without: HeldBack | None, imaginary_ratios: Sequence[float], engine: DoubleLoop, *, one_sided: bool = False
+    without: HeldBack | None, imaginary_ratios: Sequence[float], *, one_sided: bool = False
 ) -> PhaseChoice:
     """The candidate model that predicts the lines held back best from the others.
 
@@ -237,11 +236,9 @@ def choose_phase(
     Parameters
     ----------
     without : HeldBack, optional
-        The modulus model's prediction; None where there is none.
+        The modulus model's prediction, whose engine solves the inner problems; None where there is none.
     imaginary_ratios : sequence of float
         Of the phase-aware candidates (`PhasePrior`).
-    engine : DoubleLoop
-        Solves the inner problems.
     one_sided : bool
         Whether one side of k-space is missing (`Readouts.one_sided`): then nothing is compared, and the first candidate
         is taken.
@@ -261,7 +258,7 @@ def choose_phase(
     candidates = phase_variants(without.slice_model, posterior.mean, imaginary_ratios=imaginary_ratios)
     if len(candidates) == 1:
         return PhaseChoice()
-    images, energies = [], []
+    images, energies, engine = [], [], without.engine.cut_short(1)
     for candidate in candidates:
         model = candidate.model(without.known, without.signal)
         images.append(engine.image_at(model, WarmStart(start.mean, _shared_out(start.z, model))))

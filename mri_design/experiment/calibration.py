@@ -43,17 +43,8 @@ ORDINARY = 1e10
 """Samples up to this and down to its inverse are calculated with as they are."""
 
 
-def calibrate(
-    scan: AnyScan,
-    recipe: Recipe | None = None,
-    *,
-    calibration_lines: int | None = None,
-    measured: Array | None = None,
-    ordinary: bool = False,
-    directions: Array | None = None,
-    growing: bool = False,
-) -> AnyScan:
-    """Estimate what is unknown: noise (variance, or covariance and whitening for several coils), then coil maps.
+def calibrate(scan: AnyScan, recipe: Recipe | None = None, **asked: Any) -> AnyScan:
+    """Estimate what is unknown of a scan: noise (and whiten several coils), then coil maps.
 
     Parameters
     ----------
@@ -61,6 +52,31 @@ def calibrate(
         As read.
     recipe : Recipe, optional
         Given noise and calibration settings; the default recipe without one.
+    **asked
+        What else `calibrate_by` takes: ``calibration_lines``, ``measured``, ``ordinary``, ``directions``, ``growing``.
+    """
+    require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", scan=scan)
+    return calibrate_by(scan, recipe_from(recipe), **asked)
+
+
+def calibrate_by(
+    scan: AnyScan,
+    recipe: Recipe,
+    *,
+    calibration_lines: int | None = None,
+    measured: Array | None = None,
+    ordinary: bool = False,
+    directions: Array | None = None,
+    growing: bool = False,
+) -> AnyScan:
+    """Noise of a scan (variance, or covariance and whitening for several coils), then coil maps, by a recipe.
+
+    Parameters
+    ----------
+    scan : KSpaceData or TrajectoryData
+        As read.
+    recipe : Recipe
+        Given noise and calibration settings.
     calibration_lines : int, optional
         Centre lines for the coil maps instead of the recipe's number.
     measured : bool array, shape (ky,), (ky, kx) or (readout,), optional
@@ -88,8 +104,6 @@ def calibrate(
     InputError
         Where there is not enough data to calibrate.
     """
-    require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", scan=scan)
-    recipe = recipe_from(recipe)
     used = scan if measured is None or scan.on_grid else scan.only(measured)
     known = with_known_noise(scan, recipe, ordinary=ordinary or not scan.on_grid, used=used)
     if isinstance(known, TrajectoryData):

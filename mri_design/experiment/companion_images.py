@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.maps import places_in
 from mri_design.errors import InputError, UsageError, number_array, option
-from mri_design.experiment.calibration import calibrate
+from mri_design.experiment.calibration import calibrate_by
 from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
@@ -483,10 +483,10 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
     """Modulus of the posterior mean of all that one slice has measured, without non-local blocks."""
     rng = np.random.default_rng([seed, 5])
     if isinstance(scan, TrajectoryData):
-        prepared = calibrate(scan, recipe)
+        prepared = calibrate_by(scan, recipe)
         made = reconstruct(prepared.slice_model(0, **recipe.slice_settings), None, "mean", recipe, rng)
         return np.abs(made.image).astype(np.float32)
-    ready = calibrate(scan, recipe, ordinary=True)
+    ready = calibrate_by(scan, recipe, ordinary=True)
     one = ready.slice_model(0, **recipe.slice_settings)
     lines = np.flatnonzero(one.measured).tolist()
     posterior = recipe.inference.engine().infer(one.model(lines), rng)

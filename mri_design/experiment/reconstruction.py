@@ -30,10 +30,11 @@ from mri_design.estimation.map_estimate import (
 from mri_design.evidence import held_back, non_local
 from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
 from mri_design.evidence.error_bars import (
-    Estimates,
     PosteriorDraws,
     StdFactor,
     energy_of,
+    error_evidence,
+    of_known_blocks,
     predicted_error,
     shaped_std,
     std_factor,
@@ -246,7 +247,7 @@ def reconstruct(
     """
     require_instance(SliceModel, wanted="a SliceModel, as Scan.slice_model makes it", slice_model=slice_model)
     require_instance(InferenceOptions, wanted="an InferenceOptions object", options=options)
-    rng = image_rng(0) if rng is None else rng
+    recipe, rng = recipe_from(recipe), image_rng(0) if rng is None else rng
     require_random(rng)
     method = None if method is None else method_named(method)
     lines = _chosen(slice_model, lines)
@@ -268,17 +269,19 @@ def _chosen(slice_model: SliceModel, lines: Chosen | None) -> Sequence[int]:
 def reconstruct_prepared(
     slice_model: SliceModel,
     lines: Sequence[int],
-    method: Method | None = None,
-    recipe: Recipe | None = None,
-    rng: np.random.Generator | None = None,
+    method: Method | None,
+    recipe: Recipe,
+    rng: np.random.Generator,
     *,
     with_std: bool = True,
     options: InferenceOptions = InferenceOptions(),
 ) -> Image:
-    """As `reconstruct`, in the units of the calibrated data, in which inference and designs calculate."""
-    recipe, lines = recipe_from(recipe), _chosen(slice_model, lines)
-    method, rng = method or recipe.reconstruction.method, image_rng(0) if rng is None else rng
-    slice_model = slice_model.calibrated(lines)
+    """As `reconstruct`, in the units of the calibrated data, in which inference and designs calculate.
+
+    Lines are numbers, and without a method it is the recipe's.
+    """
+    lines = tuple(lines)  # of two, a list might be a mask
+    method, slice_model = method or recipe.reconstruction.method, slice_model.calibrated(lines)
     options.watch("choosing the model" if method == "mean" else "reconstructing")
     if method not in ("mean", "map"):
         return _without_prior(slice_model, lines, method, recipe, rng, options.signal)
@@ -359,8 +362,7 @@ class _Estimate:
         if one.phase is not None or not wanted.chosen_by_what_is_held_back(one.candidates.name):
             return
         one_sided = one.candidates.one_sided(self.lines)
-        shortened = self.engine.cut_short(1)
-        self.phase = held_back.choose_phase(self.without, wanted.imaginary_ratios, shortened, one_sided=one_sided)
+        self.phase = held_back.choose_phase(self.without, wanted.imaginary_ratios, one_sided=one_sided)
         self.alone = self.known = replace(one, phase=self.phase.phase)
         self.without = self.judging = None if self.without is None else self.without.under(self.phase.phase)
         self.start = self.start if self.phase.phase is None else None
@@ -373,7 +375,7 @@ class _Estimate:
         if self.without is not None and held_back.FEWEST // 2 <= len(self.without.held) < held_back.FEWEST:
             self.judging = self._held_back(held_back.NARROW_CENTRE)
         middle = self.alone.central_image(self.lines)
-        self.companions = choose_companions(self.alone, self.lines, self.judging, self._asked, self.engine, middle)
+        self.companions = choose_companions(self.alone, self.lines, self.judging, self._asked, middle)
         self.known = self.companions.applied(self.alone, self._asked)
         self.start = None if self.companions.used else self.start
 
@@ -382,9 +384,7 @@ class _Estimate:
         estimated = self._map if method == "map" else self._mean
         image, chosen = estimated(None), self.companions
         if chosen is not None:
-            again = renew_companions(
-                chosen, self.alone, self.lines, self.judging, self._asked, self.engine, image.image
-            )
+            again = renew_companions(chosen, self.alone, self.lines, self.judging, self._asked, image.image)
             if again is not None:
                 self.companions, self.known = again, again.applied(self.alone, self._asked)
                 image = estimated(image)
@@ -451,22 +451,19 @@ class _Estimate:
             one, signal = self.without.slice_model, self.without.signal
             other = held_back.hold_back(one, self.lines, self.engine, self.seed, signal, fold=1)
             folds += [] if other is None else [other]
-        gain = np.nan if self.companions is None else self.companions.gain
-        estimates = Estimates(
-            alone,
-            self.lines,
-            posterior,
-            before,
-            local=None if self.local is None else self.local.mean,
-            alone=image.alone,
-            folds=folds,
-            gain=gain if np.isfinite(gain) else 0.0,
+        gain = 0.0 if self.companions is None or np.isnan(self.companions.gain) else self.companions.gain
+        local = None if self.local is None else self.local.mean
+        evidence = replace(
+            error_evidence(alone, self.lines, posterior, before, std, folds, self.seed),
+            from_local=0.0 if local is None else energy_of(posterior.mean - local),
+            from_alone=0.0 if image.alone is None else energy_of(posterior.mean - image.alone),
+            gain=gain,
         )
-        evidence = estimates.evidence(std, self.seed)
-        predicted = predicted_error(evidence, learnt=estimates.of_known_blocks)
+        predicted = predicted_error(evidence, learnt=of_known_blocks(posterior))
         factor = std_factor(predicted, evidence, alone.candidates.unit)
         if factor is not None:
-            std = shaped_std(std, posterior.mean, estimates.others) * np.float32(factor.factor)
+            others = [fold.posterior.mean for fold in folds] + ([] if local is None else [local])
+            std = shaped_std(std, posterior.mean, others) * np.float32(factor.factor)
         sampler = PosteriorDraws(posterior, image.image, std, self.seed, self.options.number, self.without)
         draws = sampler(asked.draws) if asked.draws else None
         return replace(image, std=std, std_factor=factor, draws=draws, sampler=sampler)

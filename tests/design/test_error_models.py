@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from mri_design import FEATURES
 from mri_design.design import LineKnowledge, features_of_line, fitted_weights, line_features
 from mri_design.design import calibrated as module
-from mri_design.evidence.error_bars import FEATURES as OF_ERRORS
+from mri_design.evidence import ErrorEvidence, HeldBackEnergy
+from mri_design.evidence import features as features_of_error
 
 N = 16
 
@@ -83,9 +84,17 @@ def test_a_line_asked_for_again_is_remembered_and_anything_else_is_not(monkeypat
     assert not features_of_line(state, 14).flags.writeable
 
 
+SEEN = HeldBackEnergy(1, 1.0, 1.0, 1.0, 1.0)
+OF_ERRORS = features_of_error(
+    ErrorEvidence(
+        1.0, local_variance=1.0, noise=1.0, share=1.0, coils=1, encoding="", phase_aware=False, innovations=SEEN
+    )
+)
+
+
 @pytest.mark.parametrize(
     ("package", "file", "names"),
-    [("design", "error_model.json", FEATURES), ("evidence", "squared_error.json", OF_ERRORS)],
+    [("design", "error_model.json", FEATURES), ("evidence", "squared_error.json", tuple(OF_ERRORS))],
 )
 def test_what_was_learnt_has_the_features_of_this_version(package: str, file: str, names: tuple[str, ...]) -> None:
     stored = json.loads(resources.files(f"mri_design.{package}").joinpath(file).read_text("utf-8"))

@@ -38,7 +38,7 @@ def choice(
     one: SliceModel, *companions: Companion, lines: list[int] = LINES, prior: CompanionPrior = CAREFUL
 ) -> CompanionChoice:
     one = replace(one, companions=companions)
-    return choose_companions(one, lines, hold_back(one, lines, ENGINE, 0), prior, ENGINE, one.central_image(lines))
+    return choose_companions(one, lines, hold_back(one, lines, ENGINE, 0), prior, one.central_image(lines))
 
 
 def test_another_contrast_is_taken_and_lowers_the_error():
@@ -81,7 +81,7 @@ def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the
 
     def renewed(first: CompanionChoice, image: np.ndarray = TRUTH) -> CompanionChoice | None:
         beside = replace(one, companions=(moved,))
-        return renew_companions(first, beside, LINES, without, CAREFUL, engine, image)
+        return renew_companions(first, beside, LINES, without, CAREFUL, image)
 
     assert renewed(found) is renewed(found.using([])) is None  # where it lies already, or is not used
     assert renewed(found, 0 * TRUTH) is None  # nothing to lie over
@@ -205,7 +205,7 @@ def phased(image: np.ndarray) -> np.ndarray:
 def chosen(one: SliceModel, other: np.ndarray) -> CompanionChoice:
     """What its lines say of another image, which is not registered."""
     beside = replace(one, companions=(Companion("other", other, in_place=True),))
-    return choose_companions(beside, FEWER, hold_back(one, FEWER, ENGINE, 0), MODERATE, ENGINE, TRUTH)
+    return choose_companions(beside, FEWER, hold_back(one, FEWER, ENGINE, 0), MODERATE, TRUTH)
 
 
 def test_a_repeat_is_taken_for_one_and_lowers_the_error():

@@ -47,7 +47,7 @@ def textured(encoding: Readouts, angle: Array) -> SliceModel:
 
 def chosen(one: SliceModel, ids: Sequence[int]) -> PhaseChoice:
     engine = ANYWHERE.inference.engine()
-    return choose_phase(hold_back(one, ids, engine, 0), (3.0,), engine.cut_short(1))
+    return choose_phase(hold_back(one, ids, engine, 0), (3.0,))
 
 
 def smooth() -> Array:

@@ -85,7 +85,7 @@ def volume_of_heads(places: tuple[SliceGeometry, ...] | None) -> CompanionImages
 def laid(beside: Companion) -> Offered:
     """As it is laid over an image of the head."""
     one = replace(slice_of(head(FIRST)), companions=(beside,))
-    (offered,) = choose_companions(one, [], None, CompanionPrior(), RECIPE.inference.engine(), head(FIRST) + 0j).offered
+    (offered,) = choose_companions(one, [], None, CompanionPrior(), head(FIRST) + 0j).offered
     return offered
 
 

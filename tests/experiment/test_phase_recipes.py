@@ -22,7 +22,7 @@ def recipe(**phase: object) -> Recipe:
 
 def chosen(one: SliceModel, lines: list[int], settings: Recipe, signal: float | None = None) -> PhaseChoice:
     engine = settings.inference.engine()
-    return choose_phase(hold_back(one, lines, engine, 0, signal), settings.phase.imaginary_ratios, engine.cut_short(1))
+    return choose_phase(hold_back(one, lines, engine, 0, signal), settings.phase.imaginary_ratios)
 
 
 def test_a_mask_that_is_its_own_mirror_image_shows_a_phase_too():

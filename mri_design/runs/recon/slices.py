@@ -21,7 +21,7 @@ from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, 
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
-from mri_design.experiment.calibration import calibrate
+from mri_design.experiment.calibration import calibrate_by
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
@@ -178,7 +178,7 @@ def calibrated(work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
         Where it cannot be calibrated, or is the only one and holds noise only.
     """
     data = work.shared.known_by(measured.data)
-    scan = calibrate(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
+    scan = calibrate_by(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
     model = replace(scan.slice_model(0, **work.recipe.slice_settings), companions=tuple(measured.companions))
     signal = (model.signal_level if work.numbering is None else model.level)(_lines(model, measured))
     return KnownSlice(scan=scan, slice_model=model, signal=signal)
