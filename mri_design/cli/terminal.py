@@ -8,10 +8,10 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
-from io import BufferedWriter, FileIO, TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper, UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -144,11 +144,15 @@ def output_may_end_early() -> None:
 
     An output that was closed before the program began (``>&-``) goes nowhere from the beginning.
     """
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        stream, nowhere = getattr(sys, name), os.open(os.devnull, os.O_WRONLY)
-        raw = _Forgiving(nowhere if stream is None else number, "w", closefd=False)
-        encoding, errors = getattr(stream, "encoding", None), getattr(stream, "errors", None)
-        setattr(sys, name, TextIOWrapper(BufferedWriter(raw), encoding, errors, line_buffering=True))
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        else:
+            with suppress(UnsupportedOperation):  # of one in memory, which ends with the program
+                raw = BufferedWriter(_Forgiving(stream.fileno(), "w", closefd=False))
+                stream = TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
+        setattr(sys, name, stream)
 
 
 Watch = Callable[[str, int, int], None]

@@ -125,18 +125,6 @@ def test_a_centre_of_kspace_elsewhere_is_sought_and_lines_are_asked_for_around_i
     assert np.load(out / "kspace.npz")["measured"][order(out)].all()
 
 
-def test_start_lines_are_asked_for_once_it_is_known_whether_they_have_to_tell_the_noise(
-    adapt: Adapt, work: Path
-) -> None:
-    (work / "unknown.toml").write_text((work / "fast.toml").read_text().split("[noise]")[0])
-    options = ("--recipe", "unknown.toml", "--lines", 15, "--no-report")
-    for faults, start in ((("--noise", 3), [5]), ((), [5, 7])):
-        messages, out = adapt("coils.npz", faults, *options, "--overwrite")
-        assert [len(one["lines"]) for one in messages if one.get("rule") == "start"] == start
-        asked = [line for message in messages[:-1] for line in message["lines"]]
-        assert asked == order(out) and len(asked) == 15 and settings(out)["start"] == sum(start)
-
-
 def test_the_folder_is_that_of_a_design_and_what_was_measured_can_be_read(
     adapt: Adapt, run: Run, tmp_path: Path, blind: list[int]
 ) -> None:
@@ -164,26 +152,6 @@ def test_the_readouts_can_be_played_again_but_not_into_their_own_folder(
         assert (out / "readouts.mrd").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [("--ahead", "3,20", "--shuffle"), ("--lose", "some of them", "--slow", 0.05), ("--twice",)],
-    ids=lambda faults: faults[0],
-)
-def test_disorder_loss_repetition_and_slowness_change_no_decision(
-    adapt: Adapt, work: Path, blind: list[int], faults: tuple[object, ...]
-) -> None:
-    faults = tuple(",".join(map(str, blind[1::4])) if value == "some of them" else value for value in faults)
-    messages, out = adapt("scan.npz", faults, *BLIND, "--timeout", 0.3)
-    assert order(out) == blind
-    np.testing.assert_array_equal(np.load(out / "recon.npy"), np.load(work / "blind" / "recon.npy"))
-    if faults[0] == "--lose":
-        assert settings(out)["requests_repeated"] == 3  # one of the start lines, two of the others
-        assert sum("again" in message for message in messages) == 3
-        assert all(float(row["waiting_seconds"]) > 0.05 for row in rows(out / "latency.csv"))
-    if faults[0] == "--twice":
-        assert settings(out)["readouts_repeated"] >= 11  # the last one's double may come too late to be counted
-
-
 def test_a_line_that_never_comes_is_done_without(adapt: Adapt, blind: list[int]) -> None:
     lost = [blind[1], blind[6]]
     never = ("--never", ",".join(map(str, lost)))
@@ -198,20 +166,6 @@ def test_a_client_that_dies_leaves_an_image_of_what_was_measured(adapt: Adapt, b
     assert manifest(out)["status"] != "converged"
     assert np.flatnonzero(np.load(out / "kspace.npz")["measured"]).tolist() == sorted(blind[:7])
     assert {"recon.npy", "mask.npy", "metrics.csv"} <= {path.name for path in out.iterdir()}
-
-
-def test_another_client_goes_on_where_one_died(work: Path, run: Run, tmp_path: Path, blind: list[int]) -> None:
-    port = free_port()
-
-    def one_after_the_other() -> None:
-        simulated(work / "scan.npz", port, "--die-after", 7).join(20)
-        simulated(work / "scan.npz", port).join(20)
-
-    scanners = threading.Thread(target=one_after_the_other)
-    scanners.start()
-    run("adapt", "--listen", port, "--out", tmp_path / "run", *BLIND, code=0)
-    scanners.join()
-    assert order(tmp_path / "run") == blind
 
 
 def messages(work: Path, lines: Sequence[int]) -> bytes:

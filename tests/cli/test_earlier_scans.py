@@ -99,22 +99,6 @@ def test_what_a_prescan_did_not_measure_counts_as_unknown(run: Run, tmp_path: Pa
     assert "weight_of_earlier_scan" in settings(tmp_path / "plane")
 
 
-def test_slices_of_a_plane_have_one_each(run: Run, work: Path, tmp_path: Path) -> None:
-    """Two positions and a repeat of both; or of one alone, chosen by its number: the other's says less."""
-    with np.load(work / "scan.npz") as stored:
-        first, sd = stored["kspace"].reshape(1, 1, 24, 20), np.sqrt(float(stored["noise_variance"]))
-    both = np.concatenate([first, first[..., ::-1, :].conj()])
-    parts = np.random.default_rng(3).standard_normal((2, *both.shape)) * sd
-    for name, kspace, variance in (("two", both, sd**2), ("again", both + parts[0] + 1j * parts[1], 2 * sd**2)):
-        np.savez(tmp_path / f"{name}.npz", kspace=kspace.astype(np.complex64), noise_variance=np.float64(variance))
-    again = tmp_path / "again.npz"
-    for out, slices, given in (("both", "all", again), ("right", 1, f"{again}#1"), ("wrong", 1, f"{again}#0")):
-        words = (*IN_A_PLANE, "--slices", slices, "--jobs", 1, "--with", given, "--out", tmp_path / out)
-        run("design", tmp_path / "two.npz", *words, code=(0, 4))
-    of_both, right, wrong = (weights(tmp_path / out, "blocks.csv")[-1] for out in ("both", "right", "wrong"))
-    assert of_both > 0.5 < right and wrong < right
-
-
 def test_it_steers_at_the_scanner_too(run: Run, work: Path, tmp_path: Path, repeat: Path) -> None:
     with np.load(work / "scan.npz") as stored:
         (tmp_path / "readouts.mrd").write_bytes(stream_of(stored["kspace"][0]))

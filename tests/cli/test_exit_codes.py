@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from mri_design.evaluation import RunFolder
 from mri_design.scan.io import atomic
 from tests.cli.folders import Run, Spawn
 
@@ -14,27 +13,6 @@ def assert_refused(result: Result, code: int) -> None:
     assert result.exit_code == code, result.output
     assert isinstance(result.exception, SystemExit)
     assert result.stdout == ""
-
-
-def test_a_folder_in_use_is_refused_with_its_holder(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "busy"
-    with RunFolder(out):
-        assert_refused(run("recon", "scan.npz", "--out", out), 3)
-    assert [path.name for path in out.iterdir()] == [".mri-design.json"]
-
-
-@pytest.mark.parametrize(
-    ("verb", "name"),
-    [
-        (("design", "scan.npz", "--lines", 8, "--strategy", "low-pass"), "lines.csv"),
-        (("demo",), "report.html"),
-    ],
-    ids=lambda verb: verb[0],
-)
-def test_a_folder_of_others_is_refused_untouched(run: Run, tmp_path: Path, verb: tuple[object, ...], name: str) -> None:
-    (tmp_path / name).write_text("mine")
-    assert_refused(run(*verb, "--out", tmp_path), 2)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
 
 
 def test_a_trained_order_does_not_replace_another_file(run: Run, tmp_path: Path) -> None:

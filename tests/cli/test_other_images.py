@@ -3,11 +3,8 @@
 import json
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-from ismrmrd.serialization import ProtocolSerializer
-from ismrmrd.xsd import CreateFromDocument
 
 import mri_design as md
 from mri_design.experiment import Around, load_recipe
@@ -183,26 +180,3 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(three: Path, tm
     if axis == "repetition":
         with refused("companions"):
             told(0, other, frame)
-
-
-def test_the_image_of_a_design_knows_an_earlier_repetition_that_lay_elsewhere(
-    run: Run, three: Path, tmp_path: Path
-) -> None:
-    file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
-    for number, frame in enumerate((scanned(np.roll(np.load(three / "truth.npy"), 2, 0), 0.007), None)):
-        file.add_scan(np.load(three / "three.npy")[1:2] if frame is None else frame[None, None], repetition=number)
-    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", three / "quick.toml")
-    asked = (*asked, "--trust-companion")
-    design = ("design", file.write("series.h5"), *asked, "--with", "frames", "--no-report")
-    run(*design, "--repetition", 1, "--out", tmp_path / "out", code=(0, 4))
-    told = settings(tmp_path / "out")["companions"]
-    with h5py.File(tmp_path / "series.h5") as stored, (tmp_path / "stream.bin").open("wb") as stream:
-        said = ProtocolSerializer(stream)
-        said.serialize(CreateFromDocument(stored["dataset/xml"][0]))
-        for readout in file.readouts:
-            said.serialize(readout)
-    adapt = ("adapt", tmp_path / "stream.bin", *asked, "--with", "frames", "--no-report")
-    run(*adapt, "--repetition", 1, "--out", tmp_path / "adapt", code=(0, 4))
-    assert settings(tmp_path / "adapt")["companions"] == told
-    images = [np.load(tmp_path / name / "recon.npy") for name in ("out", "adapt")]
-    np.testing.assert_allclose(*images, rtol=1e-5, atol=1e-5 * np.abs(images[0]).max())

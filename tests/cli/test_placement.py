@@ -12,7 +12,6 @@ from scipy.spatial.transform import Rotation
 
 from mri_design import KSpaceData
 from mri_design.scan.io import read
-from tests.cli.folders import Run, settings
 from tests.scan.io.conftest import MrdFile
 from tests.scan.io.twix_file import Measurement, write_twix
 
@@ -92,20 +91,6 @@ def test_pixels_are_where_they_are_in_the_patient(tmp_path: Path, name: str) -> 
     patient, flat = Patient(2), not name.startswith("volume")
     found = _brightest(read(MAKERS[name](patient, tmp_path / name), isolated=False))
     np.testing.assert_allclose(found, patient.at(next(iter(POINTS)), flat=flat), atol=1e-3)
-
-
-@pytest.mark.slow
-def test_where_the_file_does_not_settle_it_nothing_claims_a_place(run: Run, tmp_path: Path) -> None:
-    path = Patient().mrd(tmp_path / "raw.h5", -1, vendor="GE MEDICAL SYSTEMS")
-    run("recon", path, "--recipe", "fast.toml", "--out", tmp_path / "run", code=0)
-    geometry = settings(tmp_path / "run")["geometry"]
-    assert "fourierSign" in geometry["unplaced"] and "centre" not in geometry
-    for form, file in (("nifti", "a.nii"), ("dicom", "a.dcm")):
-        run("export", tmp_path / "run", "--to", form, "--out", tmp_path / file)
-    image = nibabel.load(tmp_path / "a.nii")
-    assert int(image.header["qform_code"]) == int(image.header["sform_code"]) == 0
-    file = pydicom.dcmread(tmp_path / "a.dcm")
-    assert "ImageOrientationPatient" not in file and "ImagePositionPatient" not in file
 
 
 def _brightest(scan: Any) -> np.ndarray:

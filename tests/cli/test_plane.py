@@ -30,23 +30,6 @@ def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, tmp_path: P
     assert not (out / "lines.csv").exists()
 
 
-def test_the_mask_of_a_plane_gives_the_same_image_in_recon(run: Run, work: Path, tmp_path: Path) -> None:
-    scan = np.load(work / "scan.npz")
-    flags = np.random.default_rng(0).uniform(size=(24, 20)) < 0.3
-    flags[8:16, 6:14] = True
-    np.save(tmp_path / "mask.npy", flags)
-    words = ("--mask", tmp_path / "mask.npy", "--recipe", "coarse.toml")
-    run("recon", "scan.npz", *words, "--out", tmp_path / "masked", code=(0, 4))
-    holed = np.where(flags, scan["kspace"], 0)
-    np.savez(tmp_path / "holed.npz", kspace=holed, noise_variance=scan["noise_variance"])
-    run("recon", tmp_path / "holed.npz", "--recipe", "coarse.toml", "--out", tmp_path / "holed", code=(0, 4))
-    images = [np.load(tmp_path / name / "recon.npy") for name in ("masked", "holed")]
-    np.testing.assert_allclose(images[0], images[1], rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(np.load(tmp_path / "masked" / "mask.npy"), flags)
-    np.save(tmp_path / "ones.npy", np.ones((24, 20), dtype=bool))
-    run("recon", tmp_path / "holed.npz", "--mask", tmp_path / "ones.npy", "--out", tmp_path / "x", code=3)
-
-
 def test_positions_of_air_have_no_say_in_the_mask(run: Run, work: Path, tmp_path: Path) -> None:
     """Before it, between, and behind the object; the mask is that of the positions with signal alone."""
     with np.load(work / "scan.npz") as stored:

@@ -1,14 +1,12 @@
 """`recon` of one slice: of masks, coils and trajectories, and what it leaves beside an image."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mri_design import NonUniformFourier, load_phantom, measure
+from mri_design import load_phantom, measure
 from mri_design.experiment import load_trained
-from mri_design.operators import density_weights
 from tests.cli.folders import Designed, Run, manifest, rows, settings
 
 
@@ -88,17 +86,6 @@ def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, t
     assert told["noise_sources"] == load_trained(order).settings["noise_sources"] == sources
 
 
-def test_a_slice_with_lines_of_its_own_is_reconstructed_from_them(work: Path, run: Run, tmp_path: Path) -> None:
-    one = np.load(work / "scan.npz")["kspace"][0]
-    kspace = np.stack([one, one])
-    kspace[0, :, 1::2], kspace[1, :, :10], kspace[1, :, 16:] = 0, 0, 0
-    np.savez(tmp_path / "both.npz", kspace=kspace, noise_variance=4.9e-5)
-    run("convert", tmp_path / "both.npz", tmp_path / "both.mrd", code=0)
-    words = ("--recipe", "fast.toml", "--out", tmp_path / "recon", "--slice", 1)
-    run("recon", tmp_path / "both.mrd", *words, code=0)
-    assert manifest(tmp_path / "recon")["lines"] == list(range(10, 16))
-
-
 FAST = ("--recipe", "fast.toml")
 
 
@@ -162,56 +149,3 @@ def test_least_squares_leave_noise_and_g_factor_beside_the_image_and_nothing_wit
     assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
     run(*words, "--out", out, "--overwrite", code=0)
     assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()
-
-
-N, SPOKES = 24, 20
-
-
-@pytest.fixture(scope="module")
-def spoke_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("finufft")
-    radius, angles = np.arange(-N, N) / 2, np.pi * np.arange(SPOKES)[:, None] / SPOKES
-    trajectory = np.stack([radius * np.sin(angles), radius * np.cos(angles)], axis=-1)
-    image = load_phantom("brain", shape=(N, N), rng=np.random.default_rng(0)).reference
-    kspace, rng = NonUniformFourier(trajectory.reshape(-1, 2), (N, N))(image[0]), np.random.default_rng(1)
-    kspace = kspace + 0.007 * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
-    path = tmp_path_factory.mktemp("spokes") / "spokes.npz"
-    np.savez(
-        path, kspace=kspace.reshape(SPOKES, 2 * N), trajectory=trajectory, reference=image[0], noise_variance=0.007**2
-    )
-    return path
-
-
-def test_the_gridded_image_uses_the_density_weights_of_the_file_in_any_unit(
-    run: Run, spoke_file: Path, tmp_path: Path
-) -> None:
-    made = {}
-    arrays = dict(np.load(spoke_file))
-    ramp = np.maximum(np.abs(np.arange(-N, N) / 2), 0.125) + np.zeros((SPOKES, 1))
-    for name, weights in {"none": None, "ramp": ramp, "scaled": 1e4 * ramp}.items():
-        path = tmp_path / f"{name}.npz"
-        np.savez(path, **arrays, **({} if weights is None else {"density": weights}))
-        out = tmp_path / f"of-{name}"
-        run("recon", path, "--method", "zero-filled", "--recipe", "quick.toml", "--out", out, code=0)
-        made[name] = np.load(out / "recon.npy")
-    np.testing.assert_allclose(made["scaled"], made["ramp"], rtol=1e-5, atol=1e-7)
-    points, grid = arrays["trajectory"].reshape(-1, 2), (N, N)
-    weights = ramp.ravel() * density_weights(points, grid).sum() / ramp.sum()
-    gridded = NonUniformFourier(points, grid).adjoint(weights * arrays["kspace"].reshape(1, -1))
-    np.testing.assert_allclose(made["ramp"], gridded, rtol=1e-4, atol=1e-4 * np.abs(gridded).max())
-    assert np.linalg.norm(made["ramp"] - made["none"]) > 0.01 * np.linalg.norm(made["none"])
-
-
-def test_a_matrix_that_the_file_does_not_say_can_be_given(run: Run, spoke_file: Path, tmp_path: Path) -> None:
-    held = dict(np.load(spoke_file))
-    path = tmp_path / "short.npz"
-    np.savez(path, kspace=held["kspace"], trajectory=held["trajectory"] * (1, 0.7), noise_variance=0.007**2)
-    run("recon", path, "--method", "zero-filled", "--out", tmp_path / "none", code=3)
-    words = ("--method", "zero-filled", "--recipe", "quick.toml", "--out", tmp_path / "run")
-    run("recon", path, "--matrix", "32,28", *words, code=0)
-    assert np.load(tmp_path / "run/recon.npy").shape == (32, 28)
-    run("convert", path, tmp_path / "a.cfl", "--matrix", 32, code=0)
-    assert json.loads((tmp_path / "a.json").read_text())["matrix"] == [32, 32]
-    for value in ("3", "24,24,24", "8", "x", "٣٢"):
-        run("info", path, "--matrix", value, code=(2, 3))
-    run("info", "scan.npz", "--matrix", 24, code=2)

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Recipe, load_phantom
-from mri_design.experiment import load_scan, opened_slices
+from mri_design import load_phantom
 from mri_design.runs.export import export_run
 from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, manifest, rows
@@ -125,17 +124,6 @@ def test_slices_of_several_coils_share_noise_and_phase(run: Run, tmp_path: Path)
     assert len(lost) == 3 and len(set(lost)) == 3
 
 
-def test_slices_are_read_one_by_one_as_all_at_once(stack: Path) -> None:
-    every = load_scan(stack, Recipe())
-    with opened_slices(str(stack), Recipe()) as slices:
-        assert slices.count == COUNT
-        for number in (2, 0, 3):  # in any order
-            one, same = slices.read(number), every.select_slice(number)
-            np.testing.assert_array_equal(one.kspace, same.kspace)
-            np.testing.assert_array_equal(one.reference, same.reference)
-            assert (one.name, one.header, one.noise_variance) == (same.name, same.header, same.noise_variance)
-
-
 SHAPE, REPETITIONS, SLICES = (24, 20), (0, 2, 5), 2
 ZERO_FILLED = '[reconstruction]\nmethod = "zero-filled"\n[noise]\nvariance = 4e-4\n'
 
@@ -220,26 +208,6 @@ def test_a_folder_whose_frames_contradict_each_other_is_refused(
     (found / "manifest.json").write_text(json.dumps(stored))
     with refused(field):
         export_run(found, "nifti", tmp_path / "all.nii")
-
-
-def test_several_coils_and_one_slice(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
-    nibabel = pytest.importorskip("nibabel")
-    times = "<sequenceParameters><TE>10</TE><TE>25</TE></sequenceParameters>"
-    file, coils = raw(tmp_path, more=times), np.array([1.0, 0.8 + 0.3j])[:, None, None]
-    rng, sd = np.random.default_rng(8), 1e-3 * np.abs(kspace).max()
-    for number in (1, 0):
-        noise = sd * rng.standard_normal((2, 1, 2, *kspace.shape[-2:]))  # each coil has noise of its own
-        samples = kspace[number, :1, None] * coils + noise[0] + 1j * noise[1]
-        file.add_scan(samples.astype(np.complex64), contrast=number)
-    (tmp_path / "plain.toml").write_text(f"{ZERO_FILLED}[coils]\ncalibration_lines = 12\n")
-    path, out = file.write("echoes.h5"), tmp_path / "out"
-    run(*frames_of(path, "--contrast", "all", "--out", out), code=(0, 4))
-    assert np.load(out / "recon.npy").shape == (2, 1, *SHAPE)
-    assert np.load(out / "coil_maps.npy").shape == (2, 1, 2, *SHAPE)
-    sources = manifest(out)["settings"]["source_images"]
-    assert [source["identifiers"]["EchoTime"] for source in sources] == ["10", "25"]
-    made = export_run(out, "nifti", tmp_path / "echoes.nii")
-    assert nibabel.Nifti1Image.from_bytes(made.files[tmp_path / "echoes_maps.nii"]).shape == (20, 24, 1, 2)
 
 
 def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:

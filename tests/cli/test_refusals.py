@@ -101,6 +101,9 @@ WRONG_WORDS = """
     adapt - --lines 8 --repeated both => --repeated
     adapt - --lines 8 --timeout 0 => --timeout
     convert scan.npz a.h5 --fov 240 => --fov
+    info scan.npz --matrix 3 => --matrix
+    info scan.npz --matrix 24,24,24 => --matrix
+    info scan.npz --matrix 24 => --matrix
 """
 """Commands that end with 2, and the option that the error is about, where it is about one alone."""
 BAD_INPUT = """

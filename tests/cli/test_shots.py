@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import load_phantom
-from mri_design.operators import NonUniformFourier, to_image
 from tests.cli.folders import Run, manifest, rows
 
 pytest.importorskip("finufft")
@@ -28,24 +26,6 @@ def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, tmp_p
     assert all(float(row["information_nats"]) > 0 for row in shots[4:])
     metrics = rows(out / "metrics.csv")
     assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
-
-
-@pytest.mark.slow
-def test_coils_of_a_measured_scan_are_sampled_along_shots(run: Run, tmp_path: Path) -> None:
-    data = load_phantom("brain", shape=(16, 16), n_coils=3, rng=np.random.default_rng(2))
-    np.save(tmp_path / "coils.npy", data.kspace)
-    out = tmp_path / "coils"
-    words = ("--encoding", "radial", "--shots", 6, "--recipe", "coarse.toml")
-    run("design", tmp_path / "coils.npy", *words, "--out", out, code=(0, 4))
-    with np.load(out / "trajectory.npz") as stored:
-        assert stored["coil_maps"].shape == (3, 16, 16)
-        encoding = NonUniformFourier(stored["trajectory"].reshape(-1, 2), (16, 16))
-        wanted = encoding(to_image(data.kspace[0])).reshape(3, 6, 16)
-        np.testing.assert_allclose(stored["kspace"], wanted, atol=2e-3 * np.abs(wanted).max())  # in the file's units
-        assert stored["noise_covariance"].shape == (3, 3)
-    run("recon", out / "trajectory.npz", "--recipe", "coarse.toml", "--out", tmp_path / "recon", code=(0, 4))
-    images = [np.load(folder / "recon.npy") for folder in (out, tmp_path / "recon")]
-    np.testing.assert_allclose(images[0], images[1], atol=1e-3 * np.abs(images[0]).max())
 
 
 def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(run: Run, tmp_path: Path) -> None:

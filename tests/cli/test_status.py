@@ -1,8 +1,5 @@
 """`mri-design info` of a run that is running, stopped or finished, and of a folder of runs; nothing is written."""
 
-import os
-import socket
-import time
 from pathlib import Path
 
 import numpy as np
@@ -34,26 +31,6 @@ def test_of_an_interrupted_run_the_command_that_goes_on(
     assert files(tmp_path / "runs") == before
     run(*command, "--resume", code=0)
     assert [found.state for found in run_statuses(tmp_path / "runs")] == ["finished"]
-
-
-def test_of_a_running_one_what_is_left_and_who_has_it(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with RunFolder(tmp_path / "b", command=["compare"]) as folder:
-        folder.output_path("progress.json").write_text("{}")
-        start = time.time() - 300
-        with monkeypatch.context() as patch:
-            patch.setattr("time.time", lambda: start)
-            folder.progress.show("reconstructing", 0, 30)
-            folder.progress.show("designing masks", 0, 8)
-            patch.setattr("time.time", lambda: start + 300)
-            folder.progress.show("designing masks", 3, 8)
-        (found,), text = run_statuses(tmp_path / "b"), told(run, tmp_path / "b")
-    assert found.state == "running" and found.progress is not None
-    stages = [(stage.done, stage.total, stage.seconds_left) for stage in found.progress.stages]
-    assert stages == [(0, 30, None), (3, 8, pytest.approx(500))] and {"1.7", "8.3"} < {*text.split()}
-    assert found.holder in text and str(os.getpid()) in found.holder and socket.gethostname() in found.holder
-    assert not (tmp_path / "b" / ".progress.json").exists()
 
 
 def test_folders_of_folders_are_listed_and_others_refused(run: Run, designed: Designed, tmp_path: Path) -> None:

@@ -1,21 +1,19 @@
 """Verbs that judge masks on scans whose truth is known: compare and the demo that ends with it, protocol, train."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mri_design import calibrate, load_recipe, make_strategy, run_design, truth_of, zero_filled
-from mri_design.design import ReferenceSlice, TrainingResidual
+from mri_design import load_recipe
 from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
-from mri_design.experiment import load_scan, load_trained
+from mri_design.experiment import load_trained
 from mri_design.runs import demo as demo_run
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study
-from tests.cli.folders import Run, manifest, order, rows
+from tests.cli.folders import Run, manifest, rows
 from tests.interruptions import stopping
 
 COMPARE = (
@@ -87,29 +85,6 @@ def done(run: Run, work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     run(*SWAPPED, "--out", out, code=0)
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & {path.name for path in out.iterdir()}
     return out
-
-
-@pytest.mark.parametrize("choice", ["calibrated", "mean", "zero-filled"])
-def test_scores_are_added_over_the_slices(choice: str, run: Run, work: Path, tmp_path: Path) -> None:
-    """Or, by default, lines come next where the method's reconstructions of the training scans are most wrong."""
-    words = ("--strategy", choice) if choice == "calibrated" else ("--method", choice)
-    run(*PROTOCOL, *words, "--jobs", 1, "--out", tmp_path / "run", code=0)
-    recipe = load_recipe(work / "fast.toml")
-    loaded = [calibrate(load_scan(str(work / name), recipe), recipe) for name in ("scan.npz", "head.npz")]
-    slices = [scan.slice_model(0, **recipe.slice_settings) for scan in loaded]
-    training = [
-        ReferenceSlice(str(i), one, np.asarray(truth_of(scan)))
-        for i, (one, scan) in enumerate(zip(slices, loaded, strict=True))
-    ]
-
-    def filled(index: int, lines: Sequence[int]) -> np.ndarray:
-        return zero_filled(slices[index].model(lines))
-
-    rule = make_strategy(choice) if choice == "calibrated" else TrainingResidual()
-    if isinstance(rule, TrainingResidual):
-        rule = rule.knowing(training, None if choice == "mean" else filled)
-    assert order(tmp_path / "run") == list(run_design(slices, rule, 10, recipe, seed=0, start=5).trace.lines)
-    assert not (tmp_path / "run" / "summary.csv").exists()
 
 
 @pytest.mark.parametrize(
