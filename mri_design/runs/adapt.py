@@ -238,7 +238,7 @@ def _exchanges_before(path: Path | None) -> list[LineRequest]:
     """How long the answers of the run that is resumed took."""
     try:
         return [] if path is None else [LineRequest.of_row(row) for row in read_csv_texts(path)]
-    except (ValueError, csv.Error) as error:
+    except (KeyError, ValueError, csv.Error) as error:
         wanted = "the table that adapt wrote"
         raise InputError(field=LATENCY, got=str(error)[:120], wanted=wanted, cure="Remove it.") from error
 
@@ -269,11 +269,9 @@ class _Live:
         header = scanner.header()
         self._encoding = LineReadouts(header.shape)
         self._sought: tuple[int, ...] = ()
-        self._moved_to: Centre | None = None
-        for message in sent:
-            if message.get("kind") == "centre" and self._moved_to is None:
-                line, sample = message["place"]
-                self._moved_to = Centre(header.shape, (line, sample), "measured")
+        earlier = {kind: [message for message in sent if message.get("kind") == kind] for kind in ("centre", "lost")}
+        found = [Centre(header.shape, tuple(message["place"]), "measured") for message in earlier["centre"]]
+        self._moved_to = found[0] if found else None
         if self._recipe.input.centre is not None:
             self._moved_to = given_centre(header.shape, self._recipe.input.centre)
         if self._moved_to is not None:
@@ -285,8 +283,7 @@ class _Live:
         self._checkpoint = keep.checkpoint({}, self._encoding.size, self._encoding.unit)
         self._first = self._first_lines()
         self._most = self._reachable()
-        lost = [message["lines"] for message in sent if message.get("kind") == "lost"]
-        self._give_up([line for lines in lost for line in lines])
+        self._give_up([line for message in earlier["lost"] for line in message["lines"]])
         self._first = self._start()
         self._scan, self._companions = self._calibrated(companions)
         self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
@@ -397,7 +394,7 @@ class _Live:
 
     @property
     def _noise_is_known(self) -> bool:
-        return self._arrivals.knows_noise or self._recipe.noise.given
+        return bool(self._arrivals.noise) or self._recipe.noise.given
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)
@@ -515,13 +512,14 @@ def report_adapt(folder: RunFolder, result: tuple[DesignResult, LiveScanner]) ->
     """Write everything about a design at the scanner."""
     design, scanner = result
     exchanges, deciding = scanner.exchanges, [one.deciding_seconds for one in scanner.exchanges]
-    counts = {f"readouts {what}": count for what, count in scanner.arrivals.counts.items()}
-    counts["lines lost"] = sum(len(exchange.lost) for exchange in exchanges)
-    counts["requests repeated"] = sum(exchange.requests - 1 for exchange in exchanges)
-    beside: dict[str, object] = {what: count for what, count in counts.items() if count}
     median = float(np.median(deciding)) if deciding else 0.0
-    if deciding:
-        beside["median seconds per decision"] = median
+    counts = {
+        **{f"readouts {what}": count for what, count in scanner.arrivals.counts.items()},
+        "lines lost": sum(len(exchange.lost) for exchange in exchanges),
+        "requests repeated": sum(exchange.requests - 1 for exchange in exchanges),
+        "median seconds per decision": median,
+    }
+    beside: dict[str, object] = {what: count for what, count in counts.items() if count}
     slowest = sorted(sorted(range(len(exchanges)), key=lambda i: -deciding[i])[:SHOWN])
     latency = {"requests": len(exchanges), "median": median, "most": max(deciding, default=0.0)}
     rows = [exchanges[i].as_row() for i in slowest]

@@ -129,6 +129,8 @@ class Arrivals:
         Lines that are here.
     changed : set of int
         Lines that came, or came again, since somebody emptied it.
+    noise : list of NoiseReadout
+        Those that came.
     counts : dict of str to int
         How many readouts were "repeated" or "left out".
 
@@ -146,7 +148,7 @@ class Arrivals:
         self.counts = {"repeated": 0, "left out": 0}
         self._kspace: NDArray[np.complex64] | None = None
         self._geometry: SliceGeometry | None = None
-        self._noise, self._dwells = list[mrd.NoiseReadout](), list[float]()
+        self.noise, self._dwells = list[mrd.NoiseReadout](), list[float]()
         self._peaks = np.zeros(0)
         self._imaged, self._calibration = set[int](), dict[int, mrd.LineReadout]()
         self._centre: Centre | None = None
@@ -164,10 +166,10 @@ class Arrivals:
         elif isinstance(message, mrd.LineReadout):
             why = self._placed(self._moved(message))
         elif isinstance(message, mrd.NoiseReadout):
-            if sum(one.samples.nbytes for one in (*self._noise, message)) > _NOISE_BYTES:
+            if sum(one.samples.nbytes for one in (*self.noise, message)) > _NOISE_BYTES:
                 why = "a noise readout after more of them than are needed"
             else:
-                self._noise.append(message)
+                self.noise.append(message)
         if not why:
             return ""
         self.counts["left out"] += 1
@@ -270,8 +272,8 @@ class Arrivals:
         """Receive coils: of the lines here, else of the noise, else of the header; None where none of them shows it."""
         if self._kspace is not None:
             return len(self._kspace)
-        if self._noise:
-            return len(self._noise[0].samples)
+        if self.noise:
+            return len(self.noise[0].samples)
         return None if self.header is None else self.header.coils
 
     def lines(self, lines: Sequence[int]) -> NDArray[np.complex64]:
@@ -294,10 +296,10 @@ class Arrivals:
         if self._kspace is None or self.header is None:
             raise InputError(name, "no readout", "at least one line")
         covariance, noise = None, NoiseOrigin()
-        if self._noise:
+        if self.noise:
             coils, bandwidth = len(self._kspace), self.header.noise_bandwidth
-            alike = [one for one in self._noise if len(one.samples) == coils]
-            channels, kept = np.array([len(one.samples) for one in self._noise]), (one.samples for one in alike)
+            alike = [one for one in self.noise if len(one.samples) == coils]
+            channels, kept = np.array([len(one.samples) for one in self.noise]), (one.samples for one in alike)
             dwells = np.array([one.dwell for one in alike]), np.array(self._dwells)
             covariance, noise = covariance_of_data(kept, channels, dwells, wanted=coils, bandwidth=bandwidth)
         notes = {"file": name, "format": "readouts as they came"}
@@ -321,11 +323,6 @@ class Arrivals:
             geometry=None if self._geometry is None else (self._geometry,),
             source=self.header.source,
         )
-
-    @property
-    def knows_noise(self) -> bool:
-        """Whether noise readouts have come."""
-        return bool(self._noise)
 
 
 _SILENCES = 3
@@ -386,13 +383,10 @@ class LineRequest:
 
         Raises
         ------
-        InputError
+        KeyError, ValueError
             For anything else.
         """
-        try:
-            return cls(**{name: parse(row[name]) for name, parse in _CELLS.items()})
-        except (KeyError, ValueError) as error:
-            raise InputError("exchange", str(error)[:80], "a row that adapt wrote") from error
+        return cls(**{name: parse(row[name]) for name, parse in _CELLS.items()})
 
 
 class LiveScanner:

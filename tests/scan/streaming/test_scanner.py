@@ -87,7 +87,6 @@ def test_exchanges_go_on_behind_those_of_the_run_that_is_resumed(lines: Lines) -
     assert one.measure([7], {}) == []
     assert [told["order"] for told in one.sent] == [1, 2]
     assert [exchange.lines for exchange in one.exchanges] == [(6, 5), (9,), (7,)]
-    refuses("exchange", live.LineRequest.of_row, {**told[0], "requests": "many"})
 
 
 def test_lines_that_came_early_are_not_waited_for(lines: Lines) -> None:
