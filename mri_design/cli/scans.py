@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -181,22 +180,9 @@ def recon(
 _SCANNER = "The scanner"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Listening(Destination):
-    """Where a run at the scanner goes.
-
-    Parameters
-    ----------
-    resume : bool
-        Go on from the run folder's readouts and checkpoint.
-    """
-
-    resume: bool = False
-
-
 @verb
 def adapt(
-    to: _Listening,
+    to: Destination,
     source: str | None = None,
     listen: Annotated[int | None, flags.Within(0, 65535), _SCANNER] = None,
     host: Annotated[str, _SCANNER] = "127.0.0.1",
@@ -251,6 +237,8 @@ def adapt(
         Lines in the end, those at the start included.
     index : --slice N
         Slice index; negative counts from the end.
+    resume : bool
+        Go on from the run folder's readouts and checkpoint.
     """
     from mri_design.experiment.inputs import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt

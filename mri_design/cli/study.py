@@ -253,7 +253,7 @@ def train(
         start=start,
     )
     terminal.check_resume(resume, overwrite)
-    with terminal.kept_on_interruption(beginning_of(out), resume=True), terminal.telling(quiet) as progress:
+    with terminal.kept_on_interruption(beginning_of(out)), terminal.telling(quiet) as progress:
         work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
         ended = run_training_of(request, out, work, overwrite=overwrite, command=sys.argv[1:], resume=resume)
     terminal.say(
@@ -287,7 +287,9 @@ def demo(
     from mri_design.evaluation.page import worded
     from mri_design.runs.demo import STUDY, run_demo
 
-    with terminal.Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(STUDY) as run:
+    with terminal.Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(
+        STUDY, resumed=False
+    ) as run:
         endings = run_demo(run, tune=tune)
     terminal.say(f"Open {out / 'report.html'}", quiet)
     if (error := endings[-1].error) is not None:

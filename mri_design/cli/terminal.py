@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from io import BufferedWriter, FileIO, TextIOWrapper, UnsupportedOperation
@@ -81,7 +81,7 @@ def _report(error: object, code: int) -> int:
 
 
 @contextmanager
-def kept_on_interruption(kept: Path, *, resume: bool = False) -> Iterator[None]:
+def kept_on_interruption(kept: Path, *, resume: bool = True) -> Iterator[None]:
     """Let an interruption say what is on the disk and the command that goes on from it.
 
     Parameters
@@ -159,25 +159,27 @@ Watch = Callable[[str, int, int], None]
 """Takes what is being done, how much of it is done, and of how many."""
 
 
-class _PlainLines:
-    """A line every tenth of the way, or after half a minute, for logs; none for work of a single piece."""
+FRACTION, SECONDS = 0.1, 30.0
+"""Logs have a line every tenth of the way, or after half a minute."""
 
-    FRACTION, SECONDS = 0.1, 30.0
 
-    def __init__(self) -> None:
-        self._said: dict[str, tuple[float, int, float]] = {}
+def _plain_lines() -> Watch:
+    """Progress as lines for logs; none for work of a single piece."""
+    said: dict[str, tuple[float, int, float]] = {}
 
-    def __call__(self, label: str, done: int, total: int) -> None:
+    def watch(label: str, done: int, total: int) -> None:
         if total == 1:  # nothing between its beginning and its end
             return
         now, fraction = time.monotonic(), done / total
-        before, many, when = self._said.get(label, (-1.0, 0, 0.0))
+        before, many, when = said.get(label, (-1.0, 0, 0.0))
         if done < many:  # the same work anew, on the next slice
             before = -1.0
-        due = fraction - before >= self.FRACTION - 1e-9 or (now - when >= self.SECONDS and fraction > before)
+        due = fraction - before >= FRACTION - 1e-9 or (now - when >= SECONDS and fraction > before)
         if due or (fraction >= 1.0 > before):
-            self._said[label] = (fraction, done, now)
+            said[label] = (fraction, done, now)
             print(f"{label}: {done} of {total}", file=sys.stderr, flush=True)
+
+    return watch
 
 
 @contextmanager
@@ -187,7 +189,7 @@ def progress(quiet: bool) -> Iterator[Watch]:
         yield lambda label, done, total: None
         return
     if not sys.stderr.isatty():
-        yield _PlainLines()
+        yield _plain_lines()
         return
     columns = (
         TextColumn("{task.description}"),
@@ -244,18 +246,21 @@ class Destination:
     out: Path
     seed: Seed = 0
     overwrite: bool = False
+    resume: bool = False
     no_report: bool = False
     png: bool = False
     quiet: bool = False
 
     @contextmanager
-    def opened(self, kept: str = "", *, aloud: bool = True) -> Iterator[Run]:
+    def opened(self, kept: str, *, aloud: bool = True, resumed: bool = True) -> Iterator[Run]:
         """The run in its folder, alone, with its progress drawn.
 
         Parameters
         ----------
         kept : str
             The file from which an interrupted run goes on, which an interruption then says.
+        resumed : bool
+            Whether ``--resume`` goes on from it; otherwise the same command does.
         aloud : bool
             Whether what the run says goes to stdout, and not to stderr.
 
@@ -270,12 +275,12 @@ class Destination:
         from mri_design.runs.workers import require_executor
 
         jobs, executor = getattr(self, "jobs", 1), getattr(self, "executor", "local")
-        resume, command, reported = getattr(self, "resume", False), sys.argv[1:], not self.no_report
-        check_resume(resume, self.overwrite)
+        command, reported = sys.argv[1:], not self.no_report
+        check_resume(self.resume, self.overwrite)
         if self.png and not reported:
             raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
         require_executor(executor)
-        keeping = kept_on_interruption(self.out / kept, resume=hasattr(self, "resume")) if kept else nullcontext()
+        keeping = kept_on_interruption(self.out / kept, resume=resumed)
         opened = RunFolder(self.out, overwrite=self.overwrite, command=command, reported=reported, png=self.png)
         with keeping, opened as folder, telling(self.quiet, None if aloud else sys.stderr) as told:
             yield Run(
@@ -284,7 +289,7 @@ class Destination:
                 seed=self.seed,
                 jobs=jobs,
                 executor=executor,
-                resume=resume,
+                resume=self.resume,
                 progress=replace(told, about=folder.progress.note).also(folder.progress.show),
             )
 
@@ -303,8 +308,7 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed(Destination):
-    """A `Destination` whose work several processes do, and that ``--resume`` goes on with."""
+    """A `Destination` whose work several processes do."""
 
     jobs: Jobs = JOBS
     executor: str = "local"
-    resume: bool = False
