@@ -94,11 +94,6 @@ class MaskRequest:
         """Sides of the grid."""
         return self.shape[0], self.shape[-1]
 
-    @property
-    def whole(self) -> int:
-        """Readouts of a fully sampled scan; of shots as many as the grid has lines."""
-        return KINDS[self.recipe.design.encoding].whole(self.grid)
-
 
 def make_mask(request: MaskRequest) -> MadeFiles:
     """Draw the mask and make its files; nothing is written.
@@ -116,7 +111,7 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     drawn = draw_mask(
         request.strategy,
         request.grid,
-        amount_wanted(request.count, request.acceleration, request.whole),
+        amount_wanted(request.count, request.acceleration, KINDS[request.recipe.design.encoding].whole(request.grid)),
         request.recipe,
         calibration=request.calibration,
         seed=request.seed,

@@ -75,7 +75,8 @@ def spoke_repetitions(events: Events, order: SpokeOrder, pulse: SlicePulse) -> R
 
     def make(number: int | None) -> Gradients:
         angle = order.angles[number or 0]
-        during = events.like(whole, "x", math.cos(angle)), events.like(whole, "y", math.sin(angle))
+        shares = ("x", math.cos(angle)), ("y", math.sin(angle))
+        during = tuple(events.like(whole, axis, share * whole.amplitude) for axis, share in shares)
         along = {axis: played.amplitude / whole.amplitude for axis, played in zip("xy", during, strict=True)}
         before = (prephase[axis](-exact * readout.area_before) for axis, exact in along.items())  # as it is written
         return (*before, rephase), during, end(*(0.0 - exact * area_after for exact in along.values()))
@@ -156,9 +157,7 @@ def gradient_echo(events: Events, order: Order) -> Any:
     sequence, labels = pp.Sequence(system=events.recorded), order.labels
     begin = events.labels(**dict.fromkeys(labels, 0))
     for number in range(-settings.dummies, order.count):
-        shot = number + settings.dummies
-        phase = math.radians(settings.rf_spoiling * shot * (shot + 1) / 2 % 360)
-        pulse.rf.phase_offset = readout.adc.phase_offset = phase
+        pulse.rf.phase_offset = readout.adc.phase_offset = settings.spoiling_phase(number + settings.dummies)
         before, during, after = silent if number < 0 else repetition_of(number)
         sequence.add_block(pulse.rf, pulse.gradient, *begin, pp.make_delay(pulse.before + pulse.after))
         begin = []

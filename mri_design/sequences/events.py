@@ -133,25 +133,13 @@ class Events:
         shape = self.pp.make_trapezoid(
             channel, area=max(abs(largest), 1e-6), max_grad=steepest, max_slew=self.system.max_slew, system=self.system
         )
-        times = {name: getattr(shape, name) for name in ("rise_time", "flat_time", "fall_time")}
         effective = shape.flat_time + (shape.rise_time + shape.fall_time) / 2
+        return lambda area: self.like(shape, channel, area / effective)
 
-        def make(area: float) -> Any:
-            amplitude = _as_written(area / effective)
-            return self.pp.make_trapezoid(channel, amplitude=amplitude, system=self.system, **times)
-
-        return make
-
-    def like(self, gradient: Any, channel: str, share: float) -> Any:
-        """A trapezoid with the times of another one and a share of its amplitude, along another axis."""
-        return self.pp.make_trapezoid(
-            channel,
-            amplitude=_as_written(share * gradient.amplitude),
-            rise_time=gradient.rise_time,
-            flat_time=gradient.flat_time,
-            fall_time=gradient.fall_time,
-            system=self.system,
-        )
+    def like(self, gradient: Any, channel: str, amplitude: float) -> Any:
+        """A trapezoid with the times of another one and an amplitude of its own (Hz/m), along any axis."""
+        times = {name: getattr(gradient, name) for name in ("rise_time", "flat_time", "fall_time")}
+        return self.pp.make_trapezoid(channel, amplitude=_as_written(amplitude), system=self.system, **times)
 
     def labels(self, **values: int) -> list[Any]:
         """Events that set labels of these names."""

@@ -311,16 +311,12 @@ def _wanted_pulses(order: Order, settings: SequenceSettings) -> Iterator[tuple[s
     """Use, flip angle in degrees and phase in radians of every pulse."""
     if settings.kind == "gre":
         for number in range(settings.dummies + order.count):
-            yield "excitation", settings.flip_angle, _spoiling_phase(number, settings)
+            yield "excitation", settings.flip_angle, settings.spoiling_phase(number)
         return
     for _ in range(settings.dummies + len(order.train_lengths)):
         yield "excitation", 90.0, math.pi / 2
         for _ in range(order.echoes):
             yield "refocusing", settings.flip_angle, 0.0
-
-
-def _spoiling_phase(number: int, settings: SequenceSettings) -> float:
-    return math.radians(settings.rf_spoiling * number * (number + 1) / 2 % 360)
 
 
 def _same_angle(found: float, wanted: float) -> bool:
@@ -345,7 +341,7 @@ def _check_readouts(played: Any, readouts: list[int], order: Order, settings: Se
         adc = played.get_block(number).adc
         found = f"{adc.num_samples} samples, where {settings.samples} were designed"
         _require(adc.num_samples == settings.samples, found, number)
-        phase = _spoiling_phase(settings.dummies + index, settings) if settings.kind == "gre" else 0.0
+        phase = settings.spoiling_phase(settings.dummies + index) if settings.kind == "gre" else 0.0
         same = _same_angle(adc.phase_offset, phase) and not adc.freq_offset
         _require(same, "a receiver phase or frequency other than that of the pulse", number)
 

@@ -220,6 +220,10 @@ class SequenceSettings:
         _within("bandwidth", self.bandwidth, 10.0, 20_000.0, "Hz for each pixel")
         _within("RF spoiling", self.rf_spoiling, 0.0, 360.0, "degrees")
 
+    def spoiling_phase(self, number: int) -> float:
+        """Phase of an excitation of ``gre``, counted from 0, radians."""
+        return math.radians(self.rf_spoiling * number * (number + 1) / 2 % 360)
+
 
 def _within(field: str, value: object, least: float, most: float, unit: str) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -49,7 +49,7 @@ def test_samples_lie_where_they_were_designed_at_any_speed(times, written, gener
     [
         {"matrix": 16, "turns": 1.0},
         {"matrix": 64, "turns": 6.0, "density": 1.5},
-        {"matrix": 48, "turns": 2.5, "amplitude": 0.08, "slew": 200.0, "dwell": 1e-6},
+        {"matrix": 48, "turns": 2.5, "amplitude": 0.08, "slew": 200.0},
         {"matrix": 24, "turns": 4.0, "amplitude": 0.01, "slew": 30.0},
     ],
 )
