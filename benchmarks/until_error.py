@@ -174,7 +174,7 @@ def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterato
         trace = state.trace
         end = trace.closing if trace.declined is None else trace.declined.forecast
         assert end is not None
-        missed = trace.declined is not None and bool(rule.missed(trace.declined.forecast))
+        missed = trace.declined is not None and rule.out_of_reach(trace.declined.forecast)
         early, looked = trace.declined is not None and not missed, len(trace.steps) > rule.fewest
         actual = actual_error(case, one, state, seed)
         yield {

@@ -74,6 +74,7 @@ from .trace import DesignTrace as DesignTrace
 from .trace import Forecast as Forecast
 from .trace import LineOutcome as LineOutcome
 from .trace import StepCost as StepCost
+from .trace import StopFact as StopFact
 from .trace import StopRule as StopRule
 from .trace import UntilError as UntilError
 from .trace import UntilGain as UntilGain

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from math import isfinite, isnan, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -319,6 +319,32 @@ AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
 
+@dataclass(frozen=True)
+class StopFact:
+    """The number that a stop rule looks at, beside its limit.
+
+    Parameters
+    ----------
+    code : {"error", "out of reach", "gain"}
+        The relative error of the image; the same, where what is wanted cannot be had; or the information of the best
+        candidate in nats.
+    value, limit : float
+        Predicted, NaN where it is not known, and wanted.
+    least : float
+        Out of reach: the error that every candidate would leave.
+    tested, fewest : float, int
+        How many predictions had been held against what was measured, and how many have to be; ``fewest`` is 0 where
+        nothing hangs on it.
+    """
+
+    code: Literal["error", "out of reach", "gain"]
+    value: float
+    limit: float
+    least: float = float("nan")
+    tested: float = float("nan")
+    fewest: int = 0
+
+
 class StopRule(ABC):
     """Says when a design has enough lines, and why. What the engine asks beside that is answered here."""
 
@@ -336,13 +362,13 @@ class StopRule(ABC):
     def __call__(self, forecast: Forecast) -> bool:
         """Whether the design ends now, before the line that is decided on is measured."""
 
-    def reason(self, forecast: Forecast, unit: str = "line") -> str:
-        """The number that the rule looks at beside its limit, in words; ``unit`` is what candidates are called."""
-        return ""
+    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
+        """The numbers that the rule looks at beside their limits."""
+        return ()
 
-    def missed(self, forecast: Forecast, unit: str = "line") -> str:
-        """Why what was wanted cannot be had, in words; empty while it can, or where it is reached."""
-        return ""
+    def out_of_reach(self, forecast: Forecast) -> bool:
+        """Whether what is wanted cannot be had; false where it is reached."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -416,19 +442,16 @@ class UntilError(StopRule):
     def __call__(self, forecast: Forecast) -> bool:
         return _is_tested(forecast, self.fewest) and (self._reached(forecast) or self._hopeless(forecast))
 
-    def reason(self, forecast: Forecast, unit: str = "line") -> str:
-        """Predicted against wanted error, in per cent; what noise leaves, where that is too much."""
-        error, met = self._error(forecast), self._reached(forecast)
-        compared = _compared("predicted error", 100 * error, "%", f"{100 * self.error:g} % or less")
-        return (self.missed(forecast, unit) or compared) + (_untested(forecast, self.fewest, unit) if met else "")
+    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
+        """Predicted against wanted error; what noise leaves, where that is too much."""
+        error = self._error(forecast)
+        if self.out_of_reach(forecast):
+            return (StopFact("out of reach", error, self.error, self._least(forecast)),)
+        return (StopFact("error", error, self.error, **_untested(forecast, self.fewest, self._reached(forecast))),)
 
-    def missed(self, forecast: Forecast, unit: str = "line") -> str:
-        """Words about the error that every line would leave, where it is larger than wanted; empty elsewhere."""
-        if not _is_tested(forecast, self.fewest) or not self._hopeless(forecast):
-            return ""
-        now = _compared("predicted now", 100 * self._error(forecast), "%", f"{100 * self.error:g} %")
-        least = f"some {100 * self._least(forecast):.3g} %, from noise and from {unit}s that may not be"
-        return f"out of reach: every {unit} that may be measured would leave {least} ({now})"
+    def out_of_reach(self, forecast: Forecast) -> bool:
+        """Whether the error that every line would leave is larger than wanted."""
+        return _is_tested(forecast, self.fewest) and self._hopeless(forecast)
 
     def _error(self, forecast: Forecast) -> float:
         return forecast.image_error if self.by_image else forecast.predicted_error
@@ -480,11 +503,10 @@ class UntilGain(StopRule):
     def __call__(self, forecast: Forecast) -> bool:
         return _is_tested(forecast, self.fewest) and self._reached(forecast)
 
-    def reason(self, forecast: Forecast, unit: str = "line") -> str:
+    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
         """The information of the best candidate against the smallest that is worth measuring one."""
-        reached = self._reached(forecast)
-        told = _compared(f"gain of the best {unit}", forecast.information, "nats", f"less than {self.gain:g} nats")
-        return told + (_untested(forecast, self.fewest, unit) if reached else "")
+        untested = _untested(forecast, self.fewest, self._reached(forecast))
+        return (StopFact("gain", forecast.information, self.gain, **untested),)
 
     def _reached(self, forecast: Forecast) -> bool:
         return forecast.information < self.gain
@@ -508,16 +530,15 @@ class AnyOf(StopRule):
     def __call__(self, forecast: Forecast) -> bool:
         return any(rule(forecast) for rule in self.rules)
 
-    def reason(self, forecast: Forecast, unit: str = "line") -> str:
-        """Reasons of the rules that are met; of all where none is."""
+    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
+        """Those of the rules that are met; of all where none is."""
         met = [rule for rule in self.rules if rule(forecast)]
-        return " and ".join(rule.reason(forecast, unit) for rule in met or self.rules)
+        return tuple(fact for rule in met or self.rules for fact in rule.facts(forecast))
 
-    def missed(self, forecast: Forecast, unit: str = "line") -> str:
-        """Words about what is out of reach, unless another rule was met by the same decision."""
+    def out_of_reach(self, forecast: Forecast) -> bool:
+        """Whether one is out of reach, unless another was met by the same decision."""
         met = [rule for rule in self.rules if rule(forecast)]
-        missed = [rule.missed(forecast, unit) for rule in met]
-        return " and ".join(missed) if all(missed) else ""
+        return bool(met) and all(rule.out_of_reach(forecast) for rule in met)
 
 
 def _least(forecast: Forecast) -> float:
@@ -531,18 +552,12 @@ def _is_tested(forecast: Forecast, fewest: int) -> bool:
     return not forecast.tested < fewest
 
 
-def _untested(forecast: Forecast, fewest: int, unit: str) -> str:
-    """Why a design went on although the number is small enough; empty where it may be trusted."""
-    if _is_tested(forecast, fewest):
-        return ""
-    return f", believed once {fewest} {unit}s were predicted and then measured ({forecast.tested:g} so far)"
+def _untested(forecast: Forecast, fewest: int, reached: bool) -> dict[str, Any]:
+    """Fields of a `StopFact`: why a design went on although the number is small enough."""
+    return {"tested": forecast.tested, "fewest": fewest} if reached and not _is_tested(forecast, fewest) else {}
 
 
 def _require_positive(name: str, value: float) -> None:
     require_numbers(**{name: value})
     if not value > 0:
         raise InputError(field=name, got=repr(value), wanted="more than zero")
-
-
-def _compared(what: str, value: float, measure: str, limit: str) -> str:
-    return f"{what} {'not known' if isnan(value) else f'{value:.3g} {measure}'}, wanted {limit}"

@@ -25,6 +25,7 @@ from .design import needed_memory as needed_memory
 from .design import refinement as refinement
 from .design import require_room as require_room
 from .design import run_design as run_design
+from .extent import DesignEnd as DesignEnd
 from .extent import DesignPlan as DesignPlan
 from .extent import amount_wanted as amount_wanted
 from .extent import calibration_for as calibration_for
@@ -33,7 +34,6 @@ from .extent import check_other_than_lines as check_other_than_lines
 from .extent import checked_end as checked_end
 from .extent import design_seed as design_seed
 from .extent import expected_total as expected_total
-from .extent import how_it_ended as how_it_ended
 from .extent import in_acquisition_order as in_acquisition_order
 from .extent import lines_expected as lines_expected
 from .extent import mostly_calibration as mostly_calibration
@@ -45,7 +45,6 @@ from .extent import require_number_only as require_number_only
 from .extent import require_one_amount as require_one_amount
 from .extent import start_of_growing as start_of_growing
 from .extent import stop_rule as stop_rule
-from .extent import what_was_missed as what_was_missed
 from .extent import with_calibration as with_calibration
 from .inputs import ALL_SLICES as ALL_SLICES
 from .inputs import MEMORY_PREFIX as MEMORY_PREFIX

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +13,12 @@ from numpy.typing import NDArray
 from mri_design.design.echo_trains import Acquisition, acquisition_order, check_order
 from mri_design.design.fixed import CentredLines
 from mri_design.design.strategy import Strategy
-from mri_design.design.trace import AnyOf, DesignTrace, StopRule, UntilError, UntilGain
+from mri_design.design.trace import AnyOf, DesignTrace, StopFact, StopRule, UntilError, UntilGain
 from mri_design.design.training import TrainedOrder
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.experiment.recipe import Recipe
-from mri_design.kinds import KINDS, count_text, gridded_kinds
+from mri_design.kinds import KINDS
 from mri_design.readouts import Constraints, Readouts
-from mri_design.status import Convergence, Status
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
 """Centre lines that coil maps need at least, and from which on more of them gain little (results of raw heads)."""
@@ -123,26 +123,13 @@ def calibration_for(recipe: Recipe, count: int | None) -> int | None:
     return min(usual, max(least, count // 2))
 
 
-def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> str:
-    """A sentence about a mask of ``count`` most of which is there for the coil maps; empty about any other.
+def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> int:
+    """How many of a mask of ``count`` lines or samples are there for the coil maps, where they are most of it; else 0.
 
-    Parameters
-    ----------
-    calibration : int
-        Centre lines that maps were estimated from, or side of the square in a plane; 0 is none.
-    count : int
-        Lines or samples in the end.
-    readouts : Readouts
-        What is chosen from.
+    ``calibration`` is how many centre lines maps were estimated from, or the side of the square in a plane; 0 is none.
     """
     alone = readouts.calibration_size(calibration)
-    if not MOSTLY * count <= alone <= count:  # more than all are refused
-        return ""
-    flag = option("constraints.calibration" if readouts.kind.square else "start")
-    return (
-        f"{alone} of {count_text(count, readouts.unit)} are measured for the coil maps, so that strategies differ in "
-        f"{count - alone} only; fewer of them ({flag}), or maps that are known ({option('maps')}), leave more to choose"
-    )
+    return alone if MOSTLY * count <= alone <= count else 0  # more than all are refused
 
 
 @dataclass(frozen=True)
@@ -366,46 +353,59 @@ def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recip
     return None
 
 
-def how_it_ended(trace: DesignTrace, rule: StopRule | None, most: int, unit: str = "line") -> str:
-    """One sentence about a design that a rule could end, or that chose nothing; empty about others.
+@dataclass(frozen=True)
+class DesignEnd:
+    """How a design ended that a rule could end, or that chose nothing; templates word it.
 
     Parameters
     ----------
-    trace : DesignTrace
-        Finished.
-    rule : StopRule or None
-        What it ran with.
-    most : int
-        Lines it could have had.
-    unit : str
-        What its candidates are (`Readouts.unit`).
+    how : {"", "start alone", "stopped", "never asked", "all measured"}
+        Nothing to say; nothing was chosen; a rule ended it; a rule could not, as there was nothing to choose; or all
+        that it could have were measured.
+    lines, chosen, most : int
+        Lines in the end, those of them that were chosen, and lines it could have had.
+    facts : tuple of StopFact
+        What the rule looked at in the end.
+    reached : bool
+        Whether the rule was met in the end.
+    missed : bool
+        Whether what the rule wants was not reached and never will be.
+    slices : (int, int)
+        How many slices the rule looked at together, and how many share the lines.
     """
-    lines = len(trace.lines)
-    if rule is None:
-        from_grid = any(unit == KINDS[name].unit for name in gridded_kinds())  # sets of shots begin with all they have
-        chosen = bool(trace.steps) or not from_grid
-        return "" if chosen else f"nothing was chosen: all {count_text(lines, unit)} are those of the start"
-    if trace.declined is not None:
-        none = "" if trace.steps else ", none of them chosen, as those of the start suffice"
-        reason = rule.reason(trace.declined.forecast, unit)
-        return f"stopped after {lines} of at most {count_text(most, unit)}{none}: {reason}"
-    if trace.closing is None and not trace.steps:
-        return f"never asked when to stop: all {lines} {unit}s are those of the start"
-    end = trace.steps[-1].forecast if trace.closing is None else trace.closing
-    return f"not stopped early: all {lines} {unit}s measured, {rule.reason(end, unit)}"
 
+    how: Literal["", "start alone", "stopped", "never asked", "all measured"]
+    lines: int
+    chosen: int
+    most: int
+    facts: tuple[StopFact, ...] = ()
+    reached: bool = False
+    missed: bool = False
+    slices: tuple[int, int] = (1, 1)
 
-def what_was_missed(trace: DesignTrace, rule: StopRule | None, unit: str = "line") -> str:
-    """Why the design did not reach what its rule wants and never will, in words; empty where it did or may."""
-    end = trace.forecast(len(trace.lines))
-    return "" if rule is None or end is None else rule.missed(end, unit)
+    @classmethod
+    def of(cls, trace: DesignTrace, rule: StopRule | None, most: int, readouts: Readouts) -> DesignEnd:
+        """The end of a finished design, by the rule it ran with."""
+        counts = len(trace.lines), len(trace.steps), most
+        if rule is None:  # sets of shots begin with all they have
+            return cls("start alone" if not trace.steps and readouts.kind.on_grid else "", *counts)
+        if trace.declined is not None:
+            how, end, reached = cls("stopped", *counts), trace.declined.forecast, True
+        elif trace.closing is not None:
+            how, end, reached = cls("all measured", *counts), trace.closing, rule(trace.closing)
+        elif trace.steps:
+            how, end, reached = cls("all measured", *counts), trace.steps[-1].forecast, False
+        else:
+            return cls("never asked", *counts)
+        known = trace.forecast(len(trace.lines))
+        missed = known is not None and rule.out_of_reach(known)
+        return replace(how, facts=rule.facts(end), reached=reached, missed=missed)
 
-
-def status_of(trace: DesignTrace, rule: StopRule | None, unit: str, image: Convergence) -> str:
-    """How a design and its image ended: what was missed or did not converge, in words, or "converged"."""
-    if missed := what_was_missed(trace, rule, unit):
-        return missed
-    if not image.converged:
-        return f"not converged ({image.status.value})"
-    rough = sum(not step.cost.converged for step in trace.steps)
-    return f"not converged ({rough} of {len(trace.steps)} design steps)" if rough else Status.CONVERGED.value
+    @property
+    def target(self) -> Literal["", "missed", "met", "met at the start"]:
+        """How the design stands to the rule that could end it; empty without one."""
+        if self.how in ("", "start alone"):
+            return ""
+        if not self.reached or self.missed:
+            return "missed"
+        return "met" if self.chosen else "met at the start"

@@ -185,7 +185,13 @@ def tell_calibration(
             f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
             f"altogether; {option('start')} sets how many"
         )
+    if most := mostly_calibration_words(calibration, count, readouts):
+        progress.warn(most)
+
+
+def mostly_calibration_words(calibration: int, count: int, readouts: Readouts) -> str:
+    """A sentence about a mask of ``count`` most of which is there for the coil maps; empty about any other."""
     from mri_design.experiment.extent import mostly_calibration  # here: a scan is loaded without
 
-    if most := mostly_calibration(calibration, count, readouts):
-        progress.warn(most)
+    alone, square = mostly_calibration(calibration, count, readouts), readouts.kind.square
+    return told("mostly_calibration", alone, count, readouts.unit, square, template="design") if alone else ""

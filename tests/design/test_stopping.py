@@ -45,8 +45,6 @@ EITHER = AnyOf((md.UntilError(0.05), md.UntilGain(5.0)))
 )
 def test_a_rule_stops_once_its_number_is_small(rule: StopRule, error: float, gain: float, stops: bool) -> None:
     assert rule(step(error, gain)) is stops
-    for each in (step(error, gain), md.Forecast()):  # of which the second predicts nothing
-        assert rule.reason(each, "spoke")
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, NAN, float("inf"), 1.5])
@@ -76,15 +74,17 @@ def test_an_error_that_noise_does_not_allow_is_out_of_reach(
 ) -> None:
     rule, seen = md.UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
     assert rule.looks_ahead
-    assert (rule(seen), bool(rule.missed(seen))) == (stops, missed)
-    assert not missed or rule.reason(seen) == rule.missed(seen)
+    assert (rule(seen), rule.out_of_reach(seen)) == (stops, missed)
+    (fact,) = rule.facts(seen)
+    assert (fact.code, fact.limit) == ("out of reach" if missed else "error", 0.05)
+    assert fact.value == pytest.approx(now) and (fact.least == min(least, now)) is missed
 
 
 def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
     both = AnyOf((md.UntilError(0.05), md.UntilGain(5.0)))
     seen = changed(step(0.2, 9.0), least_error=0.1)
-    assert both.looks_ahead and both.missed(seen)
-    assert both(changed(seen, information=1.0)) and not both.missed(changed(seen, information=1.0))
+    assert both.looks_ahead and both.out_of_reach(seen)
+    assert both(changed(seen, information=1.0)) and not both.out_of_reach(changed(seen, information=1.0))
     assert not AnyOf((md.UntilGain(5.0),)).looks_ahead
 
 
@@ -153,7 +153,7 @@ def test_no_rule_believes_what_has_not_been_tested(tested: float, stops: bool) -
     useless = changed(step(0.2, 1.0), tested=tested)
     for rule, seen in ((md.UntilError(0.05), reached), (md.UntilError(0.05), hopeless), (md.UntilGain(5.0), useless)):
         assert (rule(seen), AnyOf((rule,))(seen)) == (stops, stops)
-    assert bool(md.UntilError(0.05).missed(hopeless)) is stops
+    assert md.UntilError(0.05).out_of_reach(hopeless) is stops
     assert md.UntilGain(5.0, fewest=0)(useless)
 
 
@@ -187,7 +187,7 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
 def test_the_error_of_the_image_ends_a_design(image: float, stops: bool, missed: bool) -> None:
     rule = md.UntilError(0.05, by_image=True)
     seen = changed(step(0.2), image_error=image, least_error=0.1, recent_fall=0.1)
-    assert (rule(seen), AnyOf((rule,))(seen), bool(rule.missed(seen))) == (stops, stops, missed)
+    assert (rule(seen), AnyOf((rule,))(seen), rule.out_of_reach(seen)) == (stops, stops, missed)
     larger = changed(step(0.01), image_error=0.06)
     assert not rule(larger) and md.UntilError(0.05)(larger)
 

@@ -10,18 +10,17 @@ import pytest
 from mri_design import Recipe, Strategy, UntilError, UntilGain, UsageError, make_strategy
 from mri_design.design import AnyOf, DesignStep, DesignTrace
 from mri_design.experiment import (
+    DesignEnd,
     DesignPlan,
     calibration_for,
     centre_for_maps,
     checked_end,
     expected_total,
-    how_it_ended,
     in_acquisition_order,
     lines_expected,
     stop_rule,
-    what_was_missed,
 )
-from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from tests.design_steps import changed, design_step
 from tests.refusals import refused
 
@@ -169,11 +168,23 @@ def test_what_was_missed_is_what_can_no_longer_be_reached() -> None:
     start = DesignTrace("information-gain", 8, (4, 3))
     ended = replace(ENDED, closing=known(0, 0.21).forecast)
     hopeless = replace(ENDED, declined=changed(known(2, 0.4), least_error=0.3))
-    assert all(how_it_ended(each, RULE, 8) for each in (start, ended, hopeless, replace(start, declined=known(2, 0.1))))
-    assert how_it_ended(ENDED, None, 5) == how_it_ended(start, None, 2, "arm") == "" != how_it_ended(start, None, 2)
-    assert what_was_missed(ended, RULE) == what_was_missed(ENDED, RULE) == what_was_missed(hopeless, None) == ""
     everything = replace(ENDED, closing=replace(known(0, 0.21).forecast, least_error=0.21, recent_fall=0.0))
-    assert what_was_missed(everything, RULE) and what_was_missed(hopeless, RULE)
+    for trace, how, target, missed in (
+        (start, "never asked", "missed", False),
+        (ENDED, "all measured", "missed", False),
+        (ended, "all measured", "missed", False),
+        (everything, "all measured", "missed", True),
+        (hopeless, "stopped", "missed", True),
+        (replace(ENDED, declined=known(2, 0.1)), "stopped", "met", False),
+        (replace(start, declined=known(2, 0.1)), "stopped", "met at the start", False),
+    ):
+        end = DesignEnd.of(trace, RULE, 8, LINES)
+        assert (end.how, end.target, end.missed) == (how, target, missed)
+        assert [fact.code for fact in end.facts] == ["out of reach" if missed else "error"] * (trace is not start)
+    shots = ShotReadouts((8, 8), np.zeros((2, 8, 2)), "radial")
+    for trace, readouts, how in ((ENDED, LINES, ""), (start, LINES, "start alone"), (start, shots, "")):
+        end = DesignEnd.of(trace, None, 8, readouts)
+        assert (end.how, end.target, end.facts) == (how, "", ())
 
 
 def test_what_falls_is_expected_to_reach_its_limit_as_it_fell_in_its_latter_half() -> None:

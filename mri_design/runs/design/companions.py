@@ -19,7 +19,6 @@ from mri_design.experiment.calibration import calibrate_by
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
-from mri_design.experiment.reconstruction import Image
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
 from mri_design.kinds import KINDS
 from mri_design.model.posterior import GaussianPosterior
@@ -27,16 +26,13 @@ from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
-from mri_design.runs.provenance import told
-from mri_design.runs.work import Progress, Work
+from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData, Scan
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
 AGREEMENT = 0.99
 """Least `agreement` of a repeat. Those of heads have .999, other contrasts and echoes of one object .98 at most."""
-LITTLE = 0.25
-"""An earlier scan with less weight than this at the end was overruled."""
 
 
 def steering_image(
@@ -153,26 +149,6 @@ def final_weight(trace: DesignTrace) -> float:
     """Weight of side information at the end of a design, 0 to 1; NaN where there was none."""
     end = trace.forecast(len(trace.lines))
     return float("nan") if end is None else end.side_information_weight
-
-
-def contradicted(trace: DesignTrace, unit: str) -> str:
-    """A sentence where the ``unit``s measured have overruled the earlier scan; else empty."""
-    weight = final_weight(trace)
-    if not weight < LITTLE:
-        return ""
-    return (
-        f"the earlier scan hardly predicts the {unit}s of this one: it {weight_in_words(weight, unit)}, as one that "
-        "shows another object or another position, or lacks much of its k-space"
-    )
-
-
-def weight_in_words(weight: float, unit: str) -> str:
-    """Words for the weight of an earlier scan at the end of a design; NaN is no weight at all."""
-    if not np.isfinite(weight):
-        return "has been held against nothing that was measured"
-    if unit == "sample":
-        return f"explains {weight:.0%} of how single samples differ from those around them"
-    return f"counts for {weight:.0%} of the choice at the end"
 
 
 def _energy(values: Array) -> float:
@@ -308,11 +284,3 @@ def companions_within(
     others = {frame.name: {place: 1.0} for place, frame in enumerate(frames)}
     later = any(frame.complete for frame in frames)
     return (*neighbours(near, of_slice), *neighbours(others, of_frame, later=later))
-
-
-def tell_of_others(trace: DesignTrace, unit: str, image: Image, progress: Progress) -> None:
-    """Say where measurements have overruled the earlier scan, and which other images the prior of the image knows."""
-    if overruled := contradicted(trace, unit):
-        progress.say(overruled)
-    if image.companions is not None:
-        progress.say(f"other images: {told('companions', image.companions, template='image')}")

@@ -17,17 +17,16 @@ from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder
-from mri_design.experiment.extent import mostly_calibration, what_was_missed
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
-from mri_design.runs.design.companions import contradicted, final_weight, weight_in_words
+from mri_design.runs.design.companions import final_weight
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.runs.provenance import account_of, simulated_from, simulation_summary
+from mri_design.runs.provenance import account_of, mostly_calibration_words, simulated_from, simulation_summary, told
 from mri_design.runs.store import Ending, Report, Run, carry_out
 from mri_design.runs.stored_run import shown_settings
 from mri_design.runs.work import Keep
@@ -84,20 +83,21 @@ def report_design(
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
     account, weight = account_of(image.reconstruction) | dict(beside or {}), final_weight(trace)
-    side, words = dict[str, str](), weight_in_words(weight, readouts.unit)
+    side, words = dict[str, str](), told("weight", weight, readouts.unit, template="design")
+    overruled = told("overruled", weight, readouts.unit, template="design")
     if result.steered_by:
-        side = {"earlier scan": f"{result.steered_by}, {contradicted(trace, readouts.unit) or words}"}
+        side = {"earlier scan": f"{result.steered_by}, {overruled or words}"}
     elif np.isfinite(weight):
         side = {"training scans": words}
-    centre = mostly_calibration(known.scan.provenance.maps.calibration_lines, len(trace.lines), readouts)
+    calibration = known.scan.provenance.maps.calibration_lines
     facts |= {
         "result": result,
         "design": result.request.recipe.design,
         "strategy": strategy_label(name),
         "oracle": name in ORACLES,
         "meaning": explained(name),
-        "target": _target(result),
-        "mostly_centre": centre,
+        "target": result.end.target,
+        "mostly_centre": mostly_calibration_words(calibration, len(trace.lines), readouts),
         "acceleration": known.acceleration(trace.lines),
         "slices": slices_text(result.numbers) if len(result.numbers) > 1 else "",
         "steps": step_content(result.account, known, image) if readouts.kind.with_holes and folder.reported else None,
@@ -111,7 +111,7 @@ def report_design(
         **({"positions_without_signal": result.noise_only} if result.noise_only else {}),
         **({"slices_of_mask": sorted(result.numbers)} if len(result.numbers) > 1 else {}),
         **{f"weight_of_{whose.replace(' ', '_')}": weight for whose in side},
-        **({"ended": result.ended} if result.ended else {}),
+        **({"ended": result.ended} if result.end.how else {}),
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
         **image.error.settings,
@@ -121,17 +121,6 @@ def report_design(
     if extensible and result.request.strategy.needs_posterior and shots is None:  # shots are drawn anew as a whole
         folder.rename(CHECKPOINT, STATE)
     return Report(ending=result.ending, page=Page(template, facts), found=found, done=[CHECKPOINT])
-
-
-def _target(result: DesignResult) -> str:
-    """How the design stands to the rule that could end it, in a word; empty without one."""
-    trace, stop = result.trace, result.request.stop
-    if stop is None:
-        return ""
-    reached = trace.declined is not None or (trace.closing is not None and stop(trace.closing))
-    if not reached or what_was_missed(trace, stop, result.known.slice_model.candidates.unit):
-        return "missed"
-    return "met" if trace.steps else "met at the start"
 
 
 def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, noise: float) -> dict[str, Any]:

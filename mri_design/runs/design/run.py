@@ -11,10 +11,11 @@ from mri_design.design import Acquisition, DesignState, DesignTrace
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
 from mri_design.model.sparsity import Companion
-from mri_design.runs.design.companions import companions_within, tell_of_others
+from mri_design.runs.design.companions import companions_within, final_weight
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.slices import DesignSlices, prepared
 from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.provenance import told
 from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending
 from mri_design.runs.stored_run import StoredRun, arrays_of, run_of, shown_settings
@@ -37,8 +38,8 @@ class DesignResult:
         The slice, and what was known about it.
     trace : DesignTrace
         Every decision.
-    ended : str
-        Why it ended with that many lines, where a rule could end it; else empty.
+    end : DesignEnd
+        How it ended.
     model : str
         Name of the model that the image was made with, where the design chose between several; else empty.
     images : sequence of NamedImage
@@ -59,7 +60,7 @@ class DesignResult:
     status: str
     known: KnownSlice
     trace: DesignTrace
-    ended: str
+    end: extent.DesignEnd
     model: str
     images: Sequence[NamedImage]
     account: predictions.DesignAccount
@@ -67,6 +68,11 @@ class DesignResult:
     numbers: Sequence[int] = ()
     noise_only: Sequence[int] = ()
     steered_by: str = ""
+
+    @property
+    def ended(self) -> str:
+        """Why it ended with that many lines, where a rule could end it; else empty."""
+        return told("ended", self.end, self.known.slice_model.candidates.unit, template="design")
 
     @property
     def ending(self) -> Ending:
@@ -164,31 +170,37 @@ def concluded(
     """
     recipe, trace, stop = slices.recipe, state.trace, request.stop
     unit, count = slices.readouts.unit, len(slices.slices)
-    ended = extent.how_it_ended(trace, stop, slices.most, unit)
-    if ended and recipe.design.until_error is not None and count > 1:
-        ended += f" (of {min(count, design.MOST_SLICES)} of {count} slices together)"
+    end = extent.DesignEnd.of(trace, stop, slices.most, slices.readouts)
+    if recipe.design.until_error is not None:
+        end = replace(end, slices=(min(count, design.MOST_SLICES), count))
     measured = slices.slices[0].calibrated(trace.lines)
     method = recipe.reconstruction.method
     slice_model, signal, options = design.final_model(measured, state, recipe)
     slice_model = replace(slice_model, companions=companions)
     result = image if method == "mean" else None
-    if ended:
-        work.progress.say(ended)
+    if end.how:
+        work.progress.say(told("ended", end, unit, template="design"))
     if result is None:
         show = reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model)
         options, rng = replace(options, callback=show), reconstruction.image_rng(work.seed)
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
-    tell_of_others(trace, unit, result, work.progress)
+    for words in (
+        told("overruled", final_weight(trace), unit, template="design"),
+        "" if result.companions is None else f"other images: {told('companions', result.companions, template='image')}",
+    ):
+        if words:
+            work.progress.say(words)
     known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal)
+    rough = sum(not step.cost.converged for step in trace.steps)
     aware = recipe.phase.model == "aware" and options.warm_start is not None
     return DesignResult(
         request=request,
-        status=extent.status_of(trace, stop, unit, result.convergence),
+        status=told("status", end, unit, result.convergence, rough, template="design"),
         known=known,
         trace=trace,
-        ended=ended,
+        end=end,
         model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}" if aware else "",
         images=known.judged(method, result.times(known.image_unit), trace.lines),
         account=predictions.DesignAccount(trace, ()),
