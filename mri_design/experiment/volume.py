@@ -222,9 +222,13 @@ class Shared:
     Parameters
     ----------
     recipe : Recipe
-        Given noise and calibration settings.
-    unit : str
-        What is looked at, in words: "slices", or of several frames "images".
+        In force.
+    seed : int
+        Of the run.
+    numbering : Frames
+        How images are numbered.
+    several : bool
+        Whether there are several; a single one shares nothing.
 
     Attributes
     ----------
@@ -234,8 +238,9 @@ class Shared:
         `coil_directions` of the white coils of all slices; None where no maps are estimated.
     """
 
-    def __init__(self, recipe: Recipe, unit: str = "slices") -> None:
-        self._recipe, self._unit, self._noise = recipe, unit, list[NoiseEstimate]()
+    def __init__(self, recipe: Recipe, seed: int, numbering: Frames, *, several: bool) -> None:
+        self.recipe, self.seed, self.numbering, self.several = recipe, seed, numbering, several
+        self._noise = list[NoiseEstimate]()
         self._refused: InputError | None = None
         self._energies: NDArray[np.complex128] | None = None
         self._given: NDArray[np.complex128] | None = None
@@ -250,10 +255,10 @@ class Shared:
         InputError
             Where there is not enough data to estimate coil maps.
         """
-        if not isinstance(data, KSpaceData):
+        if not (self.several and isinstance(data, KSpaceData)):
             return
-        known = self._recipe.noise.variance is not None or data.noise_variance is not None
-        if self._recipe.noise.variance is None and data.noise_covariance is not None:
+        known = self.recipe.noise.variance is not None or data.noise_variance is not None
+        if self.recipe.noise.variance is None and data.noise_covariance is not None:
             self._given, known = data.noise_covariance, True
         if not known:
             try:
@@ -261,9 +266,9 @@ class Shared:
             except InputError as error:  # an empty rim: other slices may have some
                 self._refused = error
         if data.n_coils > 1 and data.coil_maps is None:
-            lines = calibration.calibration_count(None, self._recipe, data.grid_shape[0])
+            lines = calibration.calibration_count(None, self.recipe, data.grid_shape[0])
             seen = data.only(used)
-            if calibration.takes_lines_with_gaps(seen, lines, self._recipe):
+            if calibration.takes_lines_with_gaps(seen, lines, self.recipe):
                 energies = block_energies(seen.kspace[0], seen.samplings[0].samples)
             else:
                 energies = calibration_energies(seen, lines)
@@ -283,7 +288,7 @@ class Shared:
         if self._noise:
             noise = median_noise(self._noise)
             doubt: Literal["", "signal"] = "signal" if noise.reason else ""
-            slices = len(self._noise), self._unit
+            slices = len(self._noise), self.numbering.unit
             self._origin = NoiseOrigin(source="slices", estimate=noise, slices=slices, doubt=doubt)
             self.covariance = white = noise.covariance
         if self._energies is not None:

@@ -46,7 +46,7 @@ def save_images(folder: RunFolder, arrays: Mapping[str, NDArray[Any]], rows: Row
     folder.write_table("metrics.csv", rows)
 
 
-def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int]) -> Rows:
+def image_rows(known: KnownSlice, images: Sequence[NamedImage]) -> Rows:
     """Rows of metrics.csv: the pair that images are judged by, and errors against the reference as it is.
 
     Where the reference carries noise, they say whether these errors rank images (`metrics.ranked`).
@@ -56,13 +56,11 @@ def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[
     known : KnownSlice
         The slice.
     images : sequence of NamedImage
-        One for every row.
-    lines : sequence of int
-        What all of them were made from; along a trajectory it is all that the slice holds.
+        One for every row, all from the lines of the slice.
     """
     if known.scan.on_grid:
         counted = known.slice_model.candidates.kind.counted
-        measured = {counted: len(lines), "acceleration": known.acceleration(lines)}
+        measured = {counted: len(known.lines), "acceleration": known.acceleration(known.lines)}
     else:
         assert isinstance(known.scan, TrajectoryData)
         measured = {"readouts": known.scan.n_readouts, "samples": len(known.scan.trajectory)}
@@ -73,15 +71,13 @@ def image_rows(known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[
         row |= {name: getattr(errors, name, None) for name in ("relative_l2", "psnr", "ssim")}
         row |= {"converged": ended.converged, "matvecs": ended.matvecs}
         if known.scan.on_grid and known.reference_noise is not None:
-            noise, of_all = known.reference_noise, known.holds_reference(lines)
+            noise, of_all = known.reference_noise, known.holds_reference
             row["ranks"] = ranked(errors.relative_l2, noise, of_all) if errors else "no: it is the reference"
         rows.append(row)
     return rows
 
 
-def image_facts(
-    folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage], lines: Sequence[int]
-) -> dict[str, Any]:
+def image_facts(folder: RunFolder, known: KnownSlice, images: Sequence[NamedImage]) -> dict[str, Any]:
     """Write the first image of a slice, its error bars and the errors of all; return what images.html.j2 shows of them.
 
     Parameters
@@ -91,11 +87,9 @@ def image_facts(
     known : KnownSlice
         The slice, and what errors are measured against.
     images : sequence of NamedImage
-        The run's own image, then others to compare it with.
-    lines : sequence of int
-        Lines behind all of them.
+        The run's own image, then others to compare it with, all from the lines of the slice.
     """
-    rows, made = image_rows(known, images, lines), images[0].reconstruction
+    rows, made = image_rows(known, images), images[0].reconstruction
     save_images(folder, arrays_of(known, made, None if made.draws is None else known.shown_reference), rows)
     return shown_facts(known, images, rows) | {"others": companion_pictures(made)}
 

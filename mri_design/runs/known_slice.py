@@ -16,7 +16,14 @@ from mri_design.calibration.maps import OwnMaps
 from mri_design.design.strategy import Strategy
 from mri_design.design.trials import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, number_array, option
-from mri_design.evaluation.metrics import ImageMetrics, RelativeError, found_error, measure, reference_noise
+from mri_design.evaluation.metrics import (
+    ImageMetrics,
+    RelativeError,
+    found_error,
+    looks_folded,
+    measure,
+    reference_noise,
+)
 from mri_design.experiment.calibration import calibrate_by, estimates_own_maps, truth_of
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for
@@ -54,6 +61,7 @@ _DARK = "the full scan shows hardly more than noise"
 OF_MODULUS = 0.93
 """Error of the modulus over that of the complex image: most of what is missing lies along the phase of the image. From
 a third of the lines of six scans of the package (shepp-logan, brain, t2w, t1w, lf-gre, lf-fse) it was .86 to .97."""
+_WITHOUT_STREAKS = ("mean", "map")
 _LEFT_OUT = "left out of the scan"
 _CALIBRATION = ("calibration_lines", "calibration_scan")
 
@@ -99,6 +107,10 @@ class KnownSlice:
         As models take it.
     signal : float
         Signal level that the prior's scales follow.
+    lines : sequence of int
+        Candidates that its image is made from, by number.
+    number : int
+        Of the image in the run.
     given : GivenReference, optional
         What somebody gave to measure errors against, in the place of the scan's own image.
     folded : bool
@@ -108,6 +120,8 @@ class KnownSlice:
     scan: Scan
     slice_model: SliceModel
     signal: float
+    lines: Sequence[int] = ()
+    number: int = 0
     given: GivenReference | None = None
     folded: bool = False
 
@@ -145,26 +159,30 @@ class KnownSlice:
         maps = "" if self.scan.n_coils == 1 else "given" if given else "usual"
         return "" if self.reference is None else told("reference", own, maps)
 
-    def holds_reference(self, lines: Sequence[int]) -> bool:
-        """Whether these are all lines that the reference was made from, where it is the scan's own image."""
-        on_grid = self.slice_model.candidates.kind.on_grid
-        return self.reference_noise is not None and on_grid and len(lines) == int(np.sum(self.slice_model.measured))
+    @property
+    def holds_reference(self) -> bool:
+        """Whether the lines are all that the reference was made from, where it is the scan's own image."""
+        every, on_grid = int(np.sum(self.slice_model.measured)), self.slice_model.candidates.kind.on_grid
+        return self.reference_noise is not None and on_grid and len(self.lines) == every
 
-    def judged(self, method: str, made: Image, lines: Sequence[int]) -> list[NamedImage]:
-        """An image in the input's units, and what the lines show without a model, with their errors.
+    def judged(self, method: str, made: Image) -> tuple[KnownSlice, list[NamedImage]]:
+        """What is known once there is an image in the input's units; and that, and what the lines show without a model.
 
-        The second one is zero-filled, of shots gridded. Nothing is compared with itself: it is missing beside an image
-        of that method, and from all lines of a scan that is its own reference.
+        Both with their errors; a reference that was given is fitted to the image first. The second one is zero-filled,
+        of shots gridded. Nothing is compared with itself: it is missing beside an image of that method, and from all
+        lines of a scan that is its own reference.
         """
-        named = self._named(method, made, lines)
-        if named.name in (ZERO_FILLED, GRIDDED) or self.holds_reference(lines):
-            return [named]
-        image = np.asarray(self.slice_model.plain_image(lines) * self.image_unit)
+        given, on_grid = self.given, self.slice_model.candidates.kind.on_grid
+        folded = not self.scan.on_grid and method in _WITHOUT_STREAKS and looks_folded(made.image)
+        known = replace(self, given=None if given is None else given.fitted(made.image), folded=folded)
+        named = known._named(method, made)
+        if named.name in (ZERO_FILLED, GRIDDED) or known.holds_reference:
+            return known, [named]
+        image = np.asarray(self.slice_model.plain_image(self.lines) * self.image_unit)
         plain = Image(image, None, Convergence(Status.CONVERGED, 0, 0.0))
-        on_grid = self.slice_model.candidates.kind.on_grid
-        return [named, self._named(ZERO_FILLED if on_grid else GRIDDED, plain, lines)]
+        return known, [named, known._named(ZERO_FILLED if on_grid else GRIDDED, plain)]
 
-    def _named(self, name: str, made: Image, lines: Sequence[int]) -> NamedImage:
+    def _named(self, name: str, made: Image) -> NamedImage:
         """An image in the input's units with its errors where there is a truth; of a given one no phase is compared."""
         reference, predicted = self.shown_reference, made.predicted_error
         name = GRIDDED if name == ZERO_FILLED and not self.scan.on_grid else name
@@ -179,11 +197,11 @@ class KnownSlice:
         error, candidates = RelativeError(predicted), self.slice_model.candidates
         if not self.scan.on_grid:
             return NamedImage(name, made, errors, replace(error, found=errors.relative_l2_complex))
-        if self.holds_reference(lines):  # least squares of all lines are the reference, and have no errors
+        if self.holds_reference:  # least squares of all lines are the reference, and have no errors
             return NamedImage(name, made, None if name in _ITSELF else errors, replace(error, unknown=_OF_ALL))
         if self.reference_noise is not None and not candidates.kind.on_grid:
             return NamedImage(name, made, errors, replace(error, unknown=f"its {candidates.unit}s {_OF_NOISY}"))
-        found = self.found_error(made.image, lines)
+        found = self.found_error(made.image, self.lines)
         return NamedImage(name, made, errors, replace(error, found=found, unknown=_DARK if found is None else ""))
 
     def found_error(self, image: Array, lines: Sequence[int]) -> float | None:

@@ -77,7 +77,7 @@ def report_design(
     trace, known, name = result.trace, result.known, result.request.recipe.design.strategy
     readouts, image = known.slice_model.candidates, result.images[0]
     shots = readouts.trajectory(list(trace.lines))
-    facts = image_sections.image_facts(folder, known, result.images, trace.lines)
+    facts = image_sections.image_facts(folder, known, result.images)
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
     facts |= acquisition_facts(folder, result.acquisition)
     if shots is not None:

@@ -192,7 +192,8 @@ def concluded(
     ):
         if words:
             work.progress.say(words)
-    known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal)
+    known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal, lines=trace.lines)
+    known, images = known.judged(method, result.times(known.image_unit))
     rough = sum(not step.cost.converged for step in trace.steps)
     aware = recipe.phase.model == "aware" and options.warm_start is not None
     return DesignResult(
@@ -202,7 +203,7 @@ def concluded(
         trace=trace,
         end=end,
         model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}" if aware else "",
-        images=known.judged(method, result.times(known.image_unit), trace.lines),
+        images=images,
         account=predictions.DesignAccount(trace, ()),
         numbers=slices.numbers,
     )

@@ -49,13 +49,11 @@ from mri_design.runs.recon.slices import (
     KeptSlices,
     MeasuredSlice,
     SliceFacts,
-    SliceWork,
     Stages,
     calibrated,
     coverage_of,
     facts_of,
     images_of,
-    judged,
     neighbour_image,
     other_scans,
     recipe_for,
@@ -371,8 +369,8 @@ class OpenScan:
         Of each.
     alike : bool
         Whether the same is used of all.
-    each : SliceWork
-        What every slice needs: recipe, seed, and what the slices share.
+    shared : Shared
+        What the slices have in common.
 
     Raises
     ------
@@ -400,7 +398,7 @@ class OpenScan:
         progress, recipe, numbering = self._work.progress, self.recipe, self._numbering
         self._stages = None if self.several else Stages(progress.show, recipe.reconstruction.method)
         every = numbering.images(range(self._count)) if self._around else self.numbers
-        shared, shape = volume.Shared(recipe, numbering.unit), None
+        shape, self.shared = None, volume.Shared(recipe, self._work.seed, numbering, several=self.several)
         self.masks = dict[int, NDArray[np.bool_]]()
         self.places, self.sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
         for done, number in enumerate(every):
@@ -408,8 +406,7 @@ class OpenScan:
             try:
                 data = self._slices.read(number)
                 mask = self.masks[number] = what_is_used(data, self._request.mask, recipe)
-                if self.several:
-                    shared.look(data, mask)
+                self.shared.look(data, mask)
             except InputError as error:
                 if len(every) == 1:
                     raise
@@ -433,8 +430,8 @@ class OpenScan:
         given = {} if references is None else references.of_slices(self._first_frame, self._count, grid)
         self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them
         check_size_of_draws(recipe.reconstruction, len(self.numbers), grid)
-        shared.settle()
-        self.each = SliceWork(recipe, self._work.seed, shared, numbering)
+        self.shared.settle()
+        self.shared.recipe = recipe
 
     @property
     def used(self) -> dict[int, NDArray[np.bool_]]:
@@ -451,10 +448,10 @@ class OpenScan:
         """The only slice, calibrated, which has to show signal."""
         assert self._stages is not None
         self._stages.begin("calibrating")
-        return self._calibrated(replace(self.each, numbering=None), self.measured(self.numbers[0]))
+        return self._calibrated(self.measured(self.numbers[0]))
 
-    def _calibrated(self, work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
-        known = calibrated(work, measured)
+    def _calibrated(self, measured: MeasuredSlice) -> KnownSlice:
+        known = calibrated(self.shared, measured)
         warn_of_noise(known.scan, self._work.progress)
         warn_of_maps(known.scan, self._work.progress)
         return known
@@ -471,17 +468,17 @@ class OpenScan:
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
         missing = [number for number in asked if number not in kept.neighbours]
         jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), _AHEAD * work.jobs
-        with Workers(self.each, jobs, work.executor if self.several or missing else LOCAL) as workers:
+        with Workers(self.shared, jobs, work.executor if self.several or missing else LOCAL) as workers:
             moduli = workers.map(neighbour_image, map(self.measured, missing), ahead)
             for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
                 kept.add(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
             if one is not None and self._stages is not None:
-                (number,), alone = numbers, replace(self.each, numbering=None)
-                measured = self.measured(number, volume.neighbours(near[number], kept.modulus))
-                one = replace(one, slice_model=replace(one.slice_model, companions=tuple(measured.companions)))
-                known, images = images_of(alone, measured, one, self._stages)
-                kept.facts[number] = facts_of(alone, measured, known, images)
+                (number,) = numbers
+                companions = self.measured(number, volume.neighbours(near[number], kept.modulus)).companions
+                one = replace(one, slice_model=replace(one.slice_model, companions=tuple(companions)))
+                known, images = images_of(self.shared, one, self._stages)
+                kept.facts[number] = facts_of(self.shared, known, images)
                 self._stages.begin(REPORT)
                 return number, known, images
             show(SLICES, len(numbers) - len(left), len(numbers))
@@ -495,7 +492,7 @@ class OpenScan:
         data, mask = self._slices.read(shown), self.masks[shown]
         measured = MeasuredSlice(shown, data, mask, self._given.get(shown))
         image = Image.kept(kept.arrays(shown), kept.facts[shown].image)
-        return shown, *judged(self.each, measured, self._calibrated(self.each, measured), image)
+        return shown, *self._calibrated(measured).judged(self.recipe.reconstruction.method, image)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
         """Say what became of other images, and which slices hold noise only or exceed their field of view."""
@@ -541,7 +538,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     if result.several:
         facts |= _save_volume(folder, result)
     else:
-        facts |= image_sections.image_facts(folder, known, result.images, result.lines)
+        facts |= image_sections.image_facts(folder, known, result.images)
     folder.write_array("mask.npy", mask)
     facts["coverage_rows"] = rows = list(covered.radii) if covered else []
     if rows:

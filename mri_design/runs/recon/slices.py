@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, MriDesignError, UsageError, option
-from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, looks_folded, scores
+from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, scores
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
@@ -25,10 +25,9 @@ from mri_design.experiment.calibration import calibrate_by
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
-from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, loops_shown, reconstruct_prepared
-from mri_design.experiment.volume import Shared, Slices, opened_slices, recipe_of_frame
+from mri_design.experiment.reconstruction import InferenceOptions, image_rng, loops_shown, reconstruct_prepared
+from mri_design.experiment.volume import Frames, Shared, Slices, opened_slices, recipe_of_frame
 from mri_design.kinds import KINDS, gridded_kinds
-from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.image_sections import CompanionPictures, Rows, companion_pictures, image_rows
@@ -76,9 +75,6 @@ class Stages:
         if _LOOPS in self._left:
             self._left[_LOOPS] = most
             self._show(_LOOPS, done, most)
-
-
-_WITHOUT_STREAKS = ("mean", "map")
 
 
 def what_is_used(data: volume.AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> NDArray[np.bool_]:
@@ -147,52 +143,24 @@ class MeasuredSlice:
     companions: Sequence[Companion] = ()
 
 
-@dataclass(frozen=True)
-class SliceWork:
-    """What every slice needs.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        In force.
-    seed : int
-        Of the run.
-    shared : Shared
-        Noise and directions of coil space that the slices share; one slice shares nothing.
-    numbering : Frames, optional
-        How several images are numbered. Without it there is one, which has to show more than noise.
-    """
-
-    recipe: Recipe
-    seed: int
-    shared: volume.Shared
-    numbering: volume.Frames | None = None
-
-
-def calibrated(work: SliceWork, measured: MeasuredSlice) -> KnownSlice:
+def calibrated(shared: Shared, measured: MeasuredSlice, *, neighbour: bool = False) -> KnownSlice:
     """A slice with noise and coil maps known, and no reference looked at yet.
 
     Raises
     ------
     InputError
-        Where it cannot be calibrated, or is the only one and holds noise only.
+        Where it cannot be calibrated, or is the only one, and no ``neighbour`` of it, and holds noise only.
     """
-    data = work.shared.known_by(measured.data)
-    scan = calibrate_by(data, work.recipe, measured=measured.mask, ordinary=True, directions=work.shared.directions)
-    model = replace(scan.slice_model(0, **work.recipe.slice_settings), companions=tuple(measured.companions))
-    signal = (model.signal_level if work.numbering is None else model.level)(_lines(model, measured))
-    return KnownSlice(scan=scan, slice_model=model, signal=signal)
+    recipe, data = shared.recipe, shared.known_by(measured.data)
+    scan = calibrate_by(data, recipe, measured=measured.mask, ordinary=True, directions=shared.directions)
+    model = replace(scan.slice_model(0, **recipe.slice_settings), companions=tuple(measured.companions))
+    lines = np.flatnonzero(measured.mask if scan.on_grid else model.measured).tolist()
+    signal = (model.level if shared.several or neighbour else model.signal_level)(lines)
+    given, number = measured.reference, measured.number
+    return KnownSlice(scan=scan, slice_model=model, signal=signal, lines=lines, given=given, number=number)
 
 
-def _lines(model: SliceModel, measured: MeasuredSlice) -> list[int]:
-    """Candidates that are used, by number."""
-    used = np.ones(model.candidates.size, bool) if isinstance(measured.data, TrajectoryData) else measured.mask
-    return np.flatnonzero(used).tolist()
-
-
-def images_of(
-    work: SliceWork, measured: MeasuredSlice, known: KnownSlice, stages: Stages | None = None
-) -> tuple[KnownSlice, list[NamedImage]]:
+def images_of(shared: Shared, known: KnownSlice, stages: Stages | None = None) -> tuple[KnownSlice, list[NamedImage]]:
     """The image by the recipe's method in the units of the input, one to compare it with, and what is known of it.
 
     Raises
@@ -200,24 +168,12 @@ def images_of(
     InputError
         Where a reference that was given has nothing in common with it.
     """
-    recipe, model = work.recipe, known.slice_model
-    options = InferenceOptions(signal=known.signal, number=measured.number)
+    recipe, model = shared.recipe, known.slice_model
+    options = InferenceOptions(signal=known.signal, number=known.number)
     if stages is not None:
         options = replace(options, callback=loops_shown(stages.loop, recipe, model), watch=stages.begin)
-    lines, rng = _lines(model, measured), image_rng(work.seed)
-    made = reconstruct_prepared(model, lines, None, recipe, rng, options=options)
-    return judged(work, measured, known, made.times(known.image_unit))
-
-
-def judged(
-    work: SliceWork, measured: MeasuredSlice, known: KnownSlice, image: Image
-) -> tuple[KnownSlice, list[NamedImage]]:
-    """An image in the units of the input held against the reference, and another to compare it with."""
-    method = work.recipe.reconstruction.method
-    given = None if measured.reference is None else measured.reference.fitted(image.image)
-    folded = not known.scan.on_grid and method in _WITHOUT_STREAKS and looks_folded(image.image)
-    known = replace(known, given=given, folded=folded)
-    return known, known.judged(method, image, _lines(known.slice_model, measured))
+    made = reconstruct_prepared(model, known.lines, None, recipe, image_rng(shared.seed), options=options)
+    return known.judged(recipe.reconstruction.method, made.times(known.image_unit))
 
 
 OTHER_IMAGES = "other images"
@@ -268,18 +224,18 @@ class SliceFacts:
         return bool(self.image["status"] == Status.CONVERGED.value)
 
 
-def facts_of(work: SliceWork, measured: MeasuredSlice, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
+def facts_of(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
     """What is to be kept of the images of a slice beside their arrays."""
-    made, lines = images[0].reconstruction, _lines(known.slice_model, measured)
-    (panels, about), combined = companion_pictures(made), known.scan.provenance.combined
-    place = {} if work.numbering is None else work.numbering.place(measured.number)
-    rows = [{**place, **row} for row in image_rows(known, images, lines)]
+    made, combined = images[0].reconstruction, known.scan.provenance.combined
+    panels, about = companion_pictures(made)
+    place = shared.numbering.place(known.number) if shared.several else {}
+    rows = [{**place, **row} for row in image_rows(known, images)]
     if made.companions is not None:
         rows[0][OTHER_IMAGES] = "; ".join(made.companions.used) or "none"
     return SliceFacts(
         rows=rows,
         image=made.facts,
-        noise_only=not known.slice_model.shows_signal(lines),
+        noise_only=not known.slice_model.shows_signal(known.lines),
         folded=known.folded,
         account=account_of(made),
         reference_scale=None if known.given is None else known.given.factor,
@@ -289,27 +245,27 @@ def facts_of(work: SliceWork, measured: MeasuredSlice, known: KnownSlice, images
     )
 
 
-def slice_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], SliceFacts]:
+def slice_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], SliceFacts]:
     """Reconstruct one of several slices: its number, arrays in the input's units as they are kept, and the rest.
 
     The arrays are ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``reference``,
     ``draws`` (draw, ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
     """
-    known, images = images_of(work, measured, calibrated(work, measured))
+    known, images = images_of(shared, calibrated(shared, measured))
     made = images[0].reconstruction
     arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
     if panels := companion_pictures(made)[0]:
         arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in panels]).astype(np.float32)
-    facts = facts_of(work, measured, known, images)
+    facts = facts_of(shared, known, images)
     del known, images, made, panels
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return measured.number, arrays, facts
 
 
-def neighbour_image(work: SliceWork, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], None]:
+def neighbour_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], None]:
     """As `slice_image`, of the modulus that the neighbours of a slice know."""
-    model = calibrated(work, measured).slice_model
-    modulus = volume.neighbour_modulus(model, _lines(model, measured), work.recipe, work.seed)
+    known = calibrated(shared, measured, neighbour=True)
+    modulus = volume.neighbour_modulus(known.slice_model, known.lines, shared.recipe, shared.seed)
     return measured.number, {_MODULUS: modulus}, None
 
 
@@ -498,7 +454,8 @@ def coverage_of(
 
     found, count = dict[str, NDArray[np.float32]](), len(files)
     work.progress.show(_STAGE, 0, count)
-    with Workers(SliceWork(recipe, work.seed, Shared(recipe)), max(1, min(work.jobs, count)), work.executor) as workers:
+    shared = Shared(recipe, work.seed, Frames("", (), 1), several=False)
+    with Workers(shared, max(1, min(work.jobs, count)), work.executor) as workers:
         for number, file, made in workers.map(_scores, items(), ahead=_AHEAD * work.jobs):
             if isinstance(made, str):
                 refused.append(f"{file} is left out: {made}")
@@ -556,15 +513,14 @@ def _unfit(data: KSpaceData | TrajectoryData, like: KSpaceData, mask: NDArray[np
     return ""
 
 
-def _scores(work: SliceWork, item: tuple[str, MeasuredSlice]) -> tuple[int, str, NDArray[np.float32] | str]:
+def _scores(shared: Shared, item: tuple[str, MeasuredSlice]) -> tuple[int, str, NDArray[np.float32] | str]:
     """Errors of one slice in its standard deviations, or why there are none."""
     name, measured = item
     try:
-        known, images = images_of(work, measured, calibrated(work, measured))
+        known, images = images_of(shared, calibrated(shared, measured))
     except InputError as error:
         return measured.number, name, str(error)
     made, reference = images[0].reconstruction, known.shown_reference
-    data = known.scan
-    assert isinstance(data, KSpaceData) and reference is not None and made.std is not None
-    beyond = error_beyond_noise(made.image, made.std, data, reference, known.image_unit, measured.mask)
+    assert isinstance(known.scan, KSpaceData) and reference is not None and made.std is not None
+    beyond = error_beyond_noise(made.image, made.std, known.scan, reference, known.image_unit, measured.mask)
     return measured.number, name, scores(beyond, made.std)
