@@ -332,17 +332,21 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> Noise:
     Raises
     ------
     InputError
-        For other arrays, samples that are not finite, too few of them, or coils without noise of their own.
+        For other arrays, samples that are not finite, too few of them, coils without noise of their own, and samples
+        whose mean is most of them, as no noise has one.
     """
     shape = samples.shape
     if samples.ndim > 1 and shape[0] != channels and shape[-1] == channels:
         samples = np.moveaxis(samples, -1, 0)
-    by_coil = samples.reshape(1, -1) if channels == 1 else samples
+    by_coil = samples[np.newaxis] if samples.ndim == channels == 1 else samples
     if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
         cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]."
         raise InputError(field, f"{samples.dtype} {shape}", f"complex samples ({channels} coils, sample)", cure)
     require_finite(field, samples)
-    covariance, count = noise_covariance([by_coil.reshape(channels, -1)])
+    by_coil = by_coil.reshape(channels, -1)
+    if (np.abs(by_coil.mean(axis=1)) ** 2 > np.mean(np.abs(by_coil) ** 2, axis=1) / 2).any():
+        raise InputError(field, "samples that are alike", "noise, whose mean is zero", "Give samples without a signal.")
+    covariance, count = noise_covariance([by_coil])
     if covariance is None:
         wanted = f"at least {SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
         cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."

@@ -203,14 +203,17 @@ def test_noise_readouts_of_raw_data_without_an_image_are_enough(mrd: type) -> No
         np.repeat(noise_samples(100)[:1], COILS, axis=0),
         np.where(np.arange(100) == 7, np.nan, noise_samples(100)),
         np.zeros((COILS, 100), complex),
+        1 + 0.1 * noise_samples(100),
         noise_samples(0),
     ],
-    ids=["few", "real", "two coils", "copies", "not finite", "silent", "empty"],
+    ids=["few", "real", "two coils", "copies", "not finite", "silent", "alike", "empty"],
 )
 def test_what_is_no_noise_of_the_coils_is_refused(tmp_path: Path, wrong: np.ndarray) -> None:
     path = tmp_path / "noise.npy"
     np.save(path, wrong)
     refuses("noise.npy" if wrong.size else "noise.npy: shape", files.read_noise, path, COILS)
+    np.save(path, noise_samples(100))
+    refuses("noise.npy", files.read_noise, path, 1)
 
 
 def test_files_that_hold_no_noise_are_refused(tmp_path: Path, mrd: type, scan: np.ndarray, fastmri_file: Path) -> None:
