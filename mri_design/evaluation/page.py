@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ONE_LINE = 36  # letters of a cell that stay on one line
-_PICTURES = {
-    "steps": {"mean": "posterior mean", "deviation": "standard deviation", "difference": "actual error"},
-    "slices": {"image": "image", "deviation": "standard deviation"},
-}
-"""Pictures of sliders, and what stands below them."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +158,7 @@ def _templates() -> Environment:
     }
     templates.filters |= filters
     templates.tests["finite"] = math.isfinite
-    templates.globals |= {"plots": plots, "alike": alike, "pictures": _PICTURES, "zip": zip}
+    templates.globals |= {"plots": plots, "alike": alike, "zip": zip}
     templates.globals |= {"colours": COLOURS, "accent": PALETTE[1]}
     return templates
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,39 +16,32 @@ Drawing = Any
 """A figure of the plotting library, which is not imported here; every function in `plots` returns one."""
 
 
-class Colour(NamedTuple):
-    """One role's colour on light and on dark paper, as ``#rrggbb``."""
-
-    light: str
-    dark: str
-
-
 COLOURS = {
-    "paper": Colour("#ffffff", "#17181b"),
-    "ink": Colour("#1c1c1e", "#e8e8ea"),
-    "faint": Colour("#5d6066", "#a4a7ad"),
-    "rule": Colour("#d9dbdf", "#3a3c42"),
-    "band": Colour("#f4f5f7", "#212328"),
-    "shade": Colour("#b4b8bf", "#000000"),
-    "alert": Colour("#a33b00", "#ff9b66"),
-    "link": Colour("#005a8c", "#6cb6ec"),
+    "paper": ("#ffffff", "#17181b"),
+    "ink": ("#1c1c1e", "#e8e8ea"),
+    "faint": ("#5d6066", "#a4a7ad"),
+    "rule": ("#d9dbdf", "#3a3c42"),
+    "band": ("#f4f5f7", "#212328"),
+    "shade": ("#b4b8bf", "#000000"),
+    "alert": ("#a33b00", "#ff9b66"),
+    "link": ("#005a8c", "#6cb6ec"),
     # of figures
-    "grid": Colour("#e6e6e6", "#303238"),
-    "unmeasured": Colour("#ececec", "#2b2d33"),
-    "start": Colour("#b0b0b0", "#6d7078"),
-    "connector": Colour("#c8c8c8", "#4a4d55"),
-    "dot": Colour("#8c8c8c", "#8d9097"),
-    "right": Colour("#dcebf5", "#1d3345"),
-    "near": Colour("#fbe6d8", "#45301f"),
+    "grid": ("#e6e6e6", "#303238"),
+    "unmeasured": ("#ececec", "#2b2d33"),
+    "start": ("#b0b0b0", "#6d7078"),
+    "connector": ("#c8c8c8", "#4a4d55"),
+    "dot": ("#8c8c8c", "#8d9097"),
+    "right": ("#dcebf5", "#1d3345"),
+    "near": ("#fbe6d8", "#45301f"),
 }
-"""Role to colour. A report's page names them ``--role``; figures are drawn in the light ones."""
+"""Role to colours on light and dark paper. A report's page names them ``--role``; figures have the light ones."""
 
 # The first four of Okabe and Ito 2008; their light blue and orange are too faint on white. All but ink have a contrast
 # of 3 or more with both papers, and no two come closer under protanopia, deuteranopia or tritanopia than theirs do.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8B3FE0", "#945D41", "#000000")
 """Colours of curves, in this order."""
 
-THEMED = {colour.light: f"var(--{role})" for role, colour in COLOURS.items()} | {"#000000": "var(--ink)"}
+THEMED = {light: f"var(--{role})" for role, (light, _) in COLOURS.items()} | {"#000000": "var(--ink)"}
 """Colour of a figure to the variable that replaces it inside a page; the plotting library writes ink as black."""
 
 

@@ -84,8 +84,8 @@ class PredictionCheck:
         Lines behind the mean.
     predicted_level, actual_level : float
         Expected energy of the image, and that of the true one: what the errors are relative to.
-    inner : bool array, optional
-        Which are not far from DC, in arrays like ``predicted``; by default lines with |k| < N/3.
+    inner : bool array, shape (ky,)
+        Which are not far from DC: of lines |k| < N/3.
     mean : complex array, shape (ky, kx), optional
         The first slice's image itself.
     deviation : float array, shape (ky, kx), optional
@@ -103,7 +103,7 @@ class PredictionCheck:
     _: KW_ONLY
     predicted_level: float
     actual_level: float
-    inner: NDArray[np.bool_] | None = None
+    inner: NDArray[np.bool_]
     mean: Array | None = None
     deviation: NDArray[np.floating] | None = None
     unit: str = "line"
@@ -143,12 +143,8 @@ class PredictionCheck:
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Unmeasured lines with |k| < N/3, where most of the remaining error lies: those that lines are compared on."""
-        if self.inner is not None:
-            return self.known & ~self.acquired & self.inner
-        n_lines = len(self.predicted)
-        k = np.arange(n_lines) - n_lines // 2
-        return self.known & ~self.acquired & (np.abs(k) < n_lines / 3)
+        """Unmeasured ones not far from DC, where most of the remaining error lies: those that lines are compared on."""
+        return self.known & ~self.acquired & self.inner
 
     @property
     def line_ratio(self) -> float:

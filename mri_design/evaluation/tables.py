@@ -56,13 +56,8 @@ def csv_text(
     InputError
         Where there are neither rows nor columns, or a column is in no row.
     """
-    names = column_names(rows, columns)
-    chosen = formats or {}
-    lines = [_csv_line([_harmless(name) for name in names])]
-    for row in rows:
-        cells = ((row.get(name), chosen.get(name, _DEFAULT_FLOAT)) for name in names)
-        lines.append(_csv_line([_harmless(v) if isinstance(v, str) else format_cell(v, form) for v, form in cells]))
-    return "".join(lines)
+    names, texts = _texts(rows, columns, formats)
+    return "".join(_csv_line([_harmless(text) for text in cells]) for cells in [names, *texts])
 
 
 def read_csv(path: str | Path) -> list[dict[str, object]]:
@@ -98,13 +93,18 @@ def markdown_text(
     rows: Sequence[Row], columns: Sequence[str] | None = None, formats: Mapping[str, str] | None = None
 ) -> str:
     """Rows as a Markdown table, numeric columns aligned right; parameters as for `csv_text`."""
-    names, chosen = column_names(rows, columns), formats or {}
+    names, texts = _texts(rows, columns, formats)
     rules = ["---:" if is_numeric(rows, name) else ":---" for name in names]
-    lines = [[_escape_markdown(name) for name in names], rules]
-    for row in rows:
-        cells = (format_cell(row.get(name), chosen.get(name, _DEFAULT_FLOAT)) for name in names)
-        lines.append([_escape_markdown(cell) for cell in cells])
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    header, *shown = ([_escape_markdown(text) for text in cells] for cells in [names, *texts])
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in [header, rules, *shown])
+
+
+def _texts(
+    rows: Sequence[Row], columns: Sequence[str] | None, formats: Mapping[str, str] | None
+) -> tuple[list[str], list[list[str]]]:
+    """Names of columns, and the cells of every row as text."""
+    names, chosen = column_names(rows, columns), formats or {}
+    return names, [[format_cell(row.get(name), chosen.get(name, _DEFAULT_FLOAT)) for name in names] for row in rows]
 
 
 def column_names(rows: Sequence[Row], columns: Sequence[str] | None = None) -> list[str]:
@@ -163,7 +163,7 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 def _harmless(text: str) -> str:
     """The text, so that no spreadsheet takes it for a formula."""
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text.removesuffix("%")) else text
 
 
 def _unquoted(text: str) -> str:

@@ -182,12 +182,10 @@ class Readouts(ABC):
         """Samples (shot, sample, 2) of some shots in cycles per field of view; None on a grid."""
         return None
 
-    def within(self, radius: float) -> NDArray[np.bool_] | None:
-        """Flags (size,) of samples of a plane whose distance from DC is less; None of lines and shots, which cross it.
-
-        The distance is 1 at the middle of the plane's edges.
-        """
-        return None
+    def within(self, radius: float) -> NDArray[np.bool_]:
+        """Flags (size,) of candidates of a grid whose distance from DC is less, 1 at the middle of the grid's edges."""
+        places = np.abs(self.frequencies) / np.maximum(np.array(self.shape) / 2, 1)
+        return np.asarray(np.hypot.reduce(places, axis=1) < radius)
 
     @abstractmethod
     def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:

@@ -87,10 +87,6 @@ class PlaneReadouts(Readouts):
         """See `PlaneConstraints`."""
         return PlaneConstraints(self, **limits)
 
-    def within(self, radius: float) -> NDArray[np.bool_]:
-        """See `Readouts.within`."""
-        return np.asarray(self.radius < radius)
-
     def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """(sample,), in ascending order."""
         return np.asarray(self.radius[sorted(ids)])

@@ -16,7 +16,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.evaluation import Manifest, page, plots
-from mri_design.evaluation.plots.panels import Frame, ScaleBar
+from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.plots.style import panels
 from tests.evaluation.pages import write_parts
 
@@ -149,8 +149,8 @@ def test_markup_in_a_name_is_shown_not_obeyed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("width", "length"), [(240.0, 50), (20.0, 5), (3000.0, 500), (2.0, None)])
 def test_a_scale_bar_is_a_round_length_that_fits(width: float, length: int | None) -> None:
-    bar = ScaleBar.across(width)
-    assert bar == (None if length is None else ScaleBar(length, length / width))
+    bar = Frame(pixel=(1.0, width / 10)).scale_bar(10)
+    assert bar == (None if length is None else (length, pytest.approx(length / width)))
 
 
 def test_sliders_hold_steps_scores_and_images_and_nothing_leaves_their_element() -> None:

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from mri_design import interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
 from mri_design.evaluation import inline, placed, plots, png_bytes, pointed_curves, svg_text
 from mri_design.evaluation.pictures import MOST_POINTS
-from mri_design.evaluation.plots.panels import ScaleBar
 from mri_design.scan import spiral_curve
 
 RNG = np.random.default_rng(1)
@@ -36,8 +35,7 @@ def shown(figure: Figure) -> list[np.ndarray]:
 FIGURES: dict[str, Callable[[str], Figure]] = {
     "image_grid": lambda text: plots.image_grid([plots.ImagePanel(0 * IMAGE, text, text)] * 5),
     "error_maps": lambda text: plots.error_maps([plots.ImagePanel(IMAGE, text)], 1.1 * IMAGE),
-    "std": lambda text: plots.std_maps(0 * np.abs(IMAGE), IMAGE, captions=(text, "")),
-    "std_beside_error": lambda text: plots.std_maps(np.abs(IMAGE), IMAGE, 0 * IMAGE, captions=(text, text)),
+    "std_beside_error": lambda text: plots.image_grid(plots.doubt_panels(IMAGE, 0 * IMAGE, IMAGE, (text, text))),
     "maps": lambda text: plots.image_grid([plots.ImagePanel(0 * IMAGE, text, text, True)], errors=text),
     "image_beside_errors": lambda text: plots.image_grid([PANEL, *plots.doubt_panels(IMAGE, 0, None)], errors=text),
     "image_with_regions": lambda text: plots.image_with_regions(IMAGE, {text: np.abs(IMAGE) > 1, "none": IMAGE > 99}),
@@ -63,10 +61,10 @@ FIGURES: dict[str, Callable[[str], Figure]] = {
     "error_of_one_run": lambda text: plots.error_against_lines(
         np.arange(9), {text: np.ones((1, 9))}, bands=False
     ),
-    "calibration": lambda text: plots.calibration([1.0, 10.0, 0.0], [2.0, 5.0, 1.0], [3, 4, 5], text),
-    "information_gained": lambda text: plots.information_gained([3.0, 2.0, 0.5], 9, text),
-    "error_course": lambda text: plots.error_course([4, 5], [0.3, 0.2], [4], [0.3], [0.2], text),
-    "innovation_course": lambda text: plots.innovation_course([3, 4], [2.0, 8.0], [4.0, 4.0], [0.5, 1.0], None, text),
+    "calibration": lambda text: plots.calibration(*np.array([[1.0, 10], [2, 5], [3, 4]]), text),
+    "information_gained": lambda text: plots.information_gained(np.array([3.0, 2.0, 0.5]), 9, text),
+    "error_course": lambda text: plots.error_course(([4, 5], [0.3, 0.2]), [(4, 0.3, 0.2)], text),
+    "innovation_course": lambda text: plots.innovation_course(*np.array([[3.0, 4]] * 4), None, text, text),
     "line_predictions": lambda text: plots.line_predictions(
         {text: (np.ones(4), np.array([2.0, -1, np.nan, 9]), np.arange(4) == 2)}, text
     ),
@@ -134,16 +132,15 @@ def test_images_lie_as_in_the_source_with_pixels_of_their_shape_and_a_bar(layout
     wide = 24.0 if turned else 12 * columns / rows
     for figure in (
         plots.image_grid([PANEL, PANEL], frame),
-        plots.std_maps(np.abs(IMAGE), IMAGE, None, frame),
         plots.error_maps([PANEL], np.zeros_like(IMAGE), frame),
-        plots.std_maps(np.abs(IMAGE), IMAGE, 0 * IMAGE, frame),
+        plots.image_grid(plots.doubt_panels(np.abs(IMAGE), IMAGE, 0 * IMAGE), frame),
     ):
         np.testing.assert_allclose(shown(figure)[0], np.abs(IMAGE).T if turned else np.abs(IMAGE))
         first, *others = (axes for axes in figure.axes if axes.images)
         assert first.get_aspect() == (0.5 if turned else 2.0)
-        bar = ScaleBar.across(wide)
+        millimetres, _ = frame.scale_bar(rows if turned else columns)
         left, right = first.lines[0].get_xdata()
-        assert (right - left) / (rows if turned else columns) * wide == pytest.approx(bar.millimetres)
+        assert (right - left) / (rows if turned else columns) * wide == pytest.approx(millimetres)
         assert not any(axes.texts or axes.lines for axes in others)
     assert not plots.image_grid([PANEL], plots.Frame(layout)).axes[0].texts
 
@@ -154,8 +151,9 @@ def test_errors_are_those_of_moduli_or_of_complex_pixels_on_one_scale() -> None:
     for scale, error in zip((1.1, 1.5), shown(figure), strict=False):
         np.testing.assert_allclose(error, (scale - 1) * np.abs(IMAGE))
     complex_error = shown(plots.error_maps([plots.ImagePanel(1j * IMAGE, "x")], IMAGE, modulus=False))[0]
-    std, error = shown(plots.std_maps(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE))[:2]
+    doubt = plots.image_grid(plots.doubt_panels(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE))
+    std, error = shown(doubt)[:2]
     np.testing.assert_allclose([complex_error, error], np.sqrt(2) * np.abs([IMAGE, IMAGE]))
     np.testing.assert_allclose(std, 0.5)
-    for each in (figure, plots.std_maps(np.full(IMAGE.shape, 0.5), 1j * IMAGE, IMAGE)):
+    for each in (figure, doubt):
         assert each.axes[0].images[0].get_clim() == each.axes[1].images[0].get_clim()

@@ -19,8 +19,9 @@ from mri_design.evaluation import (
     how_often_right,
     innovations,
 )
-from mri_design.evaluation.predictions import _ranks
+from mri_design.evaluation.predictions import INNER, _ranks
 from mri_design.model import PhasePrior, phase_refined
+from mri_design.readouts import LineReadouts
 from tests.design_steps import changed, design_step
 from tests.short_trace import SHARE, TRACE, step
 from tests.slow_cases import slow_case
@@ -32,9 +33,8 @@ def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> Predic
     """Equal energies on 12 lines of which ``count`` around the centre are measured; relative to 100."""
     acquired = np.zeros(12, bool)
     acquired[6 : 6 + count] = True
-    return PredictionCheck(
-        count, np.full(12, predicted), np.full(12, actual), acquired, predicted_level=100.0, actual_level=100.0
-    )
+    energies, inner = (np.full(12, predicted), np.full(12, actual)), LineReadouts((12, 1)).within(INNER)
+    return PredictionCheck(count, *energies, acquired, predicted_level=100.0, actual_level=100.0, inner=inner)
 
 
 def test_errors_are_relative_to_their_own_image_and_of_unmeasured_lines_without_the_truth() -> None:

@@ -11,6 +11,7 @@ import pytest
 import mri_design as md
 from mri_design.design import DesignTrace
 from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
+from mri_design.evaluation.predictions import INNER
 from mri_design.experiment import in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
@@ -51,7 +52,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def checks(**more: object) -> list[PredictionCheck]:
     """The error of the two decisions, with the measured lines' error unknown."""
-    known = {"predicted_level": 1600.0, "actual_level": 1600.0, **more}
+    known = {"predicted_level": 1600.0, "actual_level": 1600.0, "inner": LINES.within(INNER), **more}
     masks = {count: KNOWING.mask(count) for count in (2, 3)}
     hidden = {count: np.where(mask, np.nan, 8.0) for count, mask in masks.items()}
     return [PredictionCheck(count, np.full(8, 2.0), hidden[count], masks[count], **known) for count in masks]

@@ -7,62 +7,63 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots import style
+from mri_design.kinds import count_text
 
 MOST_INSIDE = 6
 """Curves whose legend fits inside the axes."""
 MOST_COUNTS = 8
 """Numbers of lines that all fit on the axis."""
-CLOSE = 100
-"""Ratio of a logarithmic axis's ends up to which there is room for labels between the decades."""
+CLOSE = 100.0
+"""Ratio of the ends of a short logarithmic axis up to which there is room for labels between the decades."""
 _LINE_STYLES = ("-", "--", "-.", ":")
+Values = NDArray[np.floating]
 
 
 def error_against_lines(
-    counts: ArrayLike,
-    curves: Mapping[str, NDArray[np.floating]],
-    of: str = "run",
+    counts: Sequence[int],
+    curves: Mapping[str, Values],
     bands: bool = True,
     unit: str = "line",
+    of: str = "run",
     places: Sequence[int] = (),
 ) -> Figure:
     """Mean error of each strategy; the band is one standard deviation over runs to either side.
 
     Parameters
     ----------
-    counts : array_like, shape (n,)
+    counts : sequence of int, length n
         Numbers measured, increasing.
     curves : mapping of str to float array, shape (run, n)
         By strategy, one row per seed or image; drawn in this order.
-    of : str
-        What a row of errors is: a run, an image.
     bands : bool
         Draw them; many curves are easier to read without.
     unit : str
         What the counts are of, in the singular (`Readouts.unit`).
+    of : str
+        What a row of errors is: a run, an image.
     places : sequence of int
         Of colours and markers, where they are to be the same in several figures; those of the curves by default.
     """
-    crowded, x = len(curves) > MOST_INSIDE, np.asarray(counts)
+    crowded = len(curves) > MOST_INSIDE
     figure, (axes,) = style.panels(3.2 + 0.18 * -(-len(curves) // 2) * crowded)
     for index, (name, errors) in zip(places or range(len(curves)), curves.items(), strict=True):
         again, colour, runs = index // len(PALETTE), PALETTE[index % len(PALETTE)], len(errors)
         mean = 100.0 * errors.mean(axis=0)
         if bands and runs > 1:
             spread = 100.0 * errors.std(axis=0, ddof=1)
-            axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(counts, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         line, marker = _LINE_STYLES[again % len(_LINE_STYLES)], style.MARKERS[(index + again) % len(style.MARKERS)]
-        label = f"{style.plain_text(name)} ({runs} {of}{'s' if runs > 1 else ''})"
+        label = f"{style.plain_text(name)} ({count_text(runs, of)})"
         looks: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.4}
-        axes.plot(x, mean, label=label, marker=marker, markersize=4, **looks)
+        axes.plot(counts, mean, label=label, marker=marker, markersize=4, **looks)
     axes.set_ylim(bottom=0.0)
     style.label_axes(axes, f"measured {unit}s", "relative error of the magnitude (%)")
-    if len(x) <= MOST_COUNTS:
-        axes.set_xticks(x)
+    if len(counts) <= MOST_COUNTS:
+        axes.set_xticks(counts)
     axes.grid(color=style.GRID, linewidth=0.6)
     title = f"mean, band \N{PLUS-MINUS SIGN} 1 std over {of}s" if bands else f"mean over {of}s"
     legend: dict[str, Any] = {"fontsize": style.SMALL, "frameon": False, "title": title, "title_fontsize": style.SMALL}
@@ -73,61 +74,55 @@ def error_against_lines(
     return figure
 
 
-def calibration(predicted: ArrayLike, actual: ArrayLike, ky: ArrayLike, unit: str) -> Figure:
+def calibration(
+    predicted: NDArray[np.floating], actual: NDArray[np.floating], distance: NDArray[np.floating], unit: str
+) -> Figure:
     """Residual energy the posterior predicts for each line against what measuring it showed.
 
     Parameters
     ----------
-    predicted, actual : array_like, shape (n,)
-        Energies of the same lines. Pairs where either is not positive cannot be drawn on a log scale; the
-        title counts them.
-    ky : array_like, shape (n,)
-        Cycles per field of view of each line, for the colour.
+    predicted, actual : float array, shape (n,)
+        Positive energies of the same lines.
+    distance : float array, shape (n,)
+        Of each line from the centre in cycles per field of view, for the colour.
     unit : str
         Unit of the energies.
     """
-    x, y = np.asarray(predicted, dtype=np.float64), np.asarray(actual, dtype=np.float64)
-    distance = np.abs(np.asarray(ky, dtype=np.float64))
-    drawable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
-    x, y, distance = x[drawable], y[drawable], distance[drawable]
     figure, (axes,) = style.panels(3.6, width=4.6)
-    ends = np.array([min(x.min(), y.min()) / 1.5, max(x.max(), y.max()) * 1.5])
+    both = np.concatenate([predicted, actual])
+    ends = np.array([both.min() / 1.5, both.max() * 1.5])
     axes.plot(ends, ends, color=style.GREY, linewidth=1, linestyle="--", label="predicted = actual", zorder=1)
-    drawn = axes.scatter(x, y, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=style.GREY, zorder=2)
+    drawn = axes.scatter(
+        predicted, actual, c=distance, cmap="viridis_r", s=16, linewidths=0.5, edgecolors=style.GREY, zorder=2
+    )
     style.colour_bar(figure, drawn, axes, "distance from the centre, |ky|", pad=0.02, aspect=30)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    style.label_axes(axes, f"predicted residual energy ({unit})", f"actual residual energy ({unit})")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ends[1] < CLOSE * ends[0] else (1.0,)))
-        style.plain_numbers(axis)
-    axes.set_xlabel(style.plain_text(f"predicted residual energy ({unit})"), fontsize=style.LABEL)
-    axes.set_ylabel(style.plain_text(f"actual residual energy ({unit})"), fontsize=style.LABEL)
-    axes.tick_params(labelsize=style.SMALL)
-    left_out = int((~drawable).sum())
-    note = f"; {left_out} not drawable" if left_out else ""
-    axes.set_title(f"median predicted / actual = {np.median(x / y):.2f}{note}", fontsize=style.LABEL)
+        style.plain_decades(axis, CLOSE)
+    axes.set_title(f"median predicted / actual = {np.median(predicted / actual):.2f}", fontsize=style.LABEL)
     axes.legend(fontsize=style.SMALL, frameon=False, loc="upper left")
     return figure
 
 
-def information_gained(gains: Sequence[float], first_order: int, unit: str, axis: str = style.CHOICE_ORDER) -> Figure:
+def information_gained(gains: Values, first_order: int, unit: str, axis: str = style.CHOICE_ORDER) -> Figure:
     """Information gained with each choice, and the sum so far.
 
     Parameters
     ----------
-    gains : sequence of float
+    gains : float array, shape (n,)
         Information gain of each choice in their order.
     first_order : int
         Acquisition number of the first of them.
     unit, axis : str
         Unit of the gain, and name of the order.
     """
-    values = np.asarray(gains, dtype=np.float64)
-    order = np.arange(first_order, first_order + len(values))
+    order = np.arange(first_order, first_order + len(gains))
     figure, (each, total) = style.panels(2.4, 2, 2)
-    each.plot(order, values, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
-    each.set_ylim(min(0.0, values.min()), max(1.08 * values.max(), np.finfo(float).tiny))
+    each.plot(order, gains, color=PALETTE[0], marker="o", markersize=3, linewidth=1)
+    each.set_ylim(min(0.0, gains.min()), max(1.08 * gains.max(), np.finfo(float).tiny))
     style.label_axes(each, "", f"gain of each ({unit})")
-    total.plot(order, np.cumsum(values), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
+    total.plot(order, np.cumsum(gains), color=PALETTE[2], marker="s", markersize=3, linewidth=1)
     total.set_ylim(bottom=0.0)
     style.label_axes(total, "", f"gained so far ({unit})")
     figure.supxlabel(axis, fontsize=style.LABEL)
@@ -139,29 +134,23 @@ _DECADES_SHOWN = 1e4
 
 
 def error_course(
-    lines: ArrayLike,
-    predicted: ArrayLike,
-    checked_lines: ArrayLike = (),
-    checked_predicted: ArrayLike = (),
-    checked_actual: ArrayLike = (),
-    part: str = "all lines",
-    unit: str = "line",
+    predicted: tuple[Sequence[int], Sequence[float]], checked: Sequence[Sequence[float]], part: str, unit: str = "line"
 ) -> Figure:
     """Predicted remaining error along a run, and the actual one where it was looked up.
 
     Parameters
     ----------
-    lines, predicted : array_like, shape (n,)
-        Measured lines, and the relative L2 error predicted with them.
-    checked_lines, checked_predicted, checked_actual : array_like, shape (m,)
-        The same where the actual error is known.
+    predicted : (sequence of int, sequence of float)
+        Numbers measured, and the relative L2 error predicted with them.
+    checked : sequence of (int, float, float)
+        Numbers measured where the actual error is known, the predicted and the actual one.
     part : str
         Which lines of k-space the checked errors are about; the others are always about all lines.
     unit : str
         What is measured one by one (`Readouts.unit`), where this speaks of lines.
     """
-    x, y = np.asarray(lines, dtype=float), 100 * np.asarray(predicted, dtype=float)
-    at, expected, actual = (np.asarray(v, dtype=float) for v in (checked_lines, checked_predicted, checked_actual))
+    x, y = predicted[0], 100 * np.asarray(predicted[1])
+    at, expected, actual = np.array(checked, dtype=float).reshape(-1, 3).T
     figure, (axes,) = style.panels(3.2)
     axes.plot(x, y, color=PREDICTED, linewidth=1.5, label=f"predicted, all {unit}s")
     if at.size:
@@ -173,7 +162,7 @@ def error_course(
         name = "_" if part == f"all {unit}s" else f"predicted, {style.plain_text(part)}"  # the curve itself, then
         axes.plot(at, 100 * expected, "o", color=PREDICTED, markerfacecolor="white", markersize=5, label=name)
     axes.set_yscale("log")
-    style.plain_decades(axes)
+    style.plain_decades(axes.yaxis)
     axes.grid(axis="y", color=style.GRID, linewidth=0.6)
     style.label_axes(axes, f"measured {unit}s", "remaining relative L2 error (%)")
     style.legend_above(figure, 2)
@@ -181,51 +170,41 @@ def error_course(
 
 
 def innovation_course(
-    order: ArrayLike,
-    predicted: ArrayLike,
-    measured: ArrayLike,
-    running: ArrayLike,
-    noise: ArrayLike | None = None,
-    unit: str = "k-space units squared",
-    axis: str = style.CHOICE_ORDER,
+    order: Values, predicted: Values, measured: Values, running: Values, noise: Values | None, unit: str, axis: str
 ) -> Figure:
     """Energy of innovations, predicted and found, of every one or of blocks of them, in acquisition order.
 
     Parameters
     ----------
-    order : array_like, shape (n,)
+    order : array, shape (n,)
         Acquisition numbers, or numbers measured before each block.
-    predicted, measured : array_like, shape (n,)
+    predicted, measured : float array, shape (n,)
         Energy of the innovation, noise included.
-    running : array_like, shape (n,)
+    running : float array, shape (n,)
         Predicted over measured, averaged over the last lines.
-    noise : array_like, shape (n,), optional
+    noise : float array, shape (n,), optional
         The noise's part of ``predicted``.
     unit, axis : str
         Unit of the energies, and name of the order.
     """
-    x = np.asarray(order, dtype=float)
-    expected, actual, ratio = (np.asarray(v, dtype=float) for v in (predicted, measured, running))
+    ratio = predicted / measured
     figure, (above, below) = style.panels(3.9, 2, sharex=True, height_ratios=(2, 1))
-    above.vlines(
-        x, np.minimum(expected, actual), np.maximum(expected, actual), color=style.CONNECTOR, linewidth=1, zorder=1
-    )
-    above.plot(x, expected, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
-    above.plot(x, actual, "s", color=ACTUAL, markersize=4, label="found")
+    above.vlines(order, predicted, measured, color=style.CONNECTOR, linewidth=1, zorder=1)
+    above.plot(order, predicted, "o", color=PREDICTED, markersize=4, label="predicted before it was measured")
+    above.plot(order, measured, "s", color=ACTUAL, markersize=4, label="found")
     if noise is not None:
-        above.plot(x, np.asarray(noise, dtype=float), "--", color=style.GREY, linewidth=1, label="noise alone")
+        above.plot(order, noise, "--", color=style.GREY, linewidth=1, label="noise alone")
     above.set_yscale("log")
     style.plain_numbers(above.yaxis)
     style.label_axes(above, "", f"innovation ({unit})")
     style.legend_above(figure, 3, above)
     below.axhspan(0.5, 2.0, color=style.RIGHT, linewidth=0)
     below.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=":")
-    below.plot(x, expected / actual, ".", color=style.DOT, markersize=4)
-    below.plot(x, ratio, color=PALETTE[2], linewidth=1.5)
+    below.plot(order, ratio, ".", color=style.DOT, markersize=4)
+    below.plot(order, running, color=PALETTE[2], linewidth=1.5)
     below.set_yscale("log")
-    low, high = np.min(expected / actual), np.max(expected / actual)
-    below.set_ylim(min(0.4, low / 1.2), max(2.5, high * 1.2))
-    style.plain_decades(below)
+    below.set_ylim(min(0.4, ratio.min() / 1.2), max(2.5, ratio.max() * 1.2))
+    style.plain_decades(below.yaxis)
     style.label_axes(below, axis, "predicted / found")
     return figure
 

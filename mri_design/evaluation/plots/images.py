@@ -95,42 +95,28 @@ def error_maps(
     """
     errors = [np.abs(p.image) - np.abs(reference) if modulus else p.image - reference for p in panels]
     shown = [replace(panel, image=error, error=True) for panel, error in zip(panels, errors, strict=True)]
-    return image_grid(shown, frame, 3, f"|{'magnitude ' * modulus}error| ({_unit(reference)})")
+    return image_grid(shown, frame, 3, f"|{'magnitude ' * modulus}error| ({unit(reference)})")
 
 
-def std_maps(
-    std: NDArray[np.floating],
-    image: Image,
-    reference: Image | None = None,
-    frame: Frame = _PLAIN,
-    captions: Sequence[str] = ("", ""),
-) -> Figure:
-    """Predicted error and, where the truth is known, beside it the error that was made, on one scale.
+def doubt_panels(
+    std: NDArray[np.floating], image: Image, reference: Image | None, captions: Sequence[str] = ("", "")
+) -> list[ImagePanel]:
+    """Predicted error and, where the truth is known, the error that was made, with captions.
 
     Parameters
     ----------
     std : float array, shape (ky, kx)
         Square root of the pixel's total variance (real and imaginary part together), in the image's units.
     image, reference : complex or real array, shape (ky, kx)
-        The error shown is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
-    frame : Frame
-        How the image lies on the page, and how large its pixels are.
+        The error is that of the complex pixel, ``|image - reference|``, which is what ``std`` predicts.
     captions : sequence of str
         Below the two.
     """
-    panels = doubt_panels(std, image, reference, captions)
-    return image_grid(panels, frame, 2, f"per pixel ({_unit(image if reference is None else reference)})")
-
-
-def doubt_panels(
-    std: NDArray[np.floating], image: Image, reference: Image | None, captions: Sequence[str] = ("", "")
-) -> list[ImagePanel]:
-    """Error bars and the actual error of an image, as `std_maps` shows them."""
     pair = {"posterior std": std} | ({} if reference is None else {"actual error": np.abs(image - reference)})
     return [ImagePanel(shown, name, text, True) for (name, shown), text in zip(pair.items(), captions, strict=False)]
 
 
-def _unit(image: Image) -> str:
+def unit(image: Image) -> str:
     """What numbers beside an image are in, and what of it is white."""
     return f"image units; white in the image is {object_top([np.abs(image)]):.3g}"
 
@@ -171,10 +157,10 @@ def _draw_bar(axes: Axes, frame: Frame, shape: tuple[int, int]) -> None:
     bar = frame.scale_bar(columns)
     if bar is None:
         return
-    left, low = 0.04 * columns, 0.96 * rows
+    (millimetres, share), left, low = bar, 0.04 * columns, 0.96 * rows
     line = withStroke(linewidth=3.5, foreground=_UNDER_BAR)
-    axes.plot([left, left + bar.share * columns], [low, low], color=_BAR_COLOUR, linewidth=2, path_effects=[line])
-    _outlined(axes, (left, low - 0.02 * rows), f"{bar.millimetres} mm", _BAR_COLOUR)
+    axes.plot([left, left + share * columns], [low, low], color=_BAR_COLOUR, linewidth=2, path_effects=[line])
+    _outlined(axes, (left, low - 0.02 * rows), f"{millimetres} mm", _BAR_COLOUR)
 
 
 def _outlined(axes: Axes, place: tuple[float, float], text: str, colour: str) -> None:

@@ -57,34 +57,6 @@ _BAR_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # millimetres
 _LONGEST_BAR = 0.4  # of the picture's width
 
 
-@dataclass(frozen=True)
-class ScaleBar:
-    """A length drawn into a picture.
-
-    Parameters
-    ----------
-    millimetres : int
-        Its length.
-    share : float
-        Of the picture's width.
-    """
-
-    millimetres: int
-    share: float
-
-    @classmethod
-    def across(cls, width: float) -> ScaleBar | None:
-        """The longest round length up to two fifths of a picture so many millimetres wide; None where all are longer.
-
-        Parameters
-        ----------
-        width : float
-            Millimetres.
-        """
-        lengths = [length for length in _BAR_LENGTHS if length <= _LONGEST_BAR * width]
-        return cls(lengths[-1], lengths[-1] / width) if lengths else None
-
-
 Pixel = tuple[float, float]
 """Size of a pixel along (ky, kx) in millimetres."""
 
@@ -110,9 +82,14 @@ class Frame:
         down, along = self._sides or (1.0, 1.0)
         return down / along
 
-    def scale_bar(self, columns: int) -> ScaleBar | None:
-        """A bar for a picture of so many columns; None where nobody says how wide they are."""
-        return None if self._sides is None else ScaleBar.across(columns * self._sides[1])
+    def scale_bar(self, columns: int) -> tuple[int, float] | None:
+        """The longest round length up to two fifths of a picture of so many columns.
+
+        Millimetres, and their share of the width; None where all are longer, or the size of pixels is not known.
+        """
+        width = 0.0 if self._sides is None else columns * self._sides[1]
+        length = max((length for length in _BAR_LENGTHS if length <= _LONGEST_BAR * width), default=None)
+        return None if length is None else (length, length / width)
 
     @property
     def _sides(self) -> Pixel | None:

@@ -27,11 +27,11 @@ ERROR_COLOURS = "magma"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 MANY_DECADES = 1e4
 """Ratio of a logarithmic axis's ends from which on only its decades are named."""
-# roles of light and dark pages, in the colours of light ones
-INK, GREY, GRID = COLOURS["ink"].light, COLOURS["faint"].light, COLOURS["grid"].light
-BLANK, START = COLOURS["unmeasured"].light, COLOURS["start"].light
-CONNECTOR, DOT = COLOURS["connector"].light, COLOURS["dot"].light
-RIGHT, NEAR = COLOURS["right"].light, COLOURS["near"].light
+_LIGHT = {role: light for role, (light, _) in COLOURS.items()}
+INK, GREY, GRID = _LIGHT["ink"], _LIGHT["faint"], _LIGHT["grid"]
+BLANK, START = _LIGHT["unmeasured"], _LIGHT["start"]
+CONNECTOR, DOT = _LIGHT["connector"], _LIGHT["dot"]
+RIGHT, NEAR = _LIGHT["right"], _LIGHT["near"]
 CHOICE_ORDER = "line number in the order of choice"
 KY_LABEL = "ky (cycles per field of view)"
 
@@ -125,12 +125,11 @@ def directions(orientation: Layout) -> tuple[str, str]:
     return f"\N{LEFTWARDS ARROW} {down}", f"{along} \N{RIGHTWARDS ARROW}" * plane
 
 
-def plain_decades(axes: Axes) -> None:
-    """Numbers up a logarithmic axis as people write them, at 1, 2 and 5 of each decade; of many decades at 1 alone."""
-    low, high = axes.get_ylim()
-    subs = (1.0, 2.0, 5.0) if high < MANY_DECADES * low else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(subs=subs))
-    plain_numbers(axes.yaxis)
+def plain_decades(axis: Axis, most: float = MANY_DECADES) -> None:
+    """Numbers along a logarithmic axis as people write them: at 1, 2 and 5 of a decade; of many decades at 1 alone."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < most * low else (1.0,)))
+    plain_numbers(axis)
 
 
 def plain_numbers(axis: Axis) -> None:
