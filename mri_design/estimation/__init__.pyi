@@ -13,11 +13,11 @@ from .map_estimate import least_squares as least_squares
 from .map_estimate import least_squares_noise as least_squares_noise
 from .map_estimate import posterior_noise as posterior_noise
 from .penalised import InnerSolver as InnerSolver
-from .penalised import Line as Line
 from .penalised import PenalisedProblem as PenalisedProblem
 from .penalised import RemainingExcess as RemainingExcess
 from .penalised import SitePenalty as SitePenalty
 from .penalised import Smoothed as Smoothed
+from .penalised import bound_along as bound_along
 from .penalised import powers_along as powers_along
 from .penalised import require_solver as require_solver
 from .penalised import rounding_of as rounding_of

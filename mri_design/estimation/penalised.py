@@ -243,8 +243,10 @@ def site_products(block: SiteBlock, s: Array, d: Array) -> tuple[Array, Array]:
     return block.pooled(_real_product(s, d)), block.pooled(_real_product(d, d))
 
 
-class Line:
-    """J along u + t d.
+def bound_along(
+    penalties: Sequence[SitePenalty], powers: Sequence[SitePowers], data_descent: float, data_curvature: float
+) -> Bound:
+    """J along u + t d: t to the derivative of J / 2 along d there, and the curvature of the quadratic bound of it.
 
     Parameters
     ----------
@@ -257,24 +259,16 @@ class Line:
     data_curvature : float
         ||X d||^2 / sigma^2.
     """
+    sites = [_sums_along(penalty, each) for penalty, each in zip(penalties, powers, strict=True)]
 
-    def __init__(
-        self,
-        penalties: Sequence[SitePenalty],
-        powers: Sequence[SitePowers],
-        data_descent: float,
-        data_curvature: float,
-    ) -> None:
-        self._descent, self._curvature = data_descent, data_curvature
-        self._sites = [_sums_along(penalty, each) for penalty, each in zip(penalties, powers, strict=True)]
-
-    def bound(self, t: float) -> tuple[float, float]:
-        """The derivative of J / 2 along d at u + t d, and the curvature of the quadratic bound that touches there."""
-        slope, curvature = t * self._curvature - self._descent, self._curvature
-        for of_block in self._sites:
+    def bound(t: float) -> tuple[float, float]:
+        slope, curvature = t * data_curvature - data_descent, data_curvature
+        for of_block in sites:
             rise, bend = of_block(t)
             slope, curvature = slope + rise, curvature + bend
         return slope, curvature
+
+    return bound
 
 
 def _sums_along(penalty: SitePenalty, powers: SitePowers) -> Bound:
@@ -474,7 +468,7 @@ class _Point:
         """Rounding of J, in the precision of the data."""
         return rounding_of(self.data_value, self.value - self.data_value, self.u)
 
-    def _line_along(self, direction: Array, s_direction: Sequence[Array | None], descent: float, bend: float) -> Line:
+    def _bound_along(self, direction: Array, s_direction: Sequence[Array | None], descent: float, bend: float) -> Bound:
         """J along a direction, from B d of the blocks whose coefficients are kept."""
         powers: list[SitePowers] = []
         sites = zip(self.problem.model.blocks, self.x, self.s, s_direction, strict=True)
@@ -482,7 +476,7 @@ class _Point:
             pair = site_products(block, s, d) if products is None else products  # type: ignore[arg-type]
             cross, power = (product * self._scale for product in pair)
             powers.append((x, cross, power))
-        return Line(self.problem.penalties, powers, descent + self.problem.model.odd_part(s_direction), bend)
+        return bound_along(self.problem.penalties, powers, descent + self.problem.model.odd_part(s_direction), bend)
 
     def step_along(self, direction: Array) -> float | None:
         """Move down along ``direction``; by how much J fell, or None, unmoved, where it does not fall."""
@@ -495,8 +489,7 @@ class _Point:
         s_direction = [None if s is None else block.analysis(direction) for block, s in kept]
         data_descent = -float(quick_inner(self.data_gradient, direction, direction.ndim)) / model.noise_variance
         curvature = float(quick_inner(direction, gram_direction, direction.ndim)) / model.noise_variance
-        line = self._line_along(direction, s_direction, data_descent, curvature)
-        for length in _lengths(line, descent):
+        for length in _lengths(self._bound_along(direction, s_direction, data_descent, curvature), descent):
             step = real(length) * direction
             u, pairs = self.u + step, zip(self.s, s_direction, strict=True)
             s = [s if s is None or d is None else moved(s, d, length) for s, d in pairs]
@@ -518,10 +511,10 @@ class _Point:
         return decrease
 
 
-def _lengths(line: Line, descent: float) -> Iterator[float]:
+def _lengths(bound: Bound, descent: float) -> Iterator[float]:
     """Lengths to try: the one that nearly minimises J, and one under the bound at u, where J rises by rounding only."""
-    yield minimising_length(line.bound, enough=0.3 * descent)
-    _, steepest = line.bound(0.0)
+    yield minimising_length(bound, enough=0.3 * descent)
+    _, steepest = bound(0.0)
     yield descent / steepest if steepest > 0 else np.nan
 
 
@@ -644,9 +637,9 @@ class IRLS:
             data_descent = float(real_inner(residual, x_direction, residual.ndim)) / model.noise_variance
             data_curvature = squared_norm(x_direction) / model.noise_variance
             powers = powers_along(problem, s, s_direction)
-            line = Line(problem.penalties, powers, data_descent + model.odd_part(s_direction), data_curvature)
+            bound = bound_along(problem.penalties, powers, data_descent + model.odd_part(s_direction), data_curvature)
             # The accelerated length may overshoot where J bends sharply; the full step lies under the bound.
-            for length in (minimising_length(line.bound), 1.0):
+            for length in (minimising_length(bound), 1.0):
                 new_residual = residual - residual.real.dtype.type(length) * x_direction
                 new_s = tuple(moved(a, d, length) for a, d in zip(s, s_direction, strict=True))
                 new_value = problem.value(new_residual, new_s)

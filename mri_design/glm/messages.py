@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -386,7 +386,7 @@ def mode_on_coordinates(chunk: LoadedChunk, Q: Array, h: Array, start: Array, *,
         hessian = Q.copy()
         hessian[square(rows_on)] += chunk.rows.T @ weighted(curvature, chunk.rows)
         step = scipy.linalg.cho_solve(proper_factor(hessian), slope)
-        return _Step(step, chunk.rows @ step[rows_on], float(slope @ step), resolution(hessian))
+        return step, chunk.rows @ step[rows_on], float(slope @ step), resolution(hessian)
 
     return _newton(
         chunk,
@@ -424,7 +424,7 @@ def mode_on_rows(
         system[np.diag_indices_from(system)] += 1.0
         step = scipy.linalg.solve(system, weighted(curvature, raw - mean) + gradient) - dual
         raw_step = K @ step
-        return _Step(step, raw_step, float(raw_step @ (gradient - dual)), floor)
+        return step, raw_step, float(raw_step @ (gradient - dual)), floor
 
     return _newton(
         chunk,
@@ -437,13 +437,8 @@ def mode_on_rows(
     )
 
 
-class _Step(NamedTuple):
-    """A Newton step, the change of rows theta, the decrease it promises, and the norm below which nothing counts."""
-
-    step: Array
-    raw_step: Array
-    decrease: float
-    floor: float
+_Step = tuple[Array, Array, float, float]
+"""A Newton step, the change of rows theta, the decrease it promises, and the norm below which nothing counts."""
 
 
 def _newton(

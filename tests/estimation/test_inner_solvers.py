@@ -7,9 +7,9 @@ import pytest
 
 import mri_design as md
 from mri_design.estimation import (
-    Line,
     RemainingExcess,
     Smoothed,
+    bound_along,
     linear_step,
     odd_part,
     powers_along,
@@ -257,9 +257,9 @@ def test_the_derivative_along_a_line_is_that_of_the_objective(name, tiny_model):
         moved = tuple(a + t * b for a, b in zip(s, along, strict=True))
         return problem.penalty_value(moved)
 
-    line = Line(problem.penalties, powers_along(problem, s, along), model.odd_part(along), 0.0)
+    bound = bound_along(problem.penalties, powers_along(problem, s, along), model.odd_part(along), 0.0)
     for t in (0.0, 0.4, 1.0):
-        slope, curvature = line.bound(t)
+        slope, curvature = bound(t)
         assert slope == pytest.approx((objective(t + 1e-5) - objective(t - 1e-5)) / 4e-5, rel=1e-5)
         for far in (-0.5, 0.5):  # the quadratic that touches at t lies above
             assert objective(t) + 2 * far * slope + far**2 * curvature >= objective(t + far)
