@@ -1,6 +1,5 @@
 """Point estimates: the most probable image by L-BFGS, ADMM or IRLS, least squares, and bounds on what is left."""
 
-from .admm import linear_step as linear_step
 from .admm import odd_part as odd_part
 from .admm import rounded_threshold as rounded_threshold
 from .admm import shrinkage as shrinkage
@@ -14,11 +13,8 @@ from .map_estimate import least_squares_noise as least_squares_noise
 from .map_estimate import posterior_noise as posterior_noise
 from .penalised import InnerSolver as InnerSolver
 from .penalised import PenalisedProblem as PenalisedProblem
-from .penalised import RemainingExcess as RemainingExcess
 from .penalised import SitePenalty as SitePenalty
 from .penalised import Smoothed as Smoothed
 from .penalised import bound_along as bound_along
 from .penalised import powers_along as powers_along
 from .penalised import require_solver as require_solver
-from .penalised import rounding_of as rounding_of
-from .penalised import stalled_status as stalled_status

@@ -7,17 +7,13 @@ import pytest
 
 import mri_design as md
 from mri_design.estimation import (
-    RemainingExcess,
     Smoothed,
     bound_along,
-    linear_step,
     odd_part,
     powers_along,
     rounded_threshold,
-    rounding_of,
     shrinkage,
     shrunken_moduli,
-    stalled_status,
 )
 from mri_design.operators.kernels.pointwise import laplace_along
 from mri_design.potentials import SuperGaussian
@@ -161,37 +157,6 @@ def test_the_automatic_choice_follows_structure_and_sharpness(tiny_model):
     assert chosen("moduli", 1e-8, student_t) is md.LBFGS
 
 
-def test_copies_of_coils_and_of_what_they_miss_follow_the_textbook(tiny_model):
-    """Over-relaxed ADMM with one more coil, of which there are no data, so that the powers of all maps are the same."""
-    model = tiny_model("coils")
-    shape, rng = model.image_shape, np.random.default_rng(3)
-    maps = noise((2, *shape), seed=3)
-    X = md.cartesian(model.measurement.lines.tolist(), shape, maps)
-    model = replace(model, measurement=X, data=X(rng.standard_normal(shape) + 0j))
-    power = np.sum(np.abs(maps) ** 2, axis=0)
-    every = np.concatenate([maps, np.sqrt(power.max() - power)[None]])
-    one, rho, own = X.of_uniform_coil(), 0.3, 0.7
-    back, grams = one.adjoint(model.data[:, None]), [block.analysis.gram_spectrum() for block in model.blocks]
-    spectrum = rho * power.max() + own * sum(grams)
-    u = model.back_projection()
-    copies = every * u
-    scaled = np.concatenate([(one.gram(copies[:2]) - back) / rho, np.zeros((1, *shape))])
-    step = linear_step(model, u, 1.7, 0.1, 4)
-    step.set_weights([own] * len(model.blocks))
-    found = u
-    for _ in range(4):
-        gathered = rng.standard_normal(shape) + 0j
-        found = step(gathered.copy(), found, False)
-        pulled = gathered + rho * np.sum(np.conj(every) * (copies - scaled), axis=0)
-        u = np.fft.ifft2(np.fft.fft2(pulled) / spectrum)
-        np.testing.assert_allclose(found, u, atol=1e-10)
-        relaxed = 1.7 * every * u - 0.7 * copies
-        v = relaxed + scaled
-        seen = v[:2] + (back - one.gram(v[:2])) / (1 + rho)
-        copies = np.concatenate([seen, v[2:]])
-        scaled = v - copies
-
-
 SITES = {
     "Laplace": md.Laplace,
     "heavy tails": lambda scale: md.StudentT(0.5, 10 * scale**2),
@@ -324,18 +289,6 @@ def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):
     if convergence.converged:
         excess = (value_at(double, u.astype(complex)) - lowest) / size
         assert excess <= 50 * np.finfo(real).eps * abs(lowest) / size
-
-
-def test_the_status_of_a_stall_and_what_remains_where_j_stood_still():
-    rounding = rounding_of(3.0, -5.0, np.zeros(1, np.complex64))
-    assert rounding == pytest.approx(80 * np.finfo(np.float32).eps)
-    assert stalled_status(1e-3, 1e-2, 0.0) is md.Status.CONVERGED
-    assert stalled_status(1e-3, 1e-4, 1e-2) is md.Status.CONVERGED
-    assert stalled_status(1e-3, 1e-4, 1e-5) is md.Status.STALLED
-    assert stalled_status(np.nan, 1e-4, 1e-5) is md.Status.BREAKDOWN
-    excess = RemainingExcess(7.0)
-    assert excess.after(7.0) == np.inf
-    assert excess.after(7.0) == 0.0
 
 
 def test_admm_started_at_the_minimum_has_converged():

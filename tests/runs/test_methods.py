@@ -11,7 +11,6 @@ from mri_design.runs import methods as methods_module
 from mri_design.runs.methods import TRAINED, MethodStudy, methods_named, tried_weights
 from mri_design.runs.study import Study, StudyPieces
 from mri_design.runs.work import Keep, Work
-from tests.interruptions import stopping
 
 METHODS = ("zero-filled", "l1-wavelet", "least-squares")
 WEIGHTS, DAMPINGS = (0.002, 0.1), (0.001, 0.3)
@@ -104,15 +103,6 @@ def test_a_rival_that_did_not_converge_is_told_by_the_status_and_one_that_was_on
     assert side_by_side.status == progress.status == "converged"
     progress.trials[next(key for key in progress.trials if key in judged)]["reconstruction_converged"] = False  # type: ignore[index]
     assert side_by_side.status != "converged"
-
-
-def test_what_is_finished_is_not_done_again(side_by_side: MethodStudy) -> None:
-    progress = finished(side_by_side)
-    before, last = side_by_side.table(), next(reversed(progress.trials))
-    del progress.trials[last]
-    with stopping(methods_module, "trial_errors") as made:
-        side_by_side.run(Work(), Keep())
-    assert side_by_side.table() == before and [job[0].key for _, job in made] == [last]
 
 
 def test_unknown_methods_and_shots_are_refused() -> None:

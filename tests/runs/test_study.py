@@ -18,7 +18,6 @@ from mri_design.runs.study import Study, StudyPieces
 from mri_design.runs.work import Keep, Progress, Work
 from tests.design_steps import changed
 from tests.interruptions import stopping
-from tests.numbers_in_text import numbers_in
 from tests.refusals import refused
 
 ImageMaker = Callable[..., ReferenceSlice]
@@ -135,12 +134,6 @@ def test_a_density_is_tuned_on_the_training_images_alone(study: Study, monkeypat
     assert list(progress.masks.values()) == list(plain.masks.values())
 
 
-def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
-    only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1], lines=[12])
-    progress = replace(only, powers={("vd-polynomial", 12): 50.0, ("vd-gaussian", 12): 7.0}).run(Work(), Keep())
-    assert progress.tuned == {"vd-polynomial|12|16": 50.0}  # tuning cannot find it
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["run_design", "reconstruct_by_recipe"])
 def test_an_interrupted_comparison_goes_on_where_it_stopped_in_other_processes(study, progress, tmp_path, work):
@@ -207,17 +200,6 @@ def test_calibration_lines_are_in_every_mask(study: Study) -> None:
         assert {8, 7, 9, 6, 10} <= set(one.mask_lines(*cell))
 
 
-def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
-    name, many = "vd-polynomial@tuned", replace(study, seeds=5)
-    progress = many.pieces
-    for draw, error in enumerate((0.5, 0.1, 0.4, 0.2, 0.3)):
-        progress.rows[f"{name}|6|{draw}|1"] = {"relative_l2": error}
-        progress.rows[f"{name}|6|{draw}|0"] = {"relative_l2": 1 - error / 2}
-    assert many.typical_draw(name, 6, 1) == 4
-    progress.rows["low-pass|6|0|1"] = {"relative_l2": 0.1}
-    assert many.typical_draw("low-pass", 6, 1) == 0
-
-
 def test_finished_pieces_are_kept_for_the_same_comparison_alone(tmp_path: Path) -> None:
     row = {"strategy": "random", "lines": 8, "relative_l2": 0.1 + 0.2, "reconstruction_converged": True}
     masks, rows = {"random|8": [3, 1, 2]}, {"random|8|0|0": row}
@@ -247,13 +229,3 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
         folder.output_path("progress.json").write_bytes(content)
         with refused("progress.json"):
             StudyPieces().read(FolderKeep(Run(folder=folder), Record("me", [], {})), "progress.json")
-
-
-def test_the_status_counts_reconstructions_and_masks() -> None:
-    progress = StudyPieces()
-    progress.rows = {str(i): {"reconstruction_converged": flag} for i, flag in enumerate([True, True])}
-    assert progress.status == "converged"
-    progress.masks_converged = {str(i): flag for i, flag in enumerate([False, True])}
-    assert numbers_in(progress.status) == [1, 2]
-    progress.rows["0"]["reconstruction_converged"] = False  # type: ignore[index]
-    assert numbers_in(progress.status) == [1, 2, 1, 2]
