@@ -9,17 +9,17 @@ from unittest import mock
 import typer.testing
 from typer.main import get_command
 
-from mri_design.cli.main import app
+from mri_design.cli.main import application
 from tests.undrawn import undrawn
 
-COMMAND = get_command(app)
+COMMAND = get_command(application())
 """Made once: to make it takes a tenth of a small run."""
 
 
 def called(words: Iterable[object], *, drawn: bool = False) -> typer.testing.Result:
     """Call the command line with these words; figures stay empty unless ``drawn`` is asked for."""
     with (
-        mock.patch.object(typer.testing, "_get_command", lambda app: COMMAND),
+        mock.patch.object(typer.testing, "_get_command", lambda _: COMMAND),
         nullcontext() if drawn else undrawn(),
     ):
-        return typer.testing.CliRunner().invoke(app, [str(word) for word in words])
+        return typer.testing.CliRunner().invoke(COMMAND, [str(word) for word in words])

@@ -14,7 +14,7 @@ import numpy as np
 from ismrmrd.serialization import ProtocolSerializer
 from typer.testing import CliRunner
 
-from mri_design.cli.main import app
+from mri_design.cli.main import application
 from mri_design.design.fixed import LowPass
 from mri_design.design.training import TrainedDesign
 from mri_design.experiment.calibration import calibrate
@@ -87,7 +87,7 @@ def _design(folder: Path, *words: str) -> Path:
     """The folder of a small design, made by the command line; no figure is drawn, since no reader looks at one."""
     (folder / "plain.toml").write_text(PLAIN)
     places = ("--recipe", str(folder / "plain.toml"), "--out", str(folder / "run"))
-    done = CliRunner().invoke(app, ["design", "phantom:brain", *words, *places, "--no-report"])
+    done = CliRunner().invoke(application(), ["design", "phantom:brain", *words, *places, "--no-report"])
     if done.exit_code:
         raise RuntimeError(done.output)
     return folder / "run"

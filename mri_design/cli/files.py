@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mri_design.cli import flags
-from mri_design.cli.terminal import DONE, say, verb, written
+from mri_design.cli.terminal import DONE, say, written
 from mri_design.errors import InputError, UnknownNameError, UsageError, described
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import designed_kinds, gridded_kinds
@@ -91,7 +91,6 @@ FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 _READING = f"input.matrix {flags.SERIES}"
 
 
-@verb
 def info(
     source: str, maps: flags.Maps, *, recipe: Annotated[Recipe, flags.Override(f"{_READING} {flags.NOISE}")]
 ) -> int:
@@ -112,7 +111,6 @@ def info(
     return DONE
 
 
-@verb
 def convert(
     source: str,
     file: Path | None = None,
@@ -168,7 +166,6 @@ def convert(
     return written(made, overwrite=overwrite, quiet=quiet)
 
 
-@verb
 def export(
     run: Path,
     to: str,
@@ -210,7 +207,6 @@ _IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")
 """Columns of measures.csv that are left out on the terminal, which is not as wide."""
 
 
-@verb
 def measure(
     run: Path,
     region: Path,
@@ -271,7 +267,6 @@ ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 _LARGEST = 4096
 
 
-@verb
 def mask(
     kind: str,
     shape: str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from mri_design.cli.files import convert, export, info, mask, measure
 from mri_design.cli.flags import HelpfulCommand, HelpfulGroup, filled
 from mri_design.cli.scans import adapt, design, recon
 from mri_design.cli.study import compare, demo, protocol, train
-from mri_design.cli.terminal import output_may_end_early
+from mri_design.cli.terminal import output_may_end_early, verb
 from mri_design.experiment.settings import docstring
 
 VERBS = (demo, info, design, adapt, recon, measure, compare, protocol, train, export, mask, convert)
@@ -19,19 +20,6 @@ VERBS = (demo, info, design, adapt, recon, measure, compare, protocol, train, ex
 
 PLURAL = {"token_normalize_func": lambda name: "acceleration" if name == "accelerations" else name}
 """Some verbs take one acceleration, others several: both names are taken everywhere."""
-
-app = typer.Typer(
-    name="mri-design",
-    cls=HelpfulGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-for verb in VERBS:
-    told = filled(docstring(verb)).partition("Parameters\n-----")[0]
-    text, _, example = told.partition("Example: ")
-    example = f"Example: {' '.join(example.split())}"
-    app.command(verb.__name__, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(verb)
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,7 +30,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -55,10 +42,30 @@ def _main(
     """
 
 
+def application(asked: Collection[str] = tuple(function.__name__ for function in VERBS)) -> typer.Typer:
+    """The command with its verbs; only those that are ``asked`` for have their flags, which take time to make."""
+    app = typer.Typer(
+        name="mri-design",
+        cls=HelpfulGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+    )
+    app.callback()(_main)
+    for function in VERBS:
+        told = filled(docstring(function)).partition("Parameters\n-----")[0]
+        text, _, example = told.partition("Example: ")
+        example = f"Example: {' '.join(example.split())}"
+        called = verb(function) if function.__name__ in asked else lambda: None
+        name = function.__name__
+        app.command(name, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(called)
+    return app
+
+
 def main() -> None:
     """The process behind ``mri-design``."""
     output_may_end_early()
-    app()
+    application(sys.argv[1:2])()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mri_design.cli import flags
-from mri_design.cli.terminal import Destination, Resumed, load_ahead, say, verb
+from mri_design.cli.terminal import Destination, Resumed, load_ahead, say
 from mri_design.errors import InputError, UsageError, whole_number
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import TRAINING_RULES
@@ -24,7 +24,6 @@ SETTINGS = (
 STRATEGIES = f"Strategies for a plane: {flags.names_in_help('plane', TRAINING_RULES)}; {flags.SHOT_STRATEGIES}"
 
 
-@verb
 def design(
     source: str,
     to: Resumed,
@@ -104,7 +103,6 @@ def design(
     return to.ended(count_text(len(ended.lines), kind.unit), ended)
 
 
-@verb
 def recon(
     source: str,
     to: Resumed,
@@ -180,7 +178,6 @@ def recon(
 _SCANNER = "The scanner"
 
 
-@verb
 def adapt(
     to: Destination,
     source: str | None = None,

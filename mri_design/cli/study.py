@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from mri_design.cli import flags, terminal
-from mri_design.cli.terminal import verb
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import usual_strategies
 
@@ -16,7 +15,6 @@ _SETTINGS = f"reconstruction.method design.encoding design.block {flags.PLANE} {
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
 
 
-@verb
 def compare(
     sources: list[str],
     to: terminal.Resumed,
@@ -105,7 +103,6 @@ def compare(
     return to.ended("", ended)
 
 
-@verb
 def protocol(
     sources: list[str],
     to: terminal.Resumed,
@@ -184,7 +181,6 @@ def protocol(
     return to.ended(count_text(len(ended.lines), KINDS[recipe.design.encoding].unit), ended)
 
 
-@verb
 def train(
     sources: list[str],
     out: Path,
@@ -262,7 +258,6 @@ def train(
     return terminal.exit_code(ended.status)
 
 
-@verb
 def demo(
     out: Path = Path("demo-run"),
     seed: flags.Seed = 0,
