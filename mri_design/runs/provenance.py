@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -33,32 +32,29 @@ def words(name: str) -> Any:
 
     text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
     macros = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    known = {"option": option, "count_text": count_text, "runs": index_runs, "few_runs": few_runs}
+    known = {"option": option, "count_text": count_text, "runs": index_runs, "few_runs": few_runs, "flat": _flat}
     return macros.make_module({**known, "line_pattern": line_pattern})
 
 
 def told(fact: str, *about: object, template: str = "scan") -> str:
     """One fact of a scan or an image in words, by a macro of scan.txt.j2 or of another template of this package."""
-    return " ".join(str(getattr(words(template), fact)(*about)).split())
+    return _flat(getattr(words(template), fact)(*about))
+
+
+def _flat(text: str) -> str:
+    """Text on one line."""
+    return " ".join(text.split())
+
+
+def lines(macro: str, *about: object, template: str = "scan") -> list[str]:
+    """What a macro of a template makes of some facts, line by line, without those that are empty."""
+    return [line for line in str(getattr(words(template), macro)(*about)).splitlines() if line]
 
 
 def account_of(image: Image) -> dict[str, str]:
     """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
-    about = partial(told, template="image")
-    texts: dict[str, str] = {}
-    if image.left_out:
-        texts["non-local left out"] = image.left_out
-    if image.phase_choice is not None:
-        texts["model of the image"] = about("phase", image.phase_choice)
-    if image.companions is not None:
-        texts["companions"] = about("companions", image.companions)
-    if image.band_strength:
-        texts["band factors"] = f"{100 * image.band_strength:.0f} % of the correction"
-    if image.std is not None:
-        texts["error bars"] = about("error_bars", image.std_factor)
-    if image.noise is not None:
-        texts["g-factor"] = about("g_factor", image.noise)
-    return texts
+    rows = (line.partition(": ") for line in lines("account", image, template="image"))
+    return {label: text for label, _, text in rows if text}
 
 
 def across(scan: Described) -> str:
@@ -141,20 +137,15 @@ def warn_of_noise(scan: Scan, progress: Progress) -> None:
     The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
     given that the scan contradicts, for which there is a cure; or it was raised to what the samples can carry.
     """
-    known, noise = scan.provenance, scan.provenance.noise
-    if known.dead_coils:
-        progress.warn(f"{scan.name}: {told('coils', replace(known, combined=None))}; images are made of the others")
-    if noise.limit or noise.wants_better:
-        cure = "" if noise.limit else f"; {told('noise_cure', noise.source == 'given')}"
-        progress.warn(f"{scan.name}: its noise is {told('noise', noise)}{cure}")
+    for line in lines("noise_warnings", scan.provenance):
+        progress.warn(f"{scan.name}: {line}")
 
 
 def warn_of_maps(scan: Scan, progress: Progress) -> None:
     """Say in one line what is to be said against coil maps."""
     maps = scan.provenance.maps
     if maps.bad:
-        cure = told("maps_cure", maps.source == "given", causes_of_bad_maps(scan))
-        progress.warn(f"{scan.name}: its coil maps are {told('maps', maps)}; {cure}")
+        progress.warn(f"{scan.name}: {told('bad_maps', maps, causes_of_bad_maps(scan))}")
 
 
 def tell_calibration(
@@ -177,14 +168,9 @@ def tell_calibration(
     growing : str
         Which lines coil maps rest on in the place of these, where they grow with a mask; said in any case.
     """
-    usual = recipe.coils.most_lines
-    if growing:
-        progress.say(f"coil maps are estimated from {growing}; {option('start')} sets how many")
-    elif 0 < calibration < usual and recipe.design.start is None and readouts.kind.centre_first:
-        progress.say(
-            f"coil maps are estimated from {calibration} centre lines in the place of {usual}, as there are {count} "
-            f"altogether; {option('start')} sets how many"
-        )
+    few = recipe.design.start is None and readouts.kind.centre_first and 0 < calibration < recipe.coils.most_lines
+    if growing or few:
+        progress.say(told("calibration", growing, calibration, recipe.coils.most_lines, count))
     if most := mostly_calibration_words(calibration, count, readouts):
         progress.warn(most)
 
