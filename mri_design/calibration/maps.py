@@ -146,13 +146,10 @@ def maps_from_lines(
     method = method_for(centre, USUAL_LINES, method)
     fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
     if centre < fewest:
-        raise InputError(
-            field="measured",
-            got=f"{centre} gapless lines and columns around the centre of k-space",
-            wanted=f"at least {fewest} for coil calibration",
-            cure=f"Give coil maps ({option('maps')} or {option('maps-from')}), or measure a centre"
-            + (f", or leave {option('maps', 'espirit')} out." if method == "espirit" else "."),
-        )
+        got = f"{centre} gapless lines and columns around the centre of k-space"
+        without = f", or leave {option('maps', 'espirit')} out." if method == "espirit" else "."
+        cure = f"Give coil maps ({option('maps')} or {option('maps-from')}), or measure a centre{without}"
+        raise InputError("measured", got, f"at least {fewest} for coil calibration", cure)
     energies = block_energies(kspace, samples)
     if not energies.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")

@@ -182,6 +182,12 @@ def _ends(columns: NDArray[np.intp], part: int) -> NDArray[np.intp]:
     return np.concatenate([columns[:width], columns[-width:]])
 
 
+def _from_centre(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Distance of samples (ky, kx) from the centre of k-space, over half the grid along each axis."""
+    rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in shape)
+    return np.hypot(rows[:, np.newaxis], columns)
+
+
 def _by_coil(samples: NDArray[Any]) -> NDArray[np.complex128]:
     """Samples (coil, n) of (slice, coil, ...)."""
     return np.moveaxis(samples, 1, 0).reshape(samples.shape[1], -1).astype(np.complex128)
@@ -227,8 +233,7 @@ class _Regions:
 
     def rim(self) -> Variances:
         """Of the outermost eighth of the measured samples, by distance from the centre of k-space."""
-        rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in self.samples.shape[1:])
-        distance = np.hypot(rows[:, np.newaxis], columns)
+        distance = _from_centre(self.samples.shape[1:])
         outermost = []
         for stack, samples in zip(self.kspace, self.samples, strict=True):
             if samples.any():
@@ -503,12 +508,8 @@ def estimate_noise(
         source, others, reason = _from_places(regions, in_air, repeat)
     found = source.variances[source.variances > 0]
     if not (found.size and np.isfinite(source.variances).all()):
-        raise InputError(
-            field="noise_variance",
-            got="no noise in the outer k-space",
-            wanted="measured noise",
-            cure="Give noise_variance, or data that were not masked, filtered or simulated without noise.",
-        )
+        cure = "Give noise_variance, or data that were not masked, filtered or simulated without noise."
+        raise InputError("noise_variance", "no noise in the outer k-space", "measured noise", cure)
     source = Source(source.name, np.where(source.variances > 0, source.variances, np.median(found)))
     correlations, share, alone = np.eye(kspace.shape[1], dtype=np.complex128), None, 0.0
     estimate = NoiseEstimate(correlations, source, others, reason).scaled(regions.peak**2)
@@ -530,12 +531,8 @@ def _correlations_that_count(
     n_coils = len(regions.live)
     beside, other = regions.samples_beside(), _by_coil(regions.corner_samples) if air is None else air
     if beside.shape[1] < _SAMPLES_PER_COIL * n_coils:
-        raise InputError(
-            field="kspace",
-            got=f"{beside.shape[1]} noise samples for {n_coils} coils",
-            wanted=f"at least {_SAMPLES_PER_COIL * n_coils}",
-            cure="Measure more lines, or combine coils first.",
-        )
+        got, wanted = f"{beside.shape[1]} noise samples for {n_coils} coils", f"at least {_SAMPLES_PER_COIL * n_coils}"
+        raise InputError("kspace", got, wanted, "Measure more lines, or combine coils first.")
     apart = ~np.eye(n_coils, dtype=bool)
     first, second = sorted(map(_correlations, (beside, other)), key=lambda one: float(np.linalg.norm(one[apart])))
     if largest := correlated_by_signal(first):
@@ -591,12 +588,8 @@ def refuse_copies(kspace: NDArray[np.complex64], numbers: Sequence[int] | NDArra
         factor = np.complex64(energies[second, first] / energies[first, first])
         left = sum(float(np.linalg.norm((stack[second] - factor * stack[first]) / peak) ** 2) for stack in stacks)
         if left <= (1e-5 * deviations[second]) ** 2:
-            raise InputError(
-                field="kspace",
-                got=f"coil {numbers[second]}, which measured the same as coil {numbers[first]}",
-                wanted="noise of its own in every coil",
-                cure="Remove dead or duplicated coils.",
-            )
+            got = f"coil {numbers[second]}, which measured the same as coil {numbers[first]}"
+            raise InputError("kspace", got, "noise of its own in every coil", "Remove dead or duplicated coils.")
 
 
 def largest_correlation(covariance: NDArray[np.complex128]) -> float:
@@ -642,8 +635,7 @@ def outer_covariance(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) 
     samples : bool array, shape (slice, ky, kx)
         Those measured.
     """
-    rows, columns = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in kspace.shape[-2:])
-    outer = np.hypot(rows[:, None], columns) > _INNER
+    outer = _from_centre(kspace.shape[-2:]) > _INNER
     wide = np.concatenate([stack[:, held & outer] for stack, held in zip(kspace, samples, strict=True)], axis=1)
     variances, wide = median_variance(wide[None]), wide.astype(np.complex128)
     covariance = wide @ wide.conj().T / (2 * max(1, wide.shape[1]))
@@ -711,12 +703,8 @@ def rim_noise(
         powers.append(float(np.median(np.moveaxis(power, 1, 0).reshape(kspace.shape[1], -1), axis=1).mean()))
     variance = powers[0] / _MEDIAN_OF_POWER * scale**2
     if not (math.isfinite(variance) and variance > 0):
-        raise InputError(
-            field="noise_variance",
-            got="no noise in the outermost samples",
-            wanted="measured noise",
-            cure="Give noise_variance in the file, or under [noise] in the recipe.",
-        )
+        cure = "Give noise_variance in the file, or under [noise] in the recipe."
+        raise InputError("noise_variance", "no noise in the outermost samples", "measured noise", cure)
     # The median of n exponential variates has a relative standard deviation of 1 / (log(2) sqrt(n)).
     chance = math.sqrt(2 / (count * kspace.shape[1] * len(kspace))) / math.log(2)
     return variance, max(powers[1:]) > (1 + _SURE * chance) * powers[0]
