@@ -48,7 +48,7 @@ from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
-from mri_design.runs.provenance import centre_words
+from mri_design.runs.provenance import centre_words, told
 from mri_design.scan.calibration import with_its_centre
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.formats import mask_of_measured
@@ -581,7 +581,7 @@ class LoadedScan(Shown):
         known = "given" if data.coil_maps is not None else "to be estimated"
         noise = data.noise_variance is not None or data.noise_covariance is not None or self.recipe.noise.given
         return {
-            "scan": data.sizes,
+            "scan": told("sizes", data),
             "noise": "given" if noise else "to be estimated",
             "coil maps": "" if data.n_coils == 1 else known,
             "pixels": "" if place is None else " x ".join(f"{side:.3g}" for side in place.pixel) + " mm",

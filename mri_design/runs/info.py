@@ -84,7 +84,7 @@ def measured_how(source: SourceImage | None) -> dict[str, str]:
 
 def _place(scan: ScanSummary) -> dict[str, str]:
     """Field of view, resolution and orientation of the first slice, where the file says them."""
-    ways = [] if scan.geometry is None else list(dict.fromkeys(place.orientation for place in scan.geometry))
+    ways = [] if scan.geometry is None else list(dict.fromkeys(told("orientation", place) for place in scan.geometry))
     return _rows("place", scan.grid_shape, None if scan.geometry is None else scan.geometry[0], ways)
 
 
@@ -191,8 +191,9 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
     further = {name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE}
     further |= left_out(held)
-    how = measured_how(held.source)
-    rows = _rows("images", held, **facts, complex=complex_, how=how, way=_way, settings=recipe.simulation)
+    how, place = measured_how(held.source), held.geometry
+    plane = told("plane", place) if place is not None and place.placed else ""
+    rows = _rows("images", held, **facts, complex=complex_, plane=plane, how=how, way=_way, settings=recipe.simulation)
     return rows | further
 
 

@@ -109,11 +109,6 @@ class Scan(ABC):
         """Which samples of a single slice hold data, where its readouts are lines that are not whole; else None."""
         return None
 
-    @property
-    @abstractmethod
-    def sizes(self) -> str:
-        """Numbers of slices, coils and readouts in words."""
-
     @abstractmethod
     def select_slice(self, index: int) -> Self:
         """The same data with the one slice ``index`` (negative counts from the end).
@@ -414,15 +409,6 @@ class KSpaceData(Scan):
         keep = self.measured[:, None] & (measured if measured.ndim == 2 else measured[:, None])
         return replace(self, kspace=np.where(keep, self.kspace, 0), measured=np.asarray(keep.any(axis=1)))
 
-    @property
-    def sizes(self) -> str:
-        """Numbers of slices or planes, of coils and of lines in words."""
-        n_y, n_x = self.grid_shape
-        if self.volume:
-            return f"{_counted(self.n_slices, 'plane')} of {n_y} x {n_x} (ky x kz), {_counted(self.n_coils, 'coil')}"
-        lines = f"{int(self.measured.sum())} lines of a grid of {n_y} x {n_x} (ky x kx)"
-        return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {lines}"
-
     @cached_property
     def samplings(self) -> tuple[Sampling, ...]:
         """Per slice, which samples hold data: those of measured lines that are not zero in all coils.
@@ -555,13 +541,6 @@ class TrajectoryData(Scan):
         """All of them, shape (readout,)."""
         return np.ones(self.n_readouts, dtype=bool)
 
-    @property
-    def sizes(self) -> str:
-        """Numbers of slices, coils, samples and readouts in words."""
-        n_y, n_x = self.grid_shape
-        samples = f"{len(self.trajectory)} samples on {self.n_readouts} readouts for {n_y} x {n_x} pixels (ky x kx)"
-        return f"{_counted(self.n_slices, 'slice')}, {_counted(self.n_coils, 'coil')}, {samples}"
-
     def select_slice(self, index: int) -> TrajectoryData:
         """The same data with the one slice ``index`` (negative counts from the end).
 
@@ -683,10 +662,6 @@ class ImageStack:
         if geometry is not None and chosen != list(range(chosen[0], chosen[-1] + 1)):
             geometry = replace(geometry, thickness=None, centre=None, phase=None, read=None, normal=None)
         return replace(self, images=self.images[chosen], geometry=geometry)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number > 1)}"
 
 
 def slice_number(index: object, count: int) -> int:

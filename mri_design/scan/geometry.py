@@ -116,18 +116,12 @@ class SliceGeometry:
         return affine + 0.0  # no negative zeros
 
     @property
-    def orientation(self) -> str:
-        """Transverse, coronal or sagittal, whichever is nearest, and where phase encoding runs; empty if unknown."""
-        if self.normal is None or self.phase is None:
-            return ""
-        plane = ("sagittal", "coronal", "transverse")[int(np.argmax(np.abs(self.normal)))]
-        along = ("left to right", "front to back", "foot to head")[int(np.argmax(np.abs(self.phase)))]
-        straight, turned = (max(map(abs, vector)) for vector in (self.normal, self.phase))
-        if straight <= 1 - _RIGHT_ANGLE:
-            return f"oblique, nearest to {plane}, phase encoding {along}"
-        if turned <= 1 - _RIGHT_ANGLE:
-            along = f"nearest to {along}, turned by {np.degrees(np.arccos(turned)):.0f} degrees in the plane"
-        return f"{plane}, phase encoding {along}"
+    def turns(self) -> tuple[tuple[int, float], ...]:
+        """Which of x, y and z is nearest to the normal, and to phase encoding, each with the angle to it in degrees.
+
+        Angles are 0 up to rounding; nothing where directions are not known.
+        """
+        return tuple(_nearest(vector) for vector in (self.normal, self.phase) if vector is not None)
 
     def slice_after(self, number: int) -> SliceGeometry:
         """Geometry of a later slice of a stack, whose slices follow one another at the distance of their thickness.
@@ -208,6 +202,13 @@ class SliceGeometry:
             except InputError:
                 pass
         return cls(pixel, known)
+
+
+def _nearest(direction: Vector) -> tuple[int, float]:
+    """The axis nearest to a direction, and the angle to it in degrees, 0 up to rounding."""
+    sizes = np.abs(direction)
+    largest = float(sizes.max())
+    return int(np.argmax(sizes)), 0.0 if largest > 1 - _RIGHT_ANGLE else math.degrees(math.acos(largest))
 
 
 def impossible_sizes(pixel: Sequence[float], thickness: float = math.nan) -> dict[str, tuple[float, ...]]:
