@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -387,7 +388,7 @@ class SliceModel:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
         facts = {"non-local": self.alike, "companion": self.companion, "repeat": self.expected}
         unknown = [kind for kind, found in facts.items() if found is None]
-        prior = [block for block in prior_blocks(self.prior) if block.kind not in unknown]
+        prior = [block for block in cast(tuple[PriorBlock, ...], self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
         image = ImageFacts(self.shape, level, self.alike, self.companion, self.expected)

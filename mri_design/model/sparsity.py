@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import reduce
-from typing import Literal, get_args
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -758,9 +757,6 @@ def estimate_phase(image: Array, noise_variance: float) -> PhaseMap:
     return PhaseMap(turn, confidence)
 
 
-PhaseSites = Literal["shared", "apart"]
-
-
 @dataclass(frozen=True)
 class PhasePrior:
     """Sites on a + i b = B e^{-i phi} u that hold b to be smaller than a.
@@ -772,29 +768,25 @@ class PhasePrior:
     imaginary_ratio : float
         R, by how much more the imaginary part is penalised where the phase is certain; where the map's confidence c is
         less, rho = 1 + (R - 1) c.
-    sites : {"shared", "apart"}
-        One site on sqrt(a^2 + rho^2 b^2), which is the site on the modulus for R = 1 or where nothing is known of the
-        phase; or two, with rates tau for a and rho tau for b.
 
     Notes
     -----
-    What ratios and kinds of sites do to the error of the posterior mean is tabulated in
+    One site acts on sqrt(a^2 + rho^2 b^2), which is the site on the modulus for R = 1 or where nothing is known of the
+    phase. What ratios do to the error of the posterior mean is tabulated in
     results/benchmarks/measured-once.md. A scan whose phase is not smooth loses by it: let the scan decide.
 
     Raises
     ------
     InputError
-        For a ratio that is not positive and finite, or an unknown kind of sites.
+        For a ratio that is not positive and finite.
     """
 
     phase: PhaseMap | None = None
     imaginary_ratio: float = 2.0
-    sites: PhaseSites = "shared"
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.imaginary_ratio) and self.imaginary_ratio > 0):
             raise InputError("imaginary_ratio", repr(self.imaginary_ratio), "a positive finite number")
-        require_choice(get_args(PhaseSites), **{"phase sites": self.sites})
 
     def seen_in(self, image: Array, noise_variance: float) -> PhasePrior:
         """This prior with phi estimated from an image; see `estimate_phase` for the images that it refuses."""
@@ -817,12 +809,6 @@ class PhasePrior:
         self, analysis: LinearOperator, rates: Array | float, group_axes: tuple[int, ...]
     ) -> tuple[LinearOperator, Array | float, tuple[int, ...]]:
         """Analysis, rates and group axes of sites on moduli -> those of sites that know the phase."""
-        rho = self.emphasis(analysis)
-        moved = tuple(axis - 1 for axis in group_axes)
-        if self.sites == "shared":
-            spread = rates if np.ndim(rates) == 0 else np.expand_dims(rates, -1)
-            return PhasedParts(analysis, self._known.rotation, rho), spread, (-1, *moved)
-        each = np.stack(np.broadcast_arrays(rates, rates * rho), axis=-1)
-        if moved and each.ndim > len(analysis.out_shape):  # a group has one rate
-            each = each.mean(axis=moved, keepdims=True)
-        return PhasedParts(analysis, self._known.rotation), each, moved
+        spread = rates if np.ndim(rates) == 0 else np.expand_dims(rates, -1)
+        parts = PhasedParts(analysis, self._known.rotation, self.emphasis(analysis))
+        return parts, spread, (-1, *(axis - 1 for axis in group_axes))

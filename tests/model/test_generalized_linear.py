@@ -296,7 +296,6 @@ PRIORS = [
     ("phase map", lambda: PhaseMap(2 * np.ones(N, complex), np.ones(N))),
     *(("phase map", lambda c=c: PhaseMap(np.ones(N, complex), np.full(N, c))) for c in (2.0, np.nan)),
     ("imaginary_ratio", lambda: PhasePrior(FLAT, 0.0)),
-    ("phase sites", lambda: PhasePrior(FLAT, sites="both")),
     ("phase", lambda: one_slice(phase=PhasePrior(FLAT))),
 ]
 SLICES = [

@@ -1,6 +1,5 @@
 """The phase of an image, and phase-aware blocks: products against dense matrices, preconditioner, variants."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,9 +46,7 @@ def dense_gram(one: SliceModel, weights) -> np.ndarray:
     for block, w in zip(one.prior, weights, strict=True):
         plain = FiniteDifferences(N) if block.kind == "differences" else Identity(N)
         b = plain.to_dense() @ turn
-        factor = np.ones(plain.out_shape)
-        if phase.sites == "shared":
-            factor = factor * rho
+        factor = np.ones(plain.out_shape) * rho
         real = np.concatenate([b.real, -b.imag], axis=1)
         imaginary = factor.ravel()[:, None] * np.concatenate([b.imag, b.real], axis=1)
         w = np.broadcast_to(w, (*plain.out_shape, 2)).reshape(-1, 2)
@@ -57,9 +54,9 @@ def dense_gram(one: SliceModel, weights) -> np.ndarray:
     return total
 
 
-@pytest.mark.parametrize(("sites", "ratio"), [("shared", 3.0), ("apart", 3.0), ("shared", 1.0)])
-def test_products_and_dense_matrices_agree_with_the_textbook(sites, ratio):
-    one = one_slice(phase=PhasePrior(UNSURE, ratio, sites))
+@pytest.mark.parametrize("ratio", [3.0, 1.0])
+def test_products_and_dense_matrices_agree_with_the_textbook(ratio):
+    one = one_slice(phase=PhasePrior(UNSURE, ratio))
     model = one.model([8, 7, 9, 3])
     rng = np.random.default_rng(1)
     pi = tuple(rng.uniform(0.1, 4, block.site_shape) for block in model.blocks)
@@ -88,9 +85,7 @@ def test_shared_sites_with_ratio_one_or_no_confidence_are_those_on_moduli():
 def test_isotropic_differences_share_a_site_among_all_four_numbers():
     block = SparsityBlock("differences", 10.0, isotropic=True)
     shared = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(UNSURE, 3.0))
-    apart = block.sites(ImageFacts(N, 1.0), 0.1, PhasePrior(UNSURE, 3.0, "apart"))
     assert shared.site_shape == (1, *N, 1)
-    assert apart.site_shape == (1, *N, 2)
     s = shared.coefficients(IMAGE)
     np.testing.assert_allclose(shared.site_power(s)[0, ..., 0], (s**2).sum(axis=(0, -1)))
 
@@ -132,10 +127,8 @@ def test_variants_and_refinement():
         phase_variants(one, IMAGE[:4])
     assert phase_refined(found[0], IMAGE) is found[0]
     assert phase_refined(found[1], dark) is found[1]
-    apart = replace(found[1], phase=replace(found[1].phase, sites="apart"))
-    turned = phase_refined(apart, 1j * IMAGE)
+    turned = phase_refined(found[1], 1j * IMAGE)
     np.testing.assert_allclose(turned.phase.phase.rotation, 1j * found[1].phase.phase.rotation, atol=1e-10)
-    assert turned.phase.sites == "apart"
 
 
 LARGE = (64, 48)

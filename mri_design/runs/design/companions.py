@@ -20,8 +20,8 @@ from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
 from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
+from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import KINDS
-from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
@@ -76,6 +76,7 @@ def steering_image(
     if recipe.design.strategy != "calibrated" or kind.shots:
         return None
     best: tuple[float, list[tuple[Array, Array]], str] | None = None
+    engine = recipe.inference.engine(extrapolated=False)
     for file, companion in offered:
         scan = file.scan
         if scan is None or companion.refused or scan.grid_shape != slices[0].shape:
@@ -84,14 +85,15 @@ def steering_image(
         whole = kind.square or all(scan.samplings[place].whole_lines for place in places)
         if len(places) != len(slices) or not whole:
             continue
-        first = _inferred(scan.select_slice(places[0]), recipe, seed)
+        wanted = places if kind.square else places[:1]  # of lines the first one has the say
+        inferred = (_inferred(scan.select_slice(number), recipe, engine, seed) for number in wanted)
+        first = next(inferred)
         agrees = agreement(first[0], slices[0], start)
         if agrees >= AGREEMENT and (best is None or agrees > best[0]):
-            further = places[1:] if kind.square else []  # of lines the first one has the say
-            best = agrees, [first, *(_inferred(scan.select_slice(n), recipe, seed) for n in further)], file.name
+            best = agrees, [first, *inferred], file.name
     if best is None:
         return None
-    rng, engine = np.random.default_rng([seed, 4]), recipe.inference.engine(extrapolated=False)
+    rng = np.random.default_rng([seed, 4])
     scans = list[EarlierScan]()
     for (image, unknown), slice_model in zip(best[1], slices, strict=False):
         made, truth = _measured_again(image, slice_model, start, rng)
@@ -99,7 +101,7 @@ def steering_image(
     return Calibrated(side_information=tuple(scans)), best[2]
 
 
-def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array]:
+def _inferred(data: KSpaceData, recipe: Recipe, engine: DoubleLoop, seed: int) -> tuple[Array, Array]:
     """The image of an earlier scan from all that it measured, and how uncertain each of its candidates is.
 
     Returns
@@ -115,7 +117,7 @@ def _inferred(data: KSpaceData, recipe: Recipe, seed: int) -> tuple[Array, Array
     slice_model = calibrate_by(data, recipe, ordinary=True).slice_model(0, **recipe.slice_settings)
     measured = slice_model.measured
     model = slice_model.model(np.flatnonzero(measured).tolist())
-    posterior: GaussianPosterior = recipe.inference.engine(extrapolated=False).infer(model, rng)
+    posterior = engine.infer(model, rng)
     unknown = expected_energies([posterior], slice_model.candidates, rng, DRAWS) / _energy(posterior.mean)
     return posterior.mean, unknown if slice_model.candidates.kind.square else np.where(measured, 0.0, unknown)
 

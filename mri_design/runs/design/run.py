@@ -113,11 +113,11 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     within = companions_within(slices.near, by_number, data.frames, lines, slices.recipe, work)
     image = looks.image_of(lines) if slices.shown is slices.slices and not within else None
     result = concluded(request, measured, state, (*slices.companions, *within), image, work)
-    engine = design.design_engine(slices.plan, slices.recipe, work.seed)
+    assert slices.engine is not None
     checks = predictions.check_predictions(
         slices.shown,
         state.trace,
-        engine,
+        replace(slices.engine, seed=work.seed),
         signals=state.signals,
         truths=slices.truths(lines),
         callback=partial(work.progress.show, "checking predictions"),
@@ -144,12 +144,12 @@ def _chosen(
     def after_line(state: DesignState) -> None:
         show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
 
-    engine = design.design_engine(slices.plan, slices.recipe, extent.design_seed(work.seed))
+    assert slices.engine is not None
     options = design.DesignOptions(
         stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks
     )
     with Workers(None, min(work.jobs, len(shown)), work.executor if len(shown) > 1 else LOCAL) as workers:
-        state = design_among(workers, engine, shown, slices.start, most, options)
+        state = design_among(workers, slices.engine, shown, slices.start, most, options)
     chosen = len(state.trace.lines) - start
     show(chosen, chosen)
     return state

@@ -8,11 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from mri_design.design.engine import DesignEngine
 from mri_design.design.trials import truth_or_none
 from mri_design.errors import option
 from mri_design.experiment import extent
 from mri_design.experiment.calibration import calibrate_by, estimates_own_maps, truth_of, with_measured_maps
 from mri_design.experiment.companion_images import companions_over
+from mri_design.experiment.design import design_engine
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.shots import slice_of
@@ -39,7 +41,9 @@ class DesignSlices:
     recipe : Recipe
         Of the design.
     plan : DesignPlan
-        The strategy, informed by an earlier scan or, an oracle, by the truth; the candidates and their constraints.
+        The strategy, the candidates and their constraints.
+    engine : DesignEngine, optional
+        Of the design, with the strategy as it is informed by an earlier scan or, an oracle, by the truth.
     numbers : sequence of int
         Of the slices in their scan.
     scans, slices : sequences of KSpaceData and of SliceModel
@@ -64,6 +68,7 @@ class DesignSlices:
 
     recipe: Recipe
     plan: extent.DesignPlan
+    engine: DesignEngine | None = None
     numbers: Sequence[int] = (0,)
     scans: Sequence[KSpaceData]
     slices: Sequence[SliceModel]
@@ -135,9 +140,11 @@ def prepared(given: DesignInput, request: DesignRequest, work: Work) -> DesignSl
         strategy, steered_by = steered
         unit = all_slices.readouts.unit
         work.progress.say(f"{steered_by} shows the same as the first {unit}s: it has a say in the mask")
+    plan = replace(all_slices.plan, strategy=strategy)
     return replace(
         all_slices,
-        plan=replace(all_slices.plan, strategy=strategy),
+        plan=plan,
+        engine=design_engine(plan, recipe, extent.design_seed(seed)),
         numbers=numbers,
         scans=scans,
         slices=slices,
