@@ -74,7 +74,7 @@ def design(
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.design.report import run_design_of
+    from mri_design.runs.design.report import design_in_folder
     from mri_design.runs.design.request import DesignRequest
 
     require_no_slices(source, "give {0} --slices {1}")
@@ -99,7 +99,7 @@ def design(
         companions=flags.check_with(companions, recipe),
     )
     with to.opened(CHECKPOINT) as run:
-        ended = run_design_of(request, run)
+        ended = design_in_folder(request, run)
     return to.ended(count_text(len(ended.lines), kind.unit), ended)
 
 

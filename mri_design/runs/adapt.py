@@ -474,9 +474,15 @@ class _Live:
         write_npz(self._keep.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
         frames = self._frames_that_came(journal)
         within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, work)
-        shared = DesignSlices(recipe=recipe, plan=self._plan, scans=[scan], slices=[slice_model], most=self._most)
-        companions, request = (*self._companions, *within), self._request
-        result = concluded(request, shared, state, companions, None if within else image, work)
+        slices = DesignSlices(
+            recipe=recipe,
+            plan=self._plan,
+            scans=[scan],
+            slices=[slice_model],
+            most=self._most,
+            companions=(*self._companions, *within),
+        )
+        result = concluded(self._request, slices, state, None if within else image, work)
         return replace(result, steered_by=self._steered_by)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:

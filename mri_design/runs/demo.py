@@ -18,7 +18,7 @@ from mri_design.runs.compare import (
     pair_facts,
     report_comparison,
 )
-from mri_design.runs.design.report import run_design_of
+from mri_design.runs.design.report import design_in_folder
 from mri_design.runs.design.request import DesignRequest
 from mri_design.runs.store import Ending, FolderKeep, Run
 from mri_design.runs.work import Progress
@@ -92,7 +92,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
             part = quiet.within(folder)
             if name == DESIGN:
                 request = DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES)
-                endings.append(run_design_of(request, part))
+                endings.append(design_in_folder(request, part))
             else:
                 record = comparisons[name].record(part)
                 part.finished(record.identity, checkpoint=PROGRESS)

@@ -50,8 +50,7 @@ def design_among(
     MriDesignError
         Where processes are lost again and again before the next line.
     """
-    if workers.executor is None or len(slices) < 2:
-        return design_lines(engine, slices, start, target, options)
+    executor = workers.executor if len(slices) > 1 else None
     reached = lost = 0
 
     def after_line(state: DesignState) -> None:
@@ -62,16 +61,16 @@ def design_among(
             options.callback(state)
 
     while True:
-        there = ResidentSlices(workers.executor.each(len(slices)))
+        there = None if executor is None else ResidentSlices(executor.each(len(slices)))
         try:
-            here = replace(options, where=there, callback=after_line)
-            return design_lines(engine, slices, start, target, here)
+            return design_lines(engine, slices, start, target, replace(options, where=there, callback=after_line))
         except LostPieceError as error:
             lost += 1
             if lost == PUT_UP_WITH:
                 raise lost_worker(error) from error
         finally:
-            there.close()
+            if there is not None:
+                there.close()
 
 
 _kept: dict[tuple[str, int], SliceInference] = {}

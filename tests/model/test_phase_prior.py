@@ -1,6 +1,5 @@
 """The phase of an image, and phase-aware blocks: products against dense matrices, preconditioner, variants."""
 
-
 import numpy as np
 import pytest
 

@@ -10,7 +10,7 @@ import pytest
 
 from mri_design import Recipe, UsageError
 from mri_design.evaluation import Page, RunFolder
-from mri_design.runs.design.report import report_design, run_design_of
+from mri_design.runs.design.report import design_in_folder, report_design
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import design_scan
 from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run
@@ -102,5 +102,5 @@ def test_computing_leaves_the_writing_to_the_report(run: Run, tiny: Recipe) -> N
     assert KEPT not in visible(run) and {"lines.csv", "recon.npy", "report.html", "manifest.json"} <= visible(run)
     before = (run.folder.path / "manifest.json").read_bytes()
     again = replace(run, resume=True)
-    assert run_design_of(request, again) == result.ending
+    assert design_in_folder(request, again) == result.ending
     assert (run.folder.path / "manifest.json").read_bytes() == before

@@ -38,7 +38,7 @@ MOST_NUMBERS = 60_000
 ACQUISITION = "acquisition.csv"
 
 
-def run_design_of(request: DesignRequest, run: Run) -> Ending:
+def design_in_folder(request: DesignRequest, run: Run) -> Ending:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
     record, data = request.record(run), DesignInput.read(request, run)  # refused before it is known whose folder it is
 

@@ -10,7 +10,6 @@ from mri_design.brief import briefly
 from mri_design.design import Acquisition, DesignState, DesignTrace
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
-from mri_design.model.sparsity import Companion
 from mri_design.runs.design.companions import companions_within, final_weight
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.slices import DesignSlices, prepared
@@ -106,13 +105,14 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     slices = prepared(data, request, work)
     keep.begin()
     looks = design.ImageErrors(slices.recipe, work.seed, slices.companions)
-    state = _chosen(slices, request, looks, work, keep)
+    state = _choose_lines(slices, request, looks, work, keep)
     lines = state.trace.lines
     measured = slices.measured(lines, work.progress)
     by_number = dict(zip(slices.numbers, zip(measured.scans, slices.slices, strict=True), strict=True))
     within = companions_within(slices.near, by_number, data.frames, lines, slices.recipe, work)
     image = looks.image_of(lines) if slices.shown is slices.slices and not within else None
-    result = concluded(request, measured, state, (*slices.companions, *within), image, work)
+    measured = replace(measured, companions=(*slices.companions, *within))
+    result = concluded(request, measured, state, image, work)
     assert slices.engine is not None
     checks = predictions.check_predictions(
         slices.shown,
@@ -131,7 +131,7 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     )
 
 
-def _chosen(
+def _choose_lines(
     slices: DesignSlices, request: DesignRequest, looks: design.ImageErrors, work: Work, keep: Keep
 ) -> DesignState:
     """Choose the lines, and measure each in the scan; several slices are shared out among processes."""
@@ -159,14 +159,12 @@ def concluded(
     request: DesignRequest,
     slices: DesignSlices,
     state: DesignState,
-    companions: tuple[Companion, ...],
     image: reconstruction.Image | None,
     work: Work,
 ) -> DesignResult:
     """The image from the lines that a design chose, and what the run came to, without predictions that were checked.
 
-    ``companions`` are other images of the object, over the slice that the image is of, and ``image`` the posterior mean
-    of these lines, where the design has made it to look at its error.
+    ``image`` is the posterior mean of these lines, where the design has made it to look at its error.
     """
     recipe, trace, stop = slices.recipe, state.trace, request.stop
     unit, count = slices.readouts.unit, len(slices.slices)
@@ -176,7 +174,7 @@ def concluded(
     measured = slices.slices[0].calibrated(trace.lines)
     method = recipe.reconstruction.method
     slice_model, signal, options = design.final_model(measured, state, recipe)
-    slice_model = replace(slice_model, companions=companions)
+    slice_model = replace(slice_model, companions=slices.companions)
     result = image if method == "mean" else None
     if end.how:
         work.progress.say(told("ended", end, unit, template="design"))
