@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.coils import image_units
 from mri_design.calibration.maps import OwnMaps
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
@@ -103,8 +102,6 @@ class ReferenceSlice:
     own_maps : OwnMaps, optional
         Estimates coil maps from what a mask measures, where they are not known; those of ``slice_model`` are then of
         all lines, which training scans and oracles may look at: see `as_measured`.
-    mixing : complex array, shape (coil, coil), optional
-        Of `Scan`, for the units of images under such maps.
 
     Raises
     ------
@@ -126,7 +123,6 @@ class ReferenceSlice:
     pixel: tuple[float, float] | None = None
     unit: float | Array = 1.0
     own_maps: OwnMaps | None = None
-    mixing: Array | None = None
 
     def __post_init__(self) -> None:
         if not np.any(self.reference):
@@ -141,9 +137,7 @@ class ReferenceSlice:
 
     def unit_of(self, seen: SliceModel) -> float | Array:
         """What images under the maps of a calibrated slice are multiplied by to be shown and judged."""
-        if self.own_maps is None or self.mixing is None:
-            return self.unit
-        return image_units(self.mixing, seen.maps)
+        return self.unit if self.own_maps is None else seen.image_unit
 
     @property
     def shown(self) -> Array:

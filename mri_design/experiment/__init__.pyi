@@ -64,9 +64,9 @@ from .inputs import scan_of as scan_of
 from .inputs import scan_sources as scan_sources
 from .inputs import slices_text as slices_text
 from .inputs import source_files as source_files
+from .inputs import with_given as with_given
 from .inputs import with_given_maps as with_given_maps
 from .inputs import with_noise_samples as with_noise_samples
-from .inputs import with_recipe_noise as with_recipe_noise
 from .masks import DrawnMask as DrawnMask
 from .masks import draw_mask as draw_mask
 from .masks import named_kind as named_kind

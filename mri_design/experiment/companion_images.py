@@ -428,10 +428,7 @@ def _at_the_centre(samples: NDArray[np.complex64]) -> float:
 
 def readout_energies(scan: KSpaceData | TrajectoryData) -> NDArray[np.float64]:
     """Energy of the samples of every readout, (slice, coil, readout); zero where none was measured."""
-    samples = scan.kspace
-    if isinstance(scan, TrajectoryData):
-        samples = samples.reshape(*samples.shape[:2], scan.n_readouts, -1)
-    return np.asarray(np.sum(np.abs(samples.astype(np.complex128)) ** 2, axis=-1))
+    return np.asarray(np.sum(np.abs(scan.by_readout.astype(np.complex128)) ** 2, axis=-1))
 
 
 def same_readouts(own: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
@@ -481,16 +478,14 @@ def companions_over(
 
 def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> NDArray[np.float32]:
     """Modulus of the posterior mean of all that one slice has measured, without non-local blocks."""
-    rng = np.random.default_rng([seed, 5])
-    if isinstance(scan, TrajectoryData):
-        prepared = calibrate_by(scan, recipe)
-        made = reconstruct(prepared.slice_model(0, **recipe.slice_settings), None, "mean", recipe, rng)
-        return np.abs(made.image).astype(np.float32)
-    ready = calibrate_by(scan, recipe, ordinary=True)
-    one = ready.slice_model(0, **recipe.slice_settings)
-    lines = np.flatnonzero(one.measured).tolist()
-    posterior = recipe.inference.engine().infer(one.model(lines), rng)
-    return np.abs(posterior.mean * ready.image_unit(0)).astype(np.float32)
+    rng, one = (
+        np.random.default_rng([seed, 5]),
+        calibrate_by(scan, recipe, ordinary=True).slice_model(**recipe.slice_settings),
+    )
+    if not scan.on_grid:
+        return np.abs(reconstruct(one, None, "mean", recipe, rng, with_std=False).image).astype(np.float32)
+    posterior = recipe.inference.engine().infer(one.model(), rng)
+    return np.abs(posterior.mean * one.image_unit).astype(np.float32)
 
 
 def _between(

@@ -324,9 +324,9 @@ def load_scan(
     require_instance((str, PathLike), wanted="a path, or phantom:NAME", source=source)
     recipe = recipe_from(recipe)
     require_counts(seed=seed, least=0)
-    data = with_recipe_noise(_loaded(str(source), recipe, seed, limits), recipe)
+    data = _loaded(str(source), recipe, seed, limits)
     require_dynamic_range(data.kspace, f"{source}: kspace")
-    return data if maps is None else with_given_maps(data, maps, recipe)
+    return with_given(data, recipe, maps)
 
 
 def load_summary(
@@ -353,10 +353,13 @@ def load_summary(
     unread = maps is None and recipe.noise.samples is None and not refused
     if isinstance(told, ImageStack) or (told is not None and unread):
         return told
-    scan = with_recipe_noise(_loaded(str(source), recipe, 0), recipe)
-    if maps is not None and not refused:
-        scan = with_given_maps(scan, maps, recipe)
-    return summarised(scan)
+    return summarised(with_given(_loaded(str(source), recipe, 0), recipe, None if refused else maps))
+
+
+def with_given(data: AnyScan, recipe: Recipe, maps: GivenMaps | None = None) -> AnyScan:
+    """The scan with what is given beside it: noise samples of the recipe, and coil maps; raises as these."""
+    data = data if recipe.noise.samples is None else with_noise_samples(data, recipe.noise.samples)
+    return data if maps is None else with_given_maps(data, maps, recipe)
 
 
 def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe: Recipe | None = None) -> AnyScan:
@@ -466,11 +469,6 @@ def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any
 def _noise_of_file(path: Path, channels: int, _changed: int) -> Noise:
     """Read once for all slices of a scan."""
     return read_noise(path, channels)
-
-
-def with_recipe_noise(data: AnyScan, recipe: Recipe) -> AnyScan:
-    """The scan with the noise of the recipe's noise samples, where it names some."""
-    return data if recipe.noise.samples is None else with_noise_samples(data, recipe.noise.samples)
 
 
 VOLUME_PART = 4

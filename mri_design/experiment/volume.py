@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from mri_design.calibration.maps import block_energies
 from mri_design.calibration.noise import NoiseEstimate, median_noise
 from mri_design.errors import InputError, UsageError, option, whole_number
 from mri_design.experiment import calibration
-from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_scan, scan_of, slices_text, with_recipe_noise
+from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_scan, scan_of, slices_text, with_given
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.model.slice import SliceModel
@@ -29,7 +28,7 @@ from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.scan.io.formats import opened
 from mri_design.scan.io.safe import errors_named
-from mri_design.scan.io.source import ReadOptions, SliceReader
+from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.provenance import NoiseOrigin
 from mri_design.scan.sampling import require_dynamic_range
 
@@ -184,33 +183,30 @@ def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
 
 @contextmanager
 def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None) -> Iterator[Slices]:
-    policy = recipe.input
-    if source.startswith(PHANTOM_PREFIX) or maps is not None or policy.matrix is not None:
+    if source.startswith(PHANTOM_PREFIX) or maps is not None or recipe.input.matrix is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
-    options = ReadOptions(**policy.reading, noise=not recipe.noise.given)
+    options = ReadOptions(**recipe.input.reading, noise=not recipe.noise.given)
+
+    def checked(data: AnySlice) -> AnySlice:
+        require_dynamic_range(data.kspace, f"{source}: kspace")
+        return with_given(data, recipe)
+
+    def read(number: int) -> AnySlice:
+        with errors_named(Path(source)):
+            data: Any = reader.read(number)
+        return checked(data)
+
     with ExitStack() as files:
         reader = files.enter_context(files.enter_context(opened(source, options)).slice_reader())
-        if reader.whole is not None:
-            scan = with_recipe_noise(scan_of(reader.whole, recipe, seed), recipe)
-            require_dynamic_range(scan.kspace, f"{source}: kspace")
-            found = Slices.of(scan, reader.series)
-        else:
-            numbering = Frames("", (), reader.count)
-            found = Slices(numbering, partial(_checked, reader, source, recipe), reader.series)
+        whole = None if reader.whole is None else checked(scan_of(reader.whole, recipe, seed))
+        numbering = Frames("", (), reader.count)
+        found = Slices(numbering, read if whole is None else whole.select_slice, reader.series)
         opened_files = files.pop_all()
     try:
         yield found
     finally:
         opened_files.close()  # without what was raised meanwhile, which is no error of the file
-
-
-def _checked(reader: SliceReader, source: str, recipe: Recipe, number: int) -> AnySlice:
-    with errors_named(Path(source)):
-        data = reader.read(number)
-    assert isinstance(data, AnySlice)
-    require_dynamic_range(data.kspace, f"{source}: kspace")
-    return with_recipe_noise(data, recipe)
 
 
 class Shared:

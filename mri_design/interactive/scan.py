@@ -40,9 +40,9 @@ from mri_design.experiment.inputs import (
     load_scan,
     require_grid_data,
     scan_of,
+    with_given,
     with_given_maps,
     with_noise_samples,
-    with_recipe_noise,
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
@@ -254,7 +254,7 @@ def load(
     if file is not None:
         data = load_scan(file, settings, seed, limits=limits)
     else:
-        data = with_recipe_noise(_in_memory(source, settings, seed), settings)
+        data = with_given(_in_memory(source, settings, seed), settings)
     data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))
     maps = file_given(coil_maps)
     if isinstance(coil_maps, LoadedScan):

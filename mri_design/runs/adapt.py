@@ -38,7 +38,7 @@ from mri_design.experiment.extent import (
     lines_expected,
     require_lines,
 )
-from mri_design.experiment.inputs import with_given_maps, with_recipe_noise
+from mri_design.experiment.inputs import with_given
 from mri_design.experiment.stored_designs import load_state
 from mri_design.experiment.strategies import ORACLES
 from mri_design.kinds import KINDS
@@ -243,11 +243,6 @@ def _exchanges_before(path: Path | None) -> list[LineRequest]:
         raise InputError(field=LATENCY, got=str(error)[:120], wanted=wanted, cure="Remove it.") from error
 
 
-def _as_given(data: KSpaceData, design: DesignRequest) -> KSpaceData:
-    data, maps = with_recipe_noise(data, design.recipe), design.maps
-    return data if maps is None or data.n_coils == 1 else with_given_maps(data, maps, design.recipe)
-
-
 class _Live:
     """A slice that is filled while it is designed.
 
@@ -297,7 +292,8 @@ class _Live:
 
     def _calibrated(self, companions: Sequence[CompanionImages]) -> tuple[KSpaceData, tuple[Companion, ...]]:
         """The scan as its start lines show it, and the other images of the object over it."""
-        data = _as_given(self._arrivals.data(NAME, self._first), self._request)
+        data, maps = self._arrivals.data(NAME, self._first), self._request.maps
+        data = with_given(data, self._recipe, maps if data.n_coils > 1 else None)
         tell_part(data, self._recipe, self._work.progress)
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
@@ -501,7 +497,8 @@ class _Live:
             if self._moved_to is not None and arrivals.header is not None:
                 arrivals.move(self._moved_to)
             if arrivals.arrived.any():
-                data = _as_given(arrivals.data(NAME), design)
+                data = arrivals.data(NAME)
+                data = with_given(data, design.recipe, design.maps if data.n_coils > 1 else None)
                 found.append(OtherFrame(f"{axis} {number}", data, complete=axis == SUCCESSIVE))
         return found
 

@@ -20,7 +20,7 @@ from mri_design.experiment.inputs import (
     SliceChoice,
     load_scan,
     require_no_slices,
-    with_recipe_noise,
+    with_given,
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS
@@ -573,7 +573,7 @@ def convert_file(
         if recipe.noise.samples is not None:
             raise UsageError(f"{source} holds images, which no coil measured: leave out {option('noise-samples')}")
     else:
-        data = with_recipe_noise(data, recipe)
+        data = with_given(data, recipe)
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))
     if KINDS[recipe.design.encoding].square:
         data = _as_plane(data, source)

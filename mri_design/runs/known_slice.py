@@ -291,7 +291,7 @@ def load_images(
         data = require_grid_data(source.loaded or load_scan(source.path, recipe, work.seed, source.maps), source.path)
         warn_of_left_out(data, recipe, work.progress)
         orientations.append(data.orientation)
-        companions = [CompanionImages.read(file, _on_grid(recipe), work.seed) for file in source.companions]
+        companions = [CompanionImages.read(file, recipe, work.seed) for file in source.companions]
         wanted = source.slices.indices(data.n_slices)
         for index in wanted:
             chosen = _complete_slice(data, index, source.path, recipe)
@@ -303,11 +303,6 @@ def load_images(
     if len({image.name for image in images}) < len(images):
         raise UsageError("two inputs have the same name and slice; rename one of the files")
     return images, next(iter(orientations), "ky-rows")
-
-
-def _on_grid(recipe: Recipe) -> Recipe:
-    """The recipe for slices that are sampled on the grid, of which shots are made."""
-    return recipe.replacing("design", encoding="lines") if KINDS[recipe.design.encoding].shots else recipe
 
 
 def _complete_slice(data: KSpaceData, index: int, path: str, recipe: Recipe) -> KSpaceData:
@@ -339,9 +334,7 @@ def _reference_slice(
         name,
         scan.slice_model(0, **recipe.slice_settings),
         reference,
-        calibration_lines=(calibrating or scan.provenance.maps.calibration_lines)
-        if grows
-        else scan.provenance.maps.calibration_lines,
+        calibration_lines=(grows and calibrating) or known.maps.calibration_lines,
         simulated=simulated_from(chosen),
         noise=reference_noise(scan, reference * unit, unit),
         unit=unit,
@@ -351,7 +344,6 @@ def _reference_slice(
         maps_source=told("maps", known.maps),
         pixel=pixel_of(scan),
         own_maps=OwnMaps(recipe.coils.maps, scan.noise_variance or 0.0) if grows else None,
-        mixing=scan.mixing if grows else None,
     )
     return image, scan
 
