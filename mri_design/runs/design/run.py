@@ -119,7 +119,7 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
         state.trace,
         replace(slices.engine, seed=work.seed),
         signals=state.signals,
-        truths=slices.truths(lines),
+        truths=measured.truths(lines),
         callback=partial(work.progress.show, "checking predictions"),
     )
     return replace(
