@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from dataclasses import MISSING
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -175,26 +176,11 @@ def _takes(kind: Setting) -> str:
 
 
 def _default(section: str, key: str, kind: Setting) -> str:
-    if section == "prior":
-        value = (
-            BlockRecipe(kind="pixels", scale=1.0).plain()[key] if key not in ("kind", "scale") else "(must be given)"
-        )
-    else:
-        value = Recipe().as_settings()[section]
-        value = value[key] if key else value
-    return kind.unset or "none" if value is None else value if value == "(must be given)" else f"`{_toml(value)}`"
-
-
-def _toml(value: object) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else json.dumps(value)
-        if not isinstance(value, float)
-        else f"{value:g}"
-        if value % 1 or value > 1e6
-        else str(value)
-    )
+    owner = Recipe if not key else BlockRecipe if section == "prior" else type(getattr(Recipe(), section))
+    value = getattr(owner, key or section, MISSING)
+    if value is MISSING:
+        return "(must be given)"
+    return kind.unset or "none" if value is None else f"`{json.dumps(value)}`"
 
 
 def recipe_text() -> str:
@@ -217,7 +203,7 @@ def recipe_text() -> str:
                 lines += _comment(f"{key}: {one.help} Takes {one.wanted}.", "  ")
             for block in value:
                 changed = {k: v for k, v in block.plain().items() if v != getattr(type(block), k, None)}
-                lines += ["", f"[[{name}]]", *(f"{k} = {_toml(v)}" for k, v in changed.items())]
+                lines += ["", f"[[{name}]]", *(f"{k} = {json.dumps(v)}" for k, v in changed.items())]
         else:
             lines[2:2] = ["", *_setting_lines(name, kind, value)]
     return "\n".join(lines) + "\n"
@@ -232,7 +218,7 @@ def _setting_lines(key: str, kind: Setting, value: object) -> list[str]:
     if value is None:
         return _comment(f"{key}: {kind.help} Takes {kind.wanted}; without it: {kind.unset or 'none'}.")
     choices = f" One of: {', '.join(kind.choices)}." if kind.choices else ""
-    return [*_comment(kind.help + choices), f"{key} = {_toml(value)}"]
+    return [*_comment(kind.help + choices), f"{key} = {json.dumps(value)}"]
 
 
 def _comment(text: str, further: str = "") -> list[str]:

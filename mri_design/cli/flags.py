@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from mri_design.errors import InputError, UsageError, argument_behind, did_you_mean, whole_number
+from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind, did_you_mean, whole_number
 from mri_design.experiment.recipe import CoilRecipe, Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.settings import docstring
 from mri_design.experiment.strategies import (
@@ -244,30 +244,34 @@ class Command:
         """Call it with what the values of the flags, by name, make of its parameters."""
         return self.made(**{name: part(values) for name, part in self.parts.items()})
 
-    def wrong_option(self, error: InputError, values: Mapping[str, object]) -> str | None:
+    def wrong_option(self, error: InputError | UsageError, values: Mapping[str, object]) -> str | None:
         """What an error says, behind the option or argument that was given and that it is about; None for a file.
 
         Parameters
         ----------
-        error : InputError
+        error : InputError or UsageError
             Its field, which the text leaves out where the option says as much, names a value of the program, or a
             setting of the recipe in force (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``)
-            is about that file.
+            is about that file. Of unknown names the option is one that gave them.
         values : mapping of str to object
             Of all flags; those equal to the default count as not given.
         """
-        name = argument_behind(error, [name for name, value in values.items() if value != self.flags[name].default])
+        given, name, field = [name for name, value in values.items() if value != self.flags[name].default], None, ""
+        if isinstance(error, InputError):
+            name, field = argument_behind(error, given), error.field
+        elif isinstance(error, UnknownNameError):
+            name = next((one for one in given if error.name in re.split("[,:]", str(values[one]))), None)
         if name is None:
             return None
         described = get_args(self.flags[name].annotation)[1]
         names = (described.default, *(described.param_decls or ()), described.metavar)
         start = ("--", described.metavar)
         options = [text for text in names if isinstance(text, str) and text.startswith(start)]
-        written = next((text for text in options if text.lstrip("-") in error.field), options[0])
+        written = next((text for text in options if text.lstrip("-") in field), options[0])
         written = written.split("/")[-1 if values[name] is False else 0]  # --this/--no-this
-        same = error.field.replace(" ", "-").replace("_", "-") in (name.replace("_", "-"), written.lstrip("-").lower())
-        named = same or error.field.startswith("recipe: ")
-        return f"{written}: {str(error).removeprefix(f'{error.field}: ') if named else error}"
+        same = field.replace(" ", "-").replace("_", "-") in (name.replace("_", "-"), written.lstrip("-").lower())
+        named = same or field.startswith("recipe: ")
+        return f"{written}: {str(error).removeprefix(f'{field}: ') if named else error}"
 
 
 MOST_USED = {

@@ -52,11 +52,10 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
         try:
             with naming_options():
                 code = command(values)
-        except UsageError as error:
-            code = _report(error, WRONG_USAGE)
-        except InputError as error:
+        except (UsageError, InputError) as error:
             about = command.wrong_option(error, values)
-            code = _report(error, WRONG_INPUT) if about is None else _report(about, WRONG_USAGE)
+            of_a_file = about is None and isinstance(error, InputError)
+            code = _report(about or error, WRONG_INPUT if of_a_file else WRONG_USAGE)
         except (MriDesignError, OSError, MemoryError) as error:
             code = _report(error, FAILED)
         except KeyboardInterrupt as interruption:
