@@ -99,18 +99,8 @@ def run_folder(folder: Path) -> Path:
 
 
 def stored_run(folder: Path) -> Path:
-    """The run folder as `export` reads it."""
-    return run_folder(folder)
-
-
-def plane_order(folder: Path) -> Path:
-    """The samples of a design over a plane, as `export` reads them."""
-    return _design(folder, "--encoding", "plane", "--samples", "40", "--strategy", "vd-polynomial") / "samples.csv"
-
-
-def shot_order(folder: Path) -> Path:
-    """The trajectory of a design over spokes, as `export` reads it."""
-    return _design(folder, "--encoding", "radial", "--shots", "6", "--strategy", "golden") / "trajectory.npz"
+    """What a run leaves to be read again, as `export` and `load_run` read it."""
+    return _design(folder, "--lines", "6") / "result.npz"
 
 
 def sequence(folder: Path) -> Path:
@@ -372,7 +362,7 @@ def checkpoint(folder: Path) -> Path:
 
 _SCANS = (npy, npz, trajectory, header, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
 _OUTLINES = (npy_outline, fastmri_outline, mrd_outline, twix_outline, mrd_skeleton, sequence, run_folder)
-_OTHERS = (maps_file, mask, recipe, trained, checkpoint, stored_run, plane_order, shot_order, scanner)
+_OTHERS = (maps_file, mask, recipe, trained, checkpoint, stored_run, scanner)
 _STREAMS = (mrd_stream,)
 CORPUS: dict[str, Callable[[Path], Path]] = {each.__name__: each for each in (*_SCANS, *_OUTLINES, *_OTHERS, *_STREAMS)}
 """Makes a sound file in a folder, and whatever stands beside it; returns the file that is damaged then."""

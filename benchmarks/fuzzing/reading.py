@@ -55,9 +55,6 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
     if kind == "stored_run":
         run = read_run(path.parent)
         return run.trains(), dataclasses.replace(run, folder=path.parent)
-    if kind in ("plane_order", "shot_order"):
-        run = read_run(path.parent)
-        return run.grid_order() if kind == "plane_order" else run.shot_order()
     if kind == "scanner":
         return load_scanner(str(path))
     if kind == "mrd_stream":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -131,7 +131,7 @@ class Image:
     companions: CompanionChoice | None = None
     alone: Array | None = None
     draws: Array | None = None
-    sampler: PosteriorDraws | None = None
+    sampler: PosteriorDraws | None = field(default=None, compare=False)
 
     @classmethod
     def ended(cls, image: Array, convergence: Convergence) -> Image:

@@ -7,42 +7,38 @@ from __future__ import annotations
 
 import os
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mri_design.design.engine import DesignState
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, require_counts, require_instance
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.pictures import Drawing
 from mri_design.evaluation.plots.panels import ImagePanel, Layout, layout_of, scale_top
-from mri_design.evaluation.run_folder import STATE, RunFolder, read_manifest
-from mri_design.evaluation.tables import percent, read_csv
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import percent
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.reconstruction import Image, Method
-from mri_design.experiment.stored_designs import Checkpoint, load_state, save_state
-from mri_design.interactive.scan import Shown, Told, file_given, named_file, naming_arguments
-from mri_design.kinds import KINDS, Kind, count_text
-from mri_design.runs.compare import MASKS, METHODS, ComparisonResult, report_comparison
+from mri_design.interactive.scan import Computation, Shown, file_given, named_file, naming_arguments
+from mri_design.kinds import count_text
+from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
-from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.export import export_run
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.provenance import told
 from mri_design.runs.recon.run import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
-from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
+from mri_design.runs.stored_run import StoredComparison, StoredRun, read_result, write_made_files
 
 METRICS = "metrics.csv"
 _COLUMNS = 6
@@ -54,11 +50,19 @@ _BARCODE = 24
 class Saved(Shown):
     """What was computed and can be written: `save` and `report` leave the folders that the verbs leave."""
 
-    told: Told
+    computation: Computation | None
 
-    @abstractmethod
-    def _report(self, folder: RunFolder) -> Report:
-        """Write arrays, tables and figures into the folder of a run."""
+    @property
+    def result(self) -> Any:
+        """What the verb computes; None of what was read from a folder, whose scan is not in memory."""
+        return None if self.computation is None else self.computation.result
+
+    @property
+    def computed(self) -> Computation:
+        """How it was computed; a UsageError for what was read from a folder, without its scan."""
+        if self.computation is None:
+            raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
+        return self.computation
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder that the verb leaves, without its report: arrays, tables, manifest. `load_run` reads it.
@@ -76,15 +80,22 @@ class Saved(Shown):
 
     @naming_arguments
     def _saved(self, folder: str | Path, *, overwrite: bool, reported: bool) -> Path:
-        folder, record = named_file(folder), self.told.recorded
+        folder, made = named_file(folder), self.computed
         with RunFolder(folder, overwrite=overwrite, reported=reported) as kept:
             if not overwrite and kept.existing("manifest.json") is not None:
                 raise UsageError(f"{kept.path.name} holds a finished run; give another folder, or overwrite=True")
             kept.begin()
-            began = time.perf_counter() - self.told.seconds
-            run = Run(folder=kept, seed=self.told.seed, jobs=self.told.jobs, began=began)
-            run.save(record, self._report(kept))
+            work, began = made.work, time.perf_counter() - made.seconds
+            run = Run(folder=kept, seed=work.seed, jobs=work.jobs, began=began)
+            run.save(made.record, _REPORTS[type(made.result)](kept, made.result))
         return Path(folder)
+
+
+_REPORTS: Mapping[type, Callable[[RunFolder, Any], Report]] = {
+    DesignResult: report_design,
+    ReconResult: report_reconstruction,
+    ComparisonResult: report_comparison,
+}
 
 
 @naming_arguments
@@ -126,58 +137,27 @@ class ScanImage(Saved, StoredRun):
 
     Parameters
     ----------
-    judged : NamedImage
-        The image with its errors and how its computation ended; of a volume the one in the middle.
-    told : Told
-        How it was computed.
-    result : ReconResult or DesignResult, optional
-        What the verb computes; None of an image that was read from a folder, whose scan is not in memory.
+    computation : Computation, optional
+        How it was computed; None of an image that was read from a folder, whose scan is not in memory.
     """
 
-    judged: NamedImage
-    told: Told
-    result: ReconResult | DesignResult | None = None
-
-    @classmethod
-    def of(cls, result: ReconResult | DesignResult, told: Told) -> Self:
-        """What a verb has computed."""
-        run = result.stored(told.recorded.identity)
-        return cls(**vars(run), judged=result.images[0], told=told, result=result)
-
-    @classmethod
-    def read(cls, run: StoredRun) -> Self:
-        """What a folder holds, of which `read_run` has read the arrays."""
-        stored: Any = run.settings.get("shown")
-        if stored is None:
-            raise UsageError(f"{run.name} holds no image of a scan: give a folder of recon, design or compare")
-        try:
-            place = 0 if not run.numbers else run.numbers.index(stored["slice"])
-            of_slice = {"recon": run.image, "std": run.std, "noise": run.noise, "g_factor": run.g_factor}
-            arrays = {name: one[place] if run.numbers else one for name, one in of_slice.items() if one is not None}
-            errors = None if stored["errors"] is None else ImageMetrics(**stored["errors"])
-            image, error = Image.kept(arrays, stored["image"]), RelativeError(**stored["error"])
-            judged = NamedImage(stored["method"], image, errors, error)
-            made = cls(**vars(run), judged=judged, told=Told(int(run.seed)))
-            _ = made.scan, made.frame, made.coverage  # which it asks for when it is shown
-        except (KeyError, TypeError, ValueError, IndexError) as caught:
-            field, wanted = f"{run.name}/manifest.json: shown", "what recon and design write of their image"
-            raise InputError(field, f"another content ({caught})", wanted) from caught
-        return made
+    computation: Computation | None = None
 
     @property
     def known(self) -> KnownSlice:
         """The slice, and what is known about it; a UsageError for an image that was read, without its scan."""
-        return self._computed.known
+        known: KnownSlice = self.computed.result.known
+        return known
 
     @property
-    def _computed(self) -> ReconResult | DesignResult:
-        assert self.told.recorded and self.result is not None  # nothing is recorded of what was read
-        return self.result
+    def _image(self) -> NamedImage:
+        assert self.judged is not None  # only a protocol has none
+        return self.judged
 
     @property
     def reconstruction(self) -> Image:
         """Image, error bars, and how the computation ended; of a volume those of the slice in the middle."""
-        return self.judged.reconstruction
+        return self._image.reconstruction
 
     @property
     def array(self) -> NDArray[np.complex64]:
@@ -194,12 +174,12 @@ class ScanImage(Saved, StoredRun):
     @property
     def method(self) -> str:
         """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
-        return self.judged.name
+        return self._image.name
 
     @property
     def errors(self) -> ImageMetrics | None:
         """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
-        return self.judged.errors
+        return self._image.errors
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of the interval that holds the true modulus of each pixel with this probability, shape of `array`.
@@ -263,18 +243,12 @@ class ScanImage(Saved, StoredRun):
             return np.asarray(sampler(count, seed), dtype=np.complex64)
         if self.std is None:
             raise UsageError(f"{self.method} has no posterior to draw from: ask for reconstruct(method='mean')")
-        if draws is None or draws.shape[-3] < count or seed not in (None, self.told.seed):
+        if draws is None or draws.shape[-3] < count or seed not in (None, self.seed):
             raise UsageError(f"its posterior is gone, and its draws are kept: ask for reconstruct(draws={count})")
         return np.asarray(draws[..., :count, :, :])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype=dtype, copy=True if copy is None else copy)
-
-    def _report(self, folder: RunFolder) -> Report:
-        result = self._computed
-        return (
-            report_design(folder, result) if isinstance(result, DesignResult) else report_reconstruction(folder, result)
-        )
 
     def measure(
         self,
@@ -365,7 +339,7 @@ class ScanImage(Saved, StoredRun):
             "image": f"{rows} x {columns} pixels of {used}",
             "error bars": bars if factor is None else f"{bars}, {told('error_bars', factor, template='image')}",
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": ", ".join(filter(None, (str(self.judged.error), others))),
+            "error": ", ".join(filter(None, (str(self._image.error), others))),
             "ended": self.status,
         }
 
@@ -390,9 +364,9 @@ class ScanVolume(ScanImage):
     @property
     def facts(self) -> dict[str, str]:
         """Main facts in words, by what they are about."""
-        mean, stored = f", mean error {self.error}" if str(self.error) else "", self.settings
-        of, number = stored["slices_of_scan"], stored["shown"]["slice"]
-        return {"slices": f"{len(self.numbers)} of {of}{mean}; slice {number} is described below", **super().facts}
+        mean = f", mean error {self.error}" if str(self.error) else ""
+        slices = f"{len(self.numbers)} of {self.of_scan}{mean}; slice {self.shown} is described below"
+        return {"slices": slices, **super().facts}
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
@@ -402,8 +376,10 @@ class ScanVolume(ScanImage):
 
 
 @naming_arguments
-def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVolume | StrategyComparison:
+def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVolume | StrategyComparison | StoredRun:
     """Read what `save`, or a verb, has left in a folder: the same object, without the scan.
+
+    Of ``mri-design protocol``, which makes no image, it is the `StoredRun` with the mask and its decisions.
 
     Parameters
     ----------
@@ -423,65 +399,54 @@ def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVol
     >>> image = md.load_run("run")
     """
     require_instance((str, os.PathLike), wanted="the folder of a run", folder=folder)
-    path = Path(named_file(folder))
-    if (path / "manifest.json").is_file() and (path / MASKS).is_file():
-        return StrategyComparison.read(path)
-    run = read_run(path)
-    if (path / STATE).is_file():
-        return ScanDesign.read(run)
-    return (ScanVolume if run.numbers else ScanImage).read(run)
+    run = read_result(Path(named_file(folder)))
+    if isinstance(run, StoredComparison):
+        return StrategyComparison(**vars(run))
+    if run.judged is None:
+        return run
+    image = (ScanVolume if run.numbers else ScanImage)(**vars(run))
+    return image if run.trace is None else ScanDesign(image)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScanDesign(Saved):
     """A finished design of one scan; `LoadedScan.design` and `load_run` make it.
 
+    ``result`` is what ``mri-design design`` computes: ``result.account``, ``result.acquisition`` and more; None of a
+    design that was read from a folder.
+
     Parameters
     ----------
-    trace : DesignTrace
-        Every decision, with what was predicted and what was measured.
     image : ScanImage
         The image of the chosen lines.
-    ended : str
-        Why it ended with that many lines, or else its status.
-    acceleration : float
-        Samples of the grid over samples measured.
-    result : DesignResult, optional
-        What ``mri-design design`` computes: ``result.account``, ``result.acquisition`` and more; None of a design that
-        was read from a folder.
     reconstructed : callable, optional
         `LoadedScan.reconstruct` of the scan, for images by other methods.
     """
 
-    trace: DesignTrace
     image: ScanImage
-    ended: str
-    acceleration: float
-    result: DesignResult | None = None
     reconstructed: Callable[..., ScanImage] | None = None
 
-    @classmethod
-    def of(cls, result: DesignResult, told: Told, reconstructed: Callable[..., ScanImage]) -> ScanDesign:
-        """What the verb has computed."""
-        ended, acceleration = result.ended or result.status, result.known.acceleration(result.trace.lines)
-        return cls(result.trace, ScanImage.of(result, told), ended, acceleration, result, reconstructed)
-
-    @classmethod
-    def read(cls, run: StoredRun) -> ScanDesign:
-        """What a folder holds, of which `read_run` has read the arrays."""
-        assert run.folder is not None
-        trace, ended = load_state(Checkpoint(run.folder / STATE, None)).trace, run.settings.get("ended", run.status)
-        try:
-            acceleration = float(str(read_csv(run.folder / METRICS)[0]["acceleration"]))
-        except (OSError, KeyError, IndexError, ValueError) as caught:
-            field, wanted = f"{run.name}/{METRICS}: acceleration", "that of a design"
-            raise InputError(field, f"another content ({caught})", wanted) from caught
-        return cls(trace, ScanImage.read(run), str(ended), acceleration)
+    @property
+    def computation(self) -> Computation | None:  # type: ignore[override]
+        """How it was computed."""
+        return self.image.computation
 
     @property
-    def told(self) -> Told:  # type: ignore[override]
-        """How it was computed."""
-        return self.image.told
+    def trace(self) -> DesignTrace:
+        """Every decision, with what was predicted and what was measured."""
+        assert self.image.trace is not None
+        return self.image.trace
+
+    @property
+    def ended(self) -> str:
+        """Why it ended with that many lines, or else its status."""
+        return self.image.ended
+
+    @property
+    def acceleration(self) -> float:
+        """Samples of the grid over samples measured."""
+        assert self.image.acceleration is not None
+        return self.image.acceleration
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -533,10 +498,9 @@ class ScanDesign(Saved):
         """
         if method is None:
             return self.image
-        told, result = self.told, self.result
-        if result is None or self.reconstructed is None:
+        if self.computation is None or self.reconstructed is None:
             raise UsageError("it was read from a folder, without its scan: load that, and give the mask")
-        request = result.request
+        work, request = self.computation.work, self.result.request
         if request.of_shots:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
         if request.around:
@@ -545,11 +509,11 @@ class ScanDesign(Saved):
             self.mask,
             method=method,
             companions=request.companions,
-            slices=result.numbers[0],
-            seed=told.seed,
+            slices=self.result.numbers[0],
+            seed=work.seed,
             recipe=request.recipe,
-            jobs=told.jobs,
-            watch=told.watch,
+            jobs=work.jobs,
+            watch=work.progress.watch,
         )
 
     def plot(self) -> Drawing:
@@ -582,56 +546,26 @@ class ScanDesign(Saved):
     def _title(self) -> str:
         return f"ScanDesign of {self.image.scan}, {self.trace.strategy}"
 
-    def _report(self, folder: RunFolder) -> Report:
-        save_state(Checkpoint(folder.output_path(STATE)), DesignState(self.trace, ()))
-        return self.image._report(folder)
-
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         mask = [("mask", mask_png(self.mask, self.image.frame.layout))] if self.image.kind.on_grid else []
         return [*mask, *self.image._pictures[:1]]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class StrategyComparison(Saved):
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StrategyComparison(Saved, StoredComparison):
     """Strategies compared on one scan; `LoadedScan.compare` and `load_run` make it.
+
+    ``result`` is what ``mri-design compare`` computes; None of a comparison that was read from a folder. Beside what is
+    here it has all of `StoredComparison`: ``tables``, ``methods``, ``kind``.
 
     Parameters
     ----------
-    tables : StudyErrors
-        Errors of every mask, and what follows from them.
-    kind : Kind
-        What masks are made of.
-    told : Told
-        How it was computed.
-    methods : sequence of mappings
-        Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods.
-    result : ComparisonResult, optional
-        What ``mri-design compare`` computes; None of a comparison that was read from a folder.
+    computation : Computation, optional
+        How it was computed; None of one that was read from a folder.
     """
 
-    tables: StudyErrors
-    kind: Kind
-    told: Told
-    methods: Sequence[Mapping[str, object]] = ()
-    result: ComparisonResult | None = None
-
-    @classmethod
-    def of(cls, result: ComparisonResult, told: Told) -> StrategyComparison:
-        """What the verb has computed."""
-        return cls(result.errors, result.study.kind, told, result.methods, result)
-
-    @classmethod
-    def read(cls, folder: Path) -> StrategyComparison:
-        """What a folder holds."""
-        manifest, path = read_manifest(folder, settings=dict, seed=int), folder / METHODS
-        try:
-            kind = KINDS[manifest["settings"]["design"]["encoding"]]
-            methods = read_csv(path) if path.is_file() else []
-            return cls(StudyErrors.read(folder, kind.counted), kind, Told(manifest["seed"]), methods)
-        except (OSError, KeyError, TypeError, ValueError) as caught:
-            got, wanted = f"another content ({caught})", "what compare writes of its masks"
-            raise InputError(f"{folder.name}/metrics.csv", got, wanted) from caught
+    computation: Computation | None = None
 
     @property
     def rows(self) -> Sequence[Mapping[str, object]]:
@@ -663,10 +597,6 @@ class StrategyComparison(Saved):
     @property
     def _title(self) -> str:
         return f"StrategyComparison on {self.tables.rows[0]['image']}, error by number of {self.kind.counted}"
-
-    def _report(self, folder: RunFolder) -> Report:
-        assert self.result is not None  # nothing is recorded of what was read
-        return report_comparison(folder, self.result)
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:

@@ -96,42 +96,39 @@ def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-@dataclass
-class Told:
-    """How a computation is made; what it warns of are notices on stderr.
+@dataclass(frozen=True)
+class Computation:
+    """A computation that was made in memory, keeping nothing on a disk, and what it returned.
 
     Parameters
     ----------
-    seed, jobs : int
-        See `Run`.
-    watch : callable, optional
-        See `Progress`.
+    work : Work
+        Seed, processes and progress.
+    record : Record
+        Inputs and settings, for a manifest.
+    result : DesignResult, ReconResult or ComparisonResult
+        What it returned.
     seconds : float
         Time that it took.
-    record : Record, optional
-        Inputs and settings, for a manifest.
     """
 
-    seed: int = 0
-    jobs: int = 1
-    watch: Watch | None = None
-    seconds: float = 0.0
-    record: Record | None = None
+    work: Work
+    record: Record
+    result: Any
+    seconds: float
+
+    @classmethod
+    def of(cls, request: Any, compute: Callable[[Work, Keep], object], work: Work) -> Computation:
+        """Carry out a request."""
+        began, record = time.perf_counter(), request.record(work)
+        result = compute(work, runs.Keep())
+        return cls(work, record, result, time.perf_counter() - began)
 
     @property
-    def recorded(self) -> Record:
-        """Inputs and settings; a UsageError for what was read from a folder, without its scan."""
-        if self.record is None:
-            raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
-        return self.record
-
-    def computed(self, request: Any, compute: Callable[[Work, Keep], T]) -> T:
-        """What a computation of a request returns that keeps nothing on a disk."""
-        progress = runs.Progress(warn=say_once) if self.watch is None else runs.Progress(self.watch, warn=say_once)
-        work, began = runs.Work(seed=self.seed, jobs=self.jobs, progress=progress), time.perf_counter()
-        record, result = request.record(work), compute(work, runs.Keep())
-        self.record, self.seconds = record, time.perf_counter() - began
-        return result
+    def parts(self) -> dict[str, Any]:
+        """What its folder would hold, part by part, and itself."""
+        run = self.result.stored()
+        return vars(run) | {"identity": self.record.identity, "seed": self.work.seed, "computation": self}
 
 
 class Shown(ABC):
@@ -412,13 +409,13 @@ class LoadedScan(Shown):
             slices=self._choice(slices),
             companions=_files(companions),
         )
-        told = self._told(seed, jobs, watch)
         scan = require_grid_data(self.data, self.source)
 
         def compute(work: runs.Work, keep: runs.Keep) -> runs.DesignResult:
             return runs.design_scan(runs.DesignInput.read(request, work, scan), request, work, keep)
 
-        return interactive.ScanDesign.of(told.computed(request, compute), told, self.reconstruct)
+        made = Computation.of(request, compute, self._work(seed, jobs, watch))
+        return interactive.ScanDesign(interactive.ScanImage(**made.parts), self.reconstruct)
 
     @naming_arguments
     def reconstruct(
@@ -483,9 +480,9 @@ class LoadedScan(Shown):
             companions=_files(companions),
             calibrated_on=file_given(calibrated_on),
         )
-        told = self._told(seed, jobs, watch)
-        result = told.computed(request, partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request))
-        return (interactive.ScanVolume if result.several else interactive.ScanImage).of(result, told)
+        compute = partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request)
+        made = Computation.of(request, compute, self._work(seed, jobs, watch))
+        return (interactive.ScanVolume if made.result.several else interactive.ScanImage)(**made.parts)
 
     @naming_arguments
     def compare(
@@ -530,7 +527,7 @@ class LoadedScan(Shown):
         UsageError, InputError
             As the verb: for unknown strategies and methods, and a scan that is not fully sampled.
         """
-        settings, told = self._settings(recipe, None).replacing("design", start=start), self._told(seed, jobs, watch)
+        settings, work = self._settings(recipe, None).replacing("design", start=start), self._work(seed, jobs, watch)
         numbers = [lines] if isinstance(lines, int | np.integer) else lines
         require_instance((list, tuple, range, np.ndarray), wanted="whole numbers", lines=numbers)
         for number in numbers:
@@ -552,8 +549,8 @@ class LoadedScan(Shown):
             seeds=draws,
             methods=list(methods),
         )
-        result = told.computed(request, partial(runs.compare_strategies, request))
-        return interactive.StrategyComparison.of(result, told)
+        made = Computation.of(request, partial(runs.compare_strategies, request), work)
+        return interactive.StrategyComparison(**made.parts)
 
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)
@@ -567,11 +564,12 @@ class LoadedScan(Shown):
             raise UsageError("slices: give one slice or more")
         return SliceChoice(",".join(str(slice_number(number, self.data.n_slices)) for number in numbers))
 
-    def _told(self, seed: int | None, jobs: int, watch: Watch | None) -> Told:
+    def _work(self, seed: int | None, jobs: int, watch: Watch | None) -> Work:
         seed = self.seed if seed is None else seed
         require_counts(seed=seed, least=0)
         require_counts(jobs=jobs, least=1)
-        return Told(seed, jobs, watch)
+        progress = runs.Progress(warn=say_once) if watch is None else runs.Progress(watch, warn=say_once)
+        return runs.Work(seed=seed, jobs=jobs, progress=progress)
 
     @property
     def facts(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ weights of total variation. A repeat in the same contrast shows the image itself
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -224,7 +224,7 @@ class Companion:
     pixel: tuple[float, float] | None = None
     in_place: bool = False
     refused: str = ""
-    volume: Volume | None = None
+    volume: Volume | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.image.ndim != 2:

@@ -46,6 +46,7 @@ from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out
+from mri_design.runs.stored_run import StoredComparison
 from mri_design.runs.study import (
     Cell,
     Study,
@@ -204,6 +205,10 @@ class ComparisonResult:
         """Masks of one line count and their images, to look at, made when somebody does."""
         return shown_masks(self.study)
 
+    def stored(self) -> StoredComparison:
+        """The comparison as its folder has it."""
+        return StoredComparison(tables=self.errors, readouts=self.study.recipe.design.encoding, methods=self.methods)
+
 
 def compare_strategies(request: ComparisonRequest, work: Work, keep: Keep) -> ComparisonResult:
     """Design, reconstruct and measure; every finished piece is kept at once.
@@ -331,7 +336,7 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
         facts |= pair_facts(result, verdict["names"], verdict["asked"]) | _picture_facts(result)
     said = worded("studies", "comparison_verdict", **verdict, study=study)
     ending = Ending(result.status, verdict=said)
-    return Report(ending=ending, page=Page("compare", facts), found=found | errors.facts())
+    return Report(ending=ending, page=Page("compare", facts), found=found | errors.facts(), result=result.stored())
 
 
 REGULAR = ("regular", "fastmri-equispaced")

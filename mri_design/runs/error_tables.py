@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import paired_sign_test
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.evaluation.tables import Row, markdown_text, read_csv
+from mri_design.evaluation.tables import Row, markdown_text
 
 METRICS = ("relative_l2", "psnr", "ssim")
 
@@ -322,28 +321,6 @@ class StudyErrors:
     runs: Mapping[str, NDArray[np.float64]]
     tables: Mapping[str, Sequence[Row]]
     counts: Sequence[int]
-
-    @classmethod
-    def read(cls, folder: Path, counted: str) -> StudyErrors:
-        """What `save` has written, to the digits of its files; ``counted`` is what tables call the number of lines.
-
-        Raises
-        ------
-        OSError, KeyError, ValueError
-            For files that are missing or damaged.
-        """
-        rows = read_csv(folder / "metrics.csv")
-        tables = {name: read_csv(path) for name in TABLES if (path := folder / f"{name}.csv").is_file()}
-        counting = [row for row in tables["summary"] if row.get("counts") != "no"]
-        known = {(row["strategy"], row[counted], row.get("centre")) for row in counting}
-        mine = [
-            {**row, "lines": row[counted]}
-            for row in rows
-            if (row["strategy"], row[counted], row.get("centre")) in known
-        ]
-        names, counts = dict.fromkeys(str(row["strategy"]) for row in mine), [int(str(row["lines"])) for row in mine]
-        counts = list(dict.fromkeys(counts))
-        return cls(rows=rows, runs={name: runs_of(mine, name, counts) for name in names}, tables=tables, counts=counts)
 
     def save(self, folder: RunFolder) -> None:
         """Write metrics.csv, and the other tables as CSV and Markdown."""

@@ -23,7 +23,7 @@ from mri_design.experiment.calibration import expected_calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.provenance import across, centre_words, left_out, simulated_from, told, words
-from mri_design.runs.stored_run import kind_of_run, listed, mask_axes
+from mri_design.runs.stored_run import kind_of_run, listed
 from mri_design.scan.calibration import find_centre, gapless_square, noise_is_beside
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SourceImage
@@ -239,7 +239,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
     if (folder / MANIFEST).is_file() and not unfinished and (own is not None or not runs):
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
-        kind, name = kind_of_run(folder, manifest.get("settings", {})), folder.resolve().name
+        kind, name = kind_of_run(folder), folder.resolve().name
         rows = _rows("finished", name, manifest, inputs, kind.counted, listed(manifest["lines"], _MOST_LINES))
         uses = words("info").uses(folder, kind, {path.name for path in folder.iterdir()})
         return rows | _holds(folder, uses.splitlines())
@@ -384,7 +384,7 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.suffix == ".npy" and path.stem in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        return _rows("array", path, shape, mask_axes(path.parent) == 2)
+        return _rows("array", path, shape, kind_of_run(path.parent).axes > 1)
     if path.stat().st_size > _LARGEST_LOOK:
         return None
     if path.suffix == ".npz":

@@ -151,7 +151,7 @@ def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
         name=out.name,
         mask=drawn.mask,
         chosen=drawn.order,
-        kind=drawn.readouts.kind,
+        readouts=drawn.readouts.name,
         grid=drawn.readouts.grid,
         acquired=trains,
         shots=shots,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import (
     LBCS,
@@ -63,6 +64,7 @@ from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images,
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
+from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
@@ -183,6 +185,26 @@ class ProtocolResult(Material):
     def trace(self) -> DesignTrace:
         """The final mask."""
         return self.designed if self.refined is None else with_exchanges(self.designed, self.refined)
+
+    @property
+    def acquisition(self) -> Acquisition | None:
+        """The mask in the order of measurement; None where that is as it was chosen."""
+        readouts = self.training[0].slice_model.candidates
+        return extent.in_acquisition_order(self.trace.lines, readouts, self.recipe)
+
+    def stored(self) -> StoredRun:
+        """The run as its folder has it, without an image."""
+        trace, made, readouts = self.trace, self.acquisition, self.training[0].slice_model.candidates
+        return StoredRun(
+            mask=trace.mask().reshape(readouts.shape),
+            chosen=trace.lines,
+            readouts=readouts.name,
+            status=self.status,
+            acquired=() if made is None else made.trains,
+            trace=trace,
+            ended=self.status,
+            acceleration=trace.n_lines / len(trace.lines),
+        )
 
     @property
     def status(self) -> str:
@@ -329,7 +351,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     readouts, image, asked = training[0].slice_model.candidates, [*result.tests, *training][0], result.strategy
     noise = float(np.mean([image.slice_model.noise_variance for image in training]))
     facts = design_facts(folder, DesignAccount(trace), readouts, noise)
-    facts |= acquisition_facts(folder, extent.in_acquisition_order(trace.lines, readouts, result.recipe))
+    facts |= acquisition_facts(folder, result.acquisition)
     found, summary = facts_of_all(training, result.tests)
     rows: Sequence[Row] = []
     if tested is not None:
@@ -359,9 +381,12 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
         "acceleration": trace.n_lines / len(trace.lines),
         "summary": simulation_summary([image.simulated for image in training]) | summary,
     }
-    found = {"start": len(trace.start), **found}
     return Report(
-        ending=Ending(result.status, trace.lines), page=Page("protocol", facts), found=found, done=CHECKPOINTS
+        ending=Ending(result.status, trace.lines),
+        page=Page("protocol", facts),
+        found={"start": len(trace.start), **found},
+        done=CHECKPOINTS,
+        result=result.stored(),
     )
 
 

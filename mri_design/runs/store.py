@@ -14,6 +14,7 @@ from mri_design.evaluation.page import Page, save_report
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.kinds import count_text
+from mri_design.runs.stored_run import StoredComparison, StoredRun, write_result
 from mri_design.runs.work import Arrays, Keep, Work
 from mri_design.scan.io.atomic import write_json
 from mri_design.scan.io.numpy_files import read_npz_members
@@ -155,6 +156,8 @@ class Run(Work):
             status=report.ending.status,
             lines=report.ending.lines,
         )
+        if report.result is not None:
+            write_result(self.folder, replace(report.result, identity=record.identity, seed=self.seed))
         save_report(self.folder, report.page, manifest)
         for name in report.done:
             self.folder.remove(name)
@@ -177,6 +180,8 @@ class Report:
         Files that were written on the way and that the result is made of.
     done : sequence of str
         Names of files from which an unfinished run goes on: they are removed.
+    result : StoredRun or StoredComparison, optional
+        What is read again (`read_result`), where that can be.
     """
 
     ending: Ending
@@ -184,6 +189,7 @@ class Report:
     found: Mapping[str, object] = field(default_factory=dict)
     inputs: Sequence[InputFile] = ()
     done: Sequence[str] = ()
+    result: StoredRun | StoredComparison | None = None
 
 
 def carry_out(

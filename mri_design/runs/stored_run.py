@@ -2,59 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, groupby
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
-from mri_design.evaluation.plots.panels import Frame, layout_of
-from mri_design.evaluation.run_folder import read_manifest
-from mri_design.evaluation.tables import read_csv
-from mri_design.kinds import KINDS, Kind, kind_counted
-from mri_design.scan.data import TrajectoryData
+from mri_design.evaluation.plots.panels import Frame, Layout, layout_of
+from mri_design.evaluation.records import read_record, write_record
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.tables import Row
+from mri_design.experiment.reconstruction import Image
+from mri_design.kinds import KINDS, Kind
+from mri_design.operators.base import Array
+from mri_design.runs.error_tables import StudyErrors
+from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.provenance import part_of_scan
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
-from mri_design.scan.io.numpy_files import opened_npy, read_npy
-from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file, read_small
-from mri_design.scan.io.source import COUNTERS
+from mri_design.scan.io.numpy_files import read_npy
+from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.sequences.orders import GridOrder, SpiralOrder, SpokeOrder
 
-if TYPE_CHECKING:
-    from mri_design.experiment.reconstruction import Image
-    from mri_design.operators.base import Array
-    from mri_design.runs.known_slice import KnownSlice, NamedImage
-
-_ACQUISITION, _MAPS, TRAJECTORY = "acquisition.csv", "coil_maps.npy", "trajectory.npz"
+RESULT = "result.npz"
+"""What a run has left beside arrays and tables, as it is read again."""
 ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
     name: name for name in ("std", "noise", "g_factor", "draws", "reference")
 }
 """Files of arrays, and the parts of a `StoredRun` that they hold."""
-_REAL, _OF_SEVERAL = ("std", "noise", "g_factor"), ("coil_maps", "draws")
-_MOST_TEXT = 64 * 2**20
+FILES = ARRAYS | {"mask": "mask"}
+_REAL = ("std", "noise", "g_factor")
 _LONGEST_HEADER = 10_000  # characters
-
-
-def mask_axes(folder: Path) -> int | None:
-    """Axes of the mask of a run; None where there is none that can be read."""
-    with suppress(InputError, OSError), opened_npy(folder / "mask.npy", DEFAULT_LIMITS) as mask:
-        return len(mask.shape)
-    return None
-
-
-def kind_of_run(folder: Path, settings: Mapping[str, object]) -> Kind:
-    """What a run measured, of designs and of reconstructions alike; settings are of its manifest."""
-    axes = mask_axes(folder)
-    plane = (kind for kind in KINDS.values() if kind.axes > 1 and kind.axes == axes)
-    listed = (kind for kind in KINDS.values() if (folder / f"{kind.counted}.csv").is_file())
-    return next(chain(plane, listed), kind_counted("readouts" if "readouts" in settings else "lines"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,8 +55,8 @@ class StoredRun:
         True where measured.
     chosen : tuple of int
         The same in the order of choice; none of readouts, and by number where nothing was chosen.
-    kind : Kind
-        What the mask is over.
+    readouts : str
+        Name of the kind of what the mask is over, see `KINDS`.
     image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), of frames (frame, slice, ky, kx)
         The reconstruction; None where there is none.
     std : float32 array, shape as ``image``, or None
@@ -82,11 +66,11 @@ class StoredRun:
     draws : complex64 array, shape (draw, ky, kx), of a volume (slice, draw, ky, kx), or None
         Images that the posterior holds possible; of a folder they are not loaded before they are looked at.
     reference : complex64 array, shape as ``image``, or None
-        What errors are measured against; a folder has it beside draws.
+        What errors are measured against; of a volume it is kept beside draws.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
         Coil maps of the scan's own coils, of the first frame where there are several; None where it has one coil.
     geometry : SliceGeometry or None
-        Pixel size and place, where the scan's file said.
+        Pixel size and place, of a volume of its first slice, where the scan's file said.
     source : SourceImage or None
         The DICOM image that the scan was simulated from, or what the header of its raw data says.
     identity : str
@@ -95,6 +79,10 @@ class StoredRun:
         Which slice or series the run is about, where the scan has several.
     numbers : tuple of int
         Of the slices of a volume in their scan; none where ``image`` is one slice.
+    of_scan : int
+        Slices of the scan of a volume, in each frame.
+    shown : int, optional
+        Number of the slice that ``judged`` is, of a volume.
     places : tuple of SliceGeometry
         Of the slices of a volume, frame after frame; none where they are not known.
     sources : tuple of SourceImage
@@ -105,23 +93,37 @@ class StoredRun:
         Their numbers.
     status : str
         How the run ended.
-    settings : mapping
-        Of its manifest.
     seed : int
         Of everything random.
-    acquired : tuple of tuples of int, optional
-        Lines or samples in the order of measurement, of a run in memory.
+    acquired : tuple of tuples of int
+        Lines or samples in the order of measurement, in echo trains; none where it is one by one as they were chosen.
     shots : float array, shape (shot, sample, 2), optional
-        Spokes or arms in the order of choice, of a run in memory.
+        Spokes or arms in the order of choice.
     grid : tuple of int, optional
-        Pixels (ky, kx) of a run without an image.
+        Pixels (ky, kx).
+    scan : str
+        Name of the scan.
+    layout : {"ky-rows", "ky-columns", "plane-rows", "plane-columns", "no-lines"}
+        How its images lie on a page.
+    judged : NamedImage, optional
+        The image with its errors and how its computation ended; of a volume the one in the middle. None without image.
+    error : RelativeError
+        Of the image, over all slices.
+    coverage : Coverage, optional
+        Of the error bars, where they are calibrated on other scans.
+    trace : DesignTrace, optional
+        Every decision of a design or a protocol, with what was predicted and what was measured.
+    ended : str
+        Why a design ended with that many lines, or else its status.
+    acceleration : float, optional
+        Of a design: samples of the grid over samples measured.
     """
 
-    name: str
+    name: str = field(default="the image", compare=False)
+    folder: Path | None = field(default=None, compare=False)
     mask: NDArray[np.bool_]
     chosen: tuple[int, ...]
-    kind: Kind
-    folder: Path | None = None
+    readouts: str
     image: NDArray[np.complex64] | None = None
     std: NDArray[np.float32] | None = None
     noise: NDArray[np.float32] | None = None
@@ -134,16 +136,30 @@ class StoredRun:
     identity: str = ""
     part_of_scan: str = ""
     numbers: tuple[int, ...] = ()
+    of_scan: int = 0
+    shown: int | None = None
     places: tuple[SliceGeometry, ...] = ()
     sources: tuple[SourceImage, ...] = ()
     axis: str = ""
     frames: tuple[int, ...] = ()
     status: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    acquired: tuple[tuple[int, ...], ...] | None = None
+    acquired: tuple[tuple[int, ...], ...] = ()
     shots: NDArray[np.float64] | None = None
     grid: tuple[int, int] | None = None
+    scan: str = ""
+    layout: Layout = "ky-rows"
+    judged: NamedImage | None = None
+    error: RelativeError = field(default_factory=RelativeError)
+    coverage: Coverage | None = None
+    trace: DesignTrace | None = None
+    ended: str = ""
+    acceleration: float | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What the mask is over."""
+        return KINDS[self.readouts]
 
     @property
     def counted(self) -> str:
@@ -156,25 +172,9 @@ class StoredRun:
         return self.kind.axes > 1
 
     @property
-    def scan(self) -> str:
-        """Name of the scan."""
-        return str(self.settings["shown"]["scan"])
-
-    @property
     def frame(self) -> Frame:
         """How its images lie on a page, and how large their pixels are."""
-        return Frame(self.settings["shown"]["layout"], None if self.geometry is None else self.geometry.pixel)
-
-    @property
-    def error(self) -> RelativeError:
-        """Of the image, over all slices."""
-        return RelativeError.from_settings(self.settings) or RelativeError()
-
-    @property
-    def coverage(self) -> Coverage | None:
-        """Of the error bars, where they are calibrated on other scans."""
-        found = self.settings.get("coverage")
-        return None if found is None else Coverage.from_settings(found)
+        return Frame(self.layout, None if self.geometry is None else self.geometry.pixel)
 
     @property
     def columns(self) -> int | None:
@@ -191,8 +191,7 @@ class StoredRun:
     @property
     def designed(self) -> bool:
         """Whether a plane's samples were chosen, so that their order is one of measurement."""
-        listed = self.folder is not None and (self.folder / f"{self.counted}.csv").is_file()
-        return not self.plane or self.acquired is not None or listed
+        return not self.plane or self.trace is not None or bool(self.acquired)
 
     def without_lines(self) -> UsageError:
         """Says what can be had of a run that measured no whole lines."""
@@ -214,30 +213,11 @@ class StoredRun:
         """
         if not self.kind.on_grid:
             raise self.without_lines()
-        if self.acquired is not None:
-            return self.acquired
-        if self.mask.ndim != self.kind.axes:
-            raise InputError(f"{self.name}/mask.npy", f"bool {self.mask.shape}", "bool (ky, kz), as of a plane")
-        unit = self.kind.unit
-        field, wanted = f"{self.name}/manifest.json: lines", f"{unit}s and trains of a run"
-        trains: tuple[tuple[int, ...], ...] = tuple((number,) for number in self.chosen)
-        if self.folder is not None and (path := self.folder / _ACQUISITION).is_file():
-            field = f"{self.name}/{_ACQUISITION}"
-            try:
-                read_small(path, _MOST_TEXT)
-                rows = [(int(str(row["train"])), int(str(row[unit]))) for row in read_csv(path)]
-            except (OSError, ValueError, KeyError) as error:
-                raise InputError(field, str(error), wanted) from error
-            trains = tuple(tuple(number for _, number in train) for _, train in groupby(rows, key=lambda row: row[0]))
-        if self.kind.axes == 1:
-            try:
-                GridOrder(trains, len(self.mask))
-            except InputError as error:
-                raise InputError(field, str(error), wanted) from error
+        trains = self.acquired or tuple((number,) for number in self.chosen)
         numbers = sorted(number for train in trains for number in train)
-        if numbers != np.flatnonzero(self.mask).tolist():
+        if self.mask.ndim != max(1, self.kind.axes) or numbers != np.flatnonzero(self.mask).tolist():
             got = f"{len(numbers)} {self.counted} other than those of mask.npy"
-            raise InputError(field, got, f"the same {self.counted}")
+            raise InputError(f"{self.name}/{RESULT}", got, f"the same {self.counted}")
         return trains
 
     def grid_order(self) -> GridOrder:
@@ -257,49 +237,79 @@ class StoredRun:
         Raises
         ------
         InputError
-            Where the trajectory cannot be read, is none of spokes or arms, or one of spokes on a grid that is not
-            square.
+            Where it is none of spokes or arms, or one of spokes on a grid that is not square.
         """
         shots, grid = self.trajectory()
         if not np.linalg.norm(shots, axis=2).argmin(axis=1).any():
             return SpiralOrder(shots, grid), shots.shape[1]
         if grid[0] != grid[1]:
-            name = "shape" if self.folder is None else f"{self.folder / TRAJECTORY}: matrix"
-            raise InputError(field=name, got=str(grid), wanted="a square, for spokes")
+            raise InputError(f"{self.name}: matrix", str(grid), "a square, for spokes")
         return SpokeOrder.of_trajectory(shots), shots.shape[1]
 
     def trajectory(self) -> tuple[NDArray[np.float64], tuple[int, int]]:
-        """Shots (shot, sample, 2) in the order of choice, and pixels (ky, kx) of their grid; raises as `shot_order`."""
-        if self.folder is None:
-            assert self.shots is not None and self.grid is not None
-            return self.shots, self.grid
-        from mri_design.scan.io.formats import read  # here, because all readers are imported with it
+        """Shots (shot, sample, 2) in the order of choice, and pixels (ky, kx) of their grid.
 
-        scan = read(path := self.folder / TRAJECTORY)
-        if not isinstance(scan, TrajectoryData):
-            raise InputError(field=str(path), got="a scan on a grid", wanted="the trajectory of a run")
-        return scan.readouts.shots, scan.grid_shape
-
-
-def shown_settings(known: KnownSlice, named: NamedImage, number: int | None = None) -> dict[str, object]:
-    """For a manifest: the image that a run shows, of several slices that of a ``number``, beside its arrays."""
-    candidates, name = known.slice_model.candidates, known.scan.name
-    return {
-        "shown": {
-            "scan": name if number is None else name.partition("[")[0],
-            "slice": number,
-            "readouts": candidates.name,
-            "layout": layout_of(candidates, known.scan.orientation),
-            "method": named.name,
-            "error": asdict(named.error),
-            "errors": None if named.errors is None else asdict(named.errors),
-            "image": named.reconstruction.facts,
-        }
-    }
+        Raises
+        ------
+        InputError
+            Of a run that chose none.
+        """
+        if self.shots is None or self.grid is None:
+            raise InputError(f"{self.name}/{RESULT}", "none", "the trajectory of a design of shots")
+        return self.shots, self.grid
 
 
-def read_run(folder: Path) -> StoredRun:
-    """Read the folder of a finished design, reconstruction or protocol, of lines or of anything else.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredComparison:
+    """What a comparison of strategies leaves: read from its folder, or of one in memory.
+
+    Parameters
+    ----------
+    tables : StudyErrors
+        Errors of every mask, and what follows from them.
+    readouts : str
+        Name of the kind of what masks are made of, see `KINDS`.
+    methods : sequence of mappings
+        Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods.
+    identity, seed
+        As of `StoredRun`.
+    """
+
+    tables: StudyErrors
+    readouts: str
+    methods: Sequence[Row] = ()
+    identity: str = ""
+    seed: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """What masks are made of."""
+        return KINDS[self.readouts]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """Content of `RESULT`."""
+
+    run: StoredRun | None = None
+    comparison: StoredComparison | None = None
+
+
+def write_result(folder: RunFolder, result: StoredRun | StoredComparison) -> None:
+    """Write what is read again into the folder of a run, whose arrays lie there already."""
+    path = folder.output_path(RESULT)
+    if isinstance(result, StoredComparison):
+        write_record(path, _Result(comparison=result))
+        return
+    files = {part: stored for name, part in FILES.items() if (stored := folder.existing(f"{name}.npy")) is not None}
+    own = [(stored.stem, array) for part, stored in files.items() if (array := getattr(result, part)) is not None]
+    mapped = {part: np.load(stored, mmap_mode="r", allow_pickle=False) for part, stored in files.items()}
+    beside = [(files[part].stem, array) for part, array in mapped.items()]
+    write_record(path, _Result(run=replace(result, **mapped)), [*beside, *own])
+
+
+def read_result(folder: Path) -> StoredRun | StoredComparison:
+    """Read the folder of a finished design, reconstruction, protocol or comparison.
 
     Raises
     ------
@@ -308,68 +318,56 @@ def read_run(folder: Path) -> StoredRun:
     InputError
         Where its files are damaged or contradict each other.
     """
-    if not (folder / "manifest.json").is_file() or not (folder / "mask.npy").is_file():
+    if not (folder / "manifest.json").is_file() or not (folder / RESULT).is_file():
         unfinished = (folder / "checkpoint.npz").exists()
-        cure = "finish it with --resume first" if unfinished else "give a folder of design, recon or protocol"
+        cure = "finish it with --resume first" if unfinished else "give a folder of design, recon, protocol or compare"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
-    manifest, field = read_manifest(folder, lines=list, settings=dict), f"{folder.name}/manifest.json"
-    settings, lines = manifest["settings"], manifest["lines"]
-    if not all(type(line) is int for line in lines) or not (lines or "readouts" in settings):
-        raise InputError(field=field, got="no list of lines", wanted="the manifest of a run about one mask")
-    numbers, _, frames = _extent(settings, field)
-    arrays = _arrays(folder, bool(numbers) + bool(frames))
-    shown = settings.get("shown")
-    kind = KINDS.get(str(shown.get("readouts")) if isinstance(shown, dict) else "") or kind_of_run(folder, settings)
-    name, mask = folder.resolve().name, _array(folder / "mask.npy", "b", 1, 2)
-    run = run_of(name, settings, mask, lines, arrays, kind)
-    return replace(run, folder=folder, status=str(manifest.get("status", "")), seed=manifest.get("seed", 0))
+    result = _result(folder, partial(_array, folder))
+    if isinstance(result, StoredComparison):
+        return result
+    maps = result.maps[0] if result.frames and result.maps is not None else result.maps
+    return replace(result, name=folder.resolve().name, folder=folder, maps=maps)
 
 
-def run_of(
-    name: str,
-    settings: Mapping[str, Any],
-    mask: NDArray[np.bool_],
-    lines: Sequence[int],
-    arrays: Mapping[str, Any],
-    kind: Kind,
-    **more: Any,
-) -> StoredRun:
-    """A run by the settings of its manifest and its arrays, by the names of their files; ``more`` are further fields.
+def _result(folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> StoredRun | StoredComparison:
+    """Content of `RESULT`, with the arrays that are beside it."""
+    found = read_record(folder / RESULT, _Result, array)
+    result = found.run or found.comparison
+    if result is None or result.readouts not in KINDS:
+        got = "nothing" if result is None else f"readouts {result.readouts[:40]!r}"
+        raise InputError(f"{folder.resolve().name}/{RESULT}", got, f"a run over {', '.join(KINDS)}")
+    return result
 
-    Raises
-    ------
-    InputError
-        Where they contradict each other.
-    """
-    field = f"{name}/manifest.json"
-    numbers, axis, frames = _extent(settings, field)
-    counts = (len(frames),) * bool(frames) + (len(numbers),) * bool(numbers)
-    if (image := arrays.get("recon")) is not None:
-        sides, pixels = mask.shape if kind.axes else (), image.shape[len(counts) :]
-        _require_shape(f"{name}/recon.npy", image.shape, (*counts, *sides, *pixels[len(sides) :]), "mask.npy")
-        for file, values in arrays.items():
-            between = values.shape[len(counts) : -2]  # coils, draws
-            _require_shape(f"{name}/{file}.npy", values.shape, (*counts, *between, *pixels), "recon.npy")
-    parts = {ARRAYS[file]: values[0] if file == "coil_maps" and frames else values for file, values in arrays.items()}
-    place, source = settings.get("geometry"), settings.get("source_image")
-    return StoredRun(
-        name=name,
-        mask=mask,
-        chosen=tuple(lines),
-        kind=kind,
-        geometry=None if place is None else SliceGeometry.from_settings(field, place),
-        source=None if source is None else SourceImage.from_settings(field, source),
-        identity=str(settings.get("identity", "")),
-        part_of_scan=str(settings.get("part_of_scan", "")),
-        numbers=numbers,
-        places=_described(settings, "slice_geometries", SliceGeometry, field, math.prod(counts)),
-        sources=_described(settings, "source_images", SourceImage, field, math.prod(counts)),
-        axis=axis,
-        frames=frames,
-        settings=settings,
-        **parts,
-        **more,
-    )
+
+def kind_of_run(folder: Path) -> Kind:
+    """What the masks of a run are over, lines of one that has left none; its arrays are not looked at."""
+    return _result(folder, lambda *form: np.zeros(0)).kind if (folder / RESULT).is_file() else KINDS["lines"]
+
+
+def read_run(folder: Path) -> StoredRun:
+    """`read_result` of a run about one mask; a UsageError for a comparison."""
+    found = read_result(folder)
+    if isinstance(found, StoredComparison):
+        raise UsageError(f"{folder} holds a comparison of many masks; give a folder of design, recon or protocol")
+    return found
+
+
+def run_of(known: KnownSlice, image: NamedImage, /, **more: Any) -> StoredRun:
+    """What a run leaves of the image of a slice; ``more`` are further parts, or others than those of the slice."""
+    data, candidates = known.scan, known.slice_model.candidates
+    arrays = arrays_of(known, image.reconstruction, known.shown_reference)
+    parts: dict[str, Any] = {
+        "scan": data.name,
+        "layout": layout_of(candidates, data.orientation),
+        "readouts": candidates.name,
+        "grid": candidates.grid,
+        "judged": image,
+        "error": image.error,
+        "part_of_scan": part_of_scan(data),
+    }
+    if data.on_grid:
+        parts |= {"geometry": None if data.geometry is None else data.geometry[0], "source": data.source}
+    return StoredRun(**{ARRAYS[name]: array for name, array in arrays.items()} | parts | more)
 
 
 def arrays_of(known: KnownSlice, made: Image, reference: Array | None) -> dict[str, NDArray[Any]]:
@@ -388,56 +386,15 @@ def arrays_of(known: KnownSlice, made: Image, reference: Array | None) -> dict[s
     return {name: np.asarray(one, types[name]) for name, one in found.items() if one is not None}
 
 
-def _extent(settings: Mapping[str, Any], field: str) -> tuple[tuple[int, ...], str, tuple[int, ...]]:
-    """Numbers of the slices of a volume, what its frames are, and their numbers."""
-    of_frames = settings.get("frames", {"axis": "", "numbers": []})
-    if not isinstance(of_frames, dict) or of_frames.get("axis") not in ("", *COUNTERS):
-        raise InputError(field=f"{field}: frames", got="another type", wanted=f"an axis of {', '.join(COUNTERS)}")
-    frames = _numbers(of_frames, "numbers", f"{field}: frames")
-    return _numbers(settings, "slice_numbers", field), of_frames["axis"], frames
-
-
-def _numbers(settings: Mapping[str, Any], name: str, field: str) -> tuple[int, ...]:
-    """Of the slices of a volume, or its frames; none of a run about one."""
-    numbers = settings.get(name, [])
-    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-        raise InputError(field=f"{field}: {name}", got="another type", wanted="whole numbers")
-    return tuple(numbers)
-
-
-Described = TypeVar("Described", SliceGeometry, SourceImage)
-
-
-def _described(
-    settings: Mapping[str, Any], name: str, kind: type[Described], field: str, count: int
-) -> tuple[Described, ...]:
-    """Entries for every slice; none where the manifest has none."""
-    entries = settings.get(name, [])
-    if not isinstance(entries, list) or len(entries) not in (0, count):
-        raise InputError(f"{field}: {name}", "another number of entries", f"{count}, one a slice")
-    return tuple(kind.from_settings(field, entry) for entry in entries)
-
-
-def _arrays(folder: Path, further: int) -> dict[str, NDArray[Any]]:
-    """The arrays of a run that there are, along so many ``further`` axes; draws are mapped, and unchecked."""
-    found = dict[str, NDArray[Any]]()
-    for name in ARRAYS:
-        kind, axes = "f" if name in _REAL else "c", 3 if name in _OF_SEVERAL else 2
-        if (path := folder / f"{name}.npy").is_file():
-            found[name] = _array(path, kind, axes + further, mapped=name == "draws")
-    return found
-
-
-def _require_shape(field: str, found: tuple[int, ...], wanted: tuple[int, ...], other: str) -> None:
-    if found != wanted:
-        raise InputError(field=field, got=f"shape {found}", wanted=f"{wanted}, as {other}")
-
-
-def _array(path: Path, kind: str, *axes: int, mapped: bool = False) -> NDArray[Any]:
-    field = f"{path.parent.name}/{path.name}"
-    names = {"b": "bool", "c": "finite complex", "f": "finite real"}
-    wanted = f"{names[kind]} values along {' or '.join(map(str, axes))} axes"
-    if mapped:
+def _array(folder: Path, stem: str, kind: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of a run, which it has left in this type and shape; draws are mapped, and not read before."""
+    path, field = folder / f"{stem}.npy", f"{folder.resolve().name}/{stem}.npy"
+    wanted = f"{kind} {shape}, all finite, as the run has left it"
+    if stem not in FILES or not path.is_file():
+        raise InputError(
+            field, "no file", wanted, f"Copy the folder again, or make it again with {option('overwrite')}."
+        )
+    if stem == "draws":
         check_file(path)
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
@@ -445,8 +402,8 @@ def _array(path: Path, kind: str, *axes: int, mapped: bool = False) -> NDArray[A
             raise InputError(field, str(error), wanted) from error
     else:
         array = read_npy(path, DEFAULT_LIMITS, field=field)
-    if array.dtype.kind != kind or array.ndim not in axes or not (mapped or np.isfinite(array).all()):
-        raise InputError(field=field, got=f"{array.dtype} {array.shape}", wanted=wanted)
+    if array.dtype.name != kind or array.shape != shape or not (stem == "draws" or np.isfinite(array).all()):
+        raise InputError(field, f"{array.dtype} {array.shape}", wanted)
     return array
 
 

@@ -40,4 +40,6 @@ def page(folder: Path) -> str:
 def files(folder: Path) -> dict[str, bytes]:
     """Contents by path, without what tells the time."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: content for name, content in found.items() if name not in ("manifest.json", "state.npz")}
+    return {
+        name: content for name, content in found.items() if name not in ("manifest.json", "state.npz", "result.npz")
+    }

@@ -1,6 +1,7 @@
 """`measure`: means of regions and differences, in one run and between two, and what it needs."""
 
-import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 import mri_design as md
 from mri_design.evaluation import read_csv
+from mri_design.runs.stored_run import read_run
 from tests.cli.folders import Run
+from tests.stored_runs import left
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +23,9 @@ def drawn(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "mask.npy", kept)
     words = ("--mask", folder / "mask.npy", "--recipe", "quick-local.toml", "--no-report", "--draws", 8)
     run("recon", "scan.npz", *words, "--out", folder / "x", code=(0, 4))
-    (folder / "both").mkdir()
-    np.save(folder / "both" / "mask.npy", kept)
-    for name in ("recon", "std", "draws", "reference"):
-        np.save(folder / "both" / f"{name}.npy", np.stack([np.load(folder / "x" / f"{name}.npy")] * 2))
-    of_slices = json.loads((folder / "x" / "manifest.json").read_text())
-    of_slices["settings"]["slice_numbers"] = [0, 1]
-    (folder / "both" / "manifest.json").write_text(json.dumps(of_slices))
+    one = read_run(folder / "x")
+    stacks = {part: np.stack([getattr(one, part)] * 2) for part in ("image", "std", "draws", "reference")}
+    left(folder / "both", replace(one, **stacks, maps=None, numbers=(0, 1)))
     labels = np.zeros((24, 20), dtype=np.int16)
     labels[8:12, 6:10], labels[14:17, 8:14] = 1, 2
     np.save(folder / "labels.npy", labels)

@@ -1,7 +1,5 @@
 """Reconstructions of several slices and frames: each as alone, in any number of processes, kept when interrupted."""
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,6 @@ from mri_design.runs.export import export_run
 from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, manifest, rows
 from tests.interruptions import stopping
-from tests.refusals import refused
 from tests.scan.io.conftest import MrdFile
 
 PLAIN = '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
@@ -189,25 +186,6 @@ def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
     np.testing.assert_allclose(read.header.get_zooms()[:3], (10, 200 / 24, 5), rtol=1e-6)
     np.testing.assert_array_equal(read.get_fdata(dtype=np.float32).T, np.abs(np.load(out / "recon.npy")))
     run("export", out, "--to", "dicom", "--out", tmp_path / "all.dcm", code=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "field"),
-    [
-        ("slice_geometries", [{"pixel_mm": [8, 10], "thickness_mm": 5}] * 5, "slice_geometries"),
-        ("frames", {"axis": "echo", "numbers": [0, 2, 5]}, "frames"),
-        ("frames", {"axis": "set", "numbers": [0]}, "recon.npy"),
-    ],
-)
-def test_a_folder_whose_frames_contradict_each_other_is_refused(
-    every: Path, tmp_path: Path, name: str, value: object, field: str
-) -> None:
-    found = shutil.copytree(every, tmp_path / "copy")
-    stored = manifest(found)
-    stored["settings"][name] = value
-    (found / "manifest.json").write_text(json.dumps(stored))
-    with refused(field):
-        export_run(found, "nifti", tmp_path / "all.nii")
 
 
 def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:

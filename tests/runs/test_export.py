@@ -3,67 +3,58 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
 from mri_design.runs.export import FORMATS, SequenceRequest, export_run
-from mri_design.runs.stored_run import read_run, write_made_files
+from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import summary
+from mri_design.scan.io.atomic import npy_bytes
 from mri_design.sequences import load_scanner
 from tests.refusals import refused
+from tests.stored_runs import left
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("pypulseq")
 
 LINES = [8, 3, 12, 9, 0]
-TRAINS = [[3, 9], [0, 12], [8]]
+TRAINS = ((3, 9), (0, 12), (8,))
 PLACED = SliceGeometry((2.0, 2.5), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 IMAGE = (np.random.default_rng(0).standard_normal((16, 12)) + 1j).astype(np.complex64)
 STD = np.random.default_rng(1).random((16, 12)).astype(np.float32)
 
 
+MASK = np.isin(np.arange(16), LINES)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Callable[..., Path]:
-    """Make the folder of a run: with images unless told otherwise, with trains or a place where asked for."""
+    """Make the folder of a run of lines: with images unless told otherwise, and with other parts where asked for."""
 
-    def make(*, images: bool = True, trains: bool = False, place: SliceGeometry | None = None) -> Path:
-        path = tmp_path / "run"
-        path.mkdir()
-        mask = np.zeros(16, dtype=bool)
-        mask[LINES] = True
-        np.save(path / "mask.npy", mask)
-        settings = {"identity": "one of its kind"} | ({} if place is None else {"geometry": place.as_settings()})
-        (path / "manifest.json").write_text(json.dumps({"lines": LINES, "settings": settings}))
-        if images:
-            np.save(path / "recon.npy", IMAGE)
-            np.save(path / "std.npy", STD)
-        if trains:
-            rows = ("order,train,echo,line,ky", "0,0,1,3,-5", "1,0,2,9,1", "2,1,1,0,-8", "3,1,2,12,4", "4,2,1,8,0")
-            (path / "acquisition.csv").write_text("\n".join(rows))
-        return path
+    def make(*, images: bool = True, place: SliceGeometry | None = None, **parts: Any) -> Path:
+        arrays = {"image": IMAGE, "std": STD} if images else {}
+        known = {"mask": MASK, "chosen": tuple(LINES), "readouts": "lines", "geometry": place, "identity": "its own"}
+        return left(tmp_path / "run", StoredRun(**arrays | known | parts))
 
     return make
 
 
 def test_everything_comes_back(folder: Callable[..., Path]) -> None:
-    path = folder(place=PLACED)
-    run = read_run(path)
+    run = read_run(folder(place=PLACED))
     assert (run.name, run.grid_order().rows, run.geometry) == ("run", 16, PLACED)
     assert run.trains() == tuple((line,) for line in LINES)
     np.testing.assert_array_equal(run.image, IMAGE)
     np.testing.assert_array_equal(run.std, STD)
-    shutil.rmtree(path)
-    run = read_run(folder(trains=True, images=False))
-    assert run.trains() == tuple(map(tuple, TRAINS))  # the order of measurement goes before that of choice
+    run = read_run(folder(acquired=TRAINS, images=False))
+    assert run.trains() == TRAINS  # the order of measurement goes before that of choice
     assert run.image is None and run.std is None and run.geometry is None
 
 
@@ -77,15 +68,12 @@ def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) 
         read_run(path)
 
 
-def without_lines(path: Path, counted: str) -> Path:
-    """The same folder as one of a run that measured something else."""
-    if counted == "samples":
-        np.save(path / "mask.npy", np.ones(IMAGE.shape, dtype=bool))
-    elif counted == "shots":
-        (path / "shots.csv").write_text("order,shot\n0,8\n")
-    else:
-        (path / "manifest.json").write_text(json.dumps({"lines": [], "settings": {"readouts": 5}}))
-    return path
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "samples": {"mask": np.ones(IMAGE.shape, dtype=bool), "readouts": "plane"},
+    "shots": {"readouts": "radial"},
+    "readouts": {"readouts": "readouts", "chosen": ()},
+}
+"""Parts of runs that measured something else."""
 
 
 @pytest.mark.parametrize(
@@ -93,52 +81,55 @@ def without_lines(path: Path, counted: str) -> Path:
     [("samples", "192 of 192 samples"), ("shots", "5 of 16 shots"), ("readouts", "5 of 16 readouts")],
 )
 def test_runs_over_anything_but_lines_have_images_and_no_lines(folder, counted, measured):
-    path = without_lines(folder(), counted)
-    images = read_run(path)
+    images = read_run(folder(**OTHERWISE[counted]))
     assert (images.counted, images.measured) == (counted, measured)
     np.testing.assert_array_equal(images.image, IMAGE)
-    np.testing.assert_array_equal(images.std, STD)
     with pytest.raises(UsageError):
         images.grid_order()
     if counted == "samples":
-        with refused("lines"):  # other than those of the mask
+        with refused("result.npz"):  # other than those of the mask
             images.trains()
-    if counted == "readouts":  # which need no row for each
-        np.save(path / "mask.npy", np.ones(40, dtype=bool))
-        assert read_run(path).image is not None
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        *(
-            ("manifest.json", content)
-            for content in (
-                *(b"{", b"", b"[]", b'{"lines": [], "settings": {}}', b'{"lines": [1.5], "settings": {}}'),
-                *(b'{"lines": [true], "settings": {}}', b'{"lines": [1], "settings": []}'),
-                b'{"lines": [8, 3, 12, 9, 1], "settings": {}}',  # other than those of the mask
-                b'{"lines": [8, 3, 12, 9, 0, 8], "settings": {}}',
-                b'{"lines": [8, 3, 12, 9, 99], "settings": {}}',
-                b'{"lines": [8, 3, 12, 9, 0], "settings": {"geometry": 7}}',
-            )
-        ),
+        *(("result.npz", content) for content in (b"", b"PK", b"\x93NUMPY")),
         ("mask.npy", b"\x93NUMPY"),
         ("recon.npy", b"no array"),
-        ("acquisition.csv", b"order,train,echo\n0,0,1\n"),
-        ("acquisition.csv", b"train,line\n0,8\n0,x\n"),
-        ("acquisition.csv", b"train,line\n0,8\n0,3\n"),
-        ("acquisition.csv", b"train,line\n0,8,3\n"),
-        ("acquisition.csv", b"\xff\xfe"),
         *(("mask.npy", array) for array in (np.ones(16), np.ones((4, 4, 4), dtype=bool))),
-        *(("recon.npy", array) for array in (STD, IMAGE[:8], IMAGE[0], np.where(STD > 0.9, np.nan, IMAGE))),
-        *(("std.npy", array) for array in (STD[:, :8], IMAGE)),
+        *(("recon.npy", array) for array in (None, STD, IMAGE[:8], IMAGE[0], np.where(STD > 0.9, np.nan, IMAGE))),
+        *(("std.npy", array) for array in (None, STD[:, :8], IMAGE)),
     ],
 )
-def test_damaged_files_and_arrays_that_do_not_fit_are_refused(folder, name, content):
+def test_damaged_and_missing_files_are_refused_by_name(folder, name, content):
     path = folder()
-    (path / name).write_bytes(content) if isinstance(content, bytes) else np.save(path / name, content)
-    with pytest.raises(InputError):
-        read_run(path).grid_order()
+    if content is None:
+        (path / name).unlink()
+    else:
+        (path / name).write_bytes(content if isinstance(content, bytes) else npy_bytes(content))
+    with refused(f"run/{name}"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"chosen": (8, 3, 12, 9, 1)},  # others than those of the mask
+        {"chosen": (8, 3, 12, 9, 0, 8)},
+        {"chosen": (8, 3, 12, 9, 99)},
+        {"acquired": ((8,), (3,))},
+        {"chosen": (1.5,)},
+        {"chosen": (True,)},
+        {"readouts": "edges"},
+        {"geometry": 7},
+        {"seed": "x"},
+        {"layout": "upside down"},
+    ],
+)
+def test_contents_that_contradict_each_other_are_refused(folder, parts):
+    with refused("run/result.npz"):
+        read_run(folder(**parts)).grid_order()
 
 
 def _sequence(resolution: float | None = None) -> SequenceRequest:
@@ -147,7 +138,7 @@ def _sequence(resolution: float | None = None) -> SequenceRequest:
 
 
 def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], tmp_path: Path) -> None:
-    path, table, array = folder(trains=True), tmp_path / "o.csv", tmp_path / "o.npy"
+    path, table, array = folder(acquired=TRAINS), tmp_path / "o.csv", tmp_path / "o.npy"
     text = export_run(path, "csv", table).files[table].decode()
     rows = ["order,line,ky,shot,echo", "0,3,-5,0,1", "1,9,1,0,2", "2,0,-8,1,1", "3,12,4,1,2", "4,8,0,2,1"]
     assert text.splitlines() == rows
@@ -157,13 +148,9 @@ def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], 
 
 @pytest.mark.parametrize(("kind", "axes"), [("image", b"12 16 1"), ("mask alone", b"1 16 1"), ("samples", b"1 16 12")])
 def test_cfl_has_the_mask_over_the_grid_and_the_coil_maps_along_its_axes(folder, tmp_path, kind, axes):
-    path, chosen = folder(images=kind != "mask alone"), LINES
-    if kind == "samples":
-        chosen = list(range(IMAGE.size))
-        without_lines(path, "samples")
-        (path / "manifest.json").write_text(json.dumps({"lines": chosen, "settings": {}}))
-    if kind != "mask alone":
-        np.save(path / "coil_maps.npy", np.ones((3, *IMAGE.shape), np.complex64))
+    parts = OTHERWISE["samples"] | {"chosen": tuple(range(IMAGE.size))} if kind == "samples" else {}
+    maps = None if kind == "mask alone" else np.ones((3, *IMAGE.shape), np.complex64)
+    path = folder(images=kind != "mask alone", maps=maps, **parts)
     files = export_run(path, "cfl", tmp_path / "m.cfl").files
     sizes = [file.split(b"\n")[1].split() for name, file in sorted(files.items()) if name.suffix == ".hdr"]
     assert [b" ".join(size[:3]) for size in sizes] == [axes] * len(sizes)
@@ -220,8 +207,7 @@ def test_seq_takes_what_the_run_knows_and_asks_for_the_rest(folder: Callable[...
     assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in text and b"\nMatrix 12 16 1 \n" in text
     with refused("resolution"):
         export_run(path, "seq", out, field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
-    shutil.rmtree(path)
-    path = folder(trains=True, images=False)
+    path = folder(acquired=TRAINS, images=False)
     with pytest.raises(UsageError):
         export_run(path, "seq", out, sequence=_sequence())
     exported = export_run(path, "seq", out, field_of_view=(0.24, 0.2), sequence=_sequence(0.01))

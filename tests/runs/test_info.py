@@ -33,13 +33,14 @@ from mri_design.runs.info import (
     is_sequence,
     measured_how,
 )
-from mri_design.runs.stored_run import read_run
+from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan import Sampling, ScanSummary, SliceGeometry, SourceImage
 from mri_design.sequences import load_scanner
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.numbers_in_text import numbers_in
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, ORDER
+from tests.stored_runs import left
 
 PLACE = SliceGeometry((2.0, 1.5), 5.0, (1.0, 2.0, 3.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "head", {"file": "head.nii"}, PLACE)
@@ -78,34 +79,42 @@ def folder(path: Path, files: str = "mask.npy lines.csv report.html", **changes:
     return path / "run"
 
 
+PLANE = np.arange(120).reshape(12, 10) < 30
+
+
+def run_left(path: Path, readouts: str, files: str) -> Path:
+    """The folder of a run over 30 lines, samples of a plane, or shots, with further files."""
+    mask = PLANE if readouts == "plane" else PLANE.ravel()
+    image = np.ones(PLANE.shape, np.complex64) if readouts == "plane" else None
+    made = left(path / "run", StoredRun(mask=mask, chosen=tuple(range(30)), readouts=readouts, image=image), **MANIFEST)
+    for name in files.split():
+        (made / name).touch()
+    return made
+
+
 @pytest.mark.parametrize(
-    ("files", "changes", "counted", "ways"),
+    ("readouts", "files", "counted", "ways"),
     [
-        ("mask.npy lines.csv report.html", {}, "lines", ("report.html", "recon SCAN --mask", "export")),
-        ("report.html", {"command": ["compare", "x.h5"], "lines": []}, "", ("report.html",)),
-        ("mask.npy samples.csv recon.npy", {}, "samples", ("recon SCAN --mask", "--to seq --thickness")),
-        ("mask.npy shots.csv trajectory.npz", {}, "shots", ("trajectory.npz", "--to seq")),
+        ("lines", "lines.csv report.html", "lines", ("report.html", "recon SCAN --mask", "export")),
+        ("", "report.html", "", ("report.html",)),
+        ("plane", "samples.csv", "samples", ("recon SCAN --mask", "--to seq --thickness")),
+        ("plane", "", "samples", ("recon SCAN --mask",)),
+        ("radial", "shots.csv trajectory.npz", "shots", ("trajectory.npz", "--to seq")),
     ],
 )
-def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tmp_path, files, changes, counted, ways):
-    rows = describe_folder(folder(tmp_path, files, **changes))
-    assert rows["run"].startswith(f"mri-design {changes.get('command', MANIFEST['command'])[0]} ")
+def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tmp_path, readouts, files, counted, ways):
+    compared = {"command": ["compare", "x.h5"], "lines": []}
+    made = run_left(tmp_path, readouts, files) if readouts else folder(tmp_path, files, **compared)
+    rows = describe_folder(made)
+    assert rows["run"].startswith("mri-design design " if readouts else "mri-design compare ")
     assert rows["ended"] == "converged" and rows["inputs"] == "scan.h5"
     assert {"lines", "samples", "shots"} & set(rows) == ({counted} if counted else set())
     assert not counted or rows[counted].startswith("30: 0, 1, 2,")
-    assert rows["holds"] == ", ".join(sorted([*files.split(), "manifest.json"]))
+    assert rows["holds"] == ", ".join(sorted(path.name for path in made.iterdir() if not path.name.startswith(".")))
     assert all(way in rows["next"] for way in ways) and ("--mask" in rows["next"]) == ("SCAN" in "".join(ways))
-
-
-def test_a_reconstruction_of_a_plane_counts_samples_as_its_export_does(tmp_path: Path) -> None:
-    made = folder(tmp_path, "recon.npy", command=["recon", "x.npz"], settings={"identity": "x"})
-    mask = np.zeros((12, 10), dtype=bool)
-    mask.flat[:30] = True
-    np.save(made / "mask.npy", mask)
-    np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
-    rows = describe_folder(made)
-    assert numbers_in(read_run(made).measured) == [30, 120] and rows["samples"].startswith("30: 0, 1, 2,")
-    assert "lines" not in rows and "--to seq" not in rows["next"]
+    assert ("--to seq" in rows["next"]) == ("--to seq" in "".join(ways))
+    if readouts:
+        assert numbers_in(read_run(made).measured) == [30, 120]
 
 
 @pytest.mark.parametrize("change", [{"lines": "all"}, {"command": None}, {"status": 3}])
@@ -219,7 +228,7 @@ def test_an_order_of_train_is_told_as_one(tmp_path: Path) -> None:
 
 
 def test_an_image_of_a_run_says_which_way_it_lies(tmp_path: Path) -> None:
-    made = folder(tmp_path, "recon.npy")
+    made = folder(tmp_path)
     np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
     rows = describe_input(str(made / "recon.npy"), Recipe())
     assert rows["shape"] == "12 x 10" and "axes" in rows

@@ -28,7 +28,6 @@ from mri_design.runs.design.run import DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, simulated_from, simulation_summary, told
 from mri_design.runs.store import Ending, Report, Run, carry_out
-from mri_design.runs.stored_run import shown_settings
 from mri_design.runs.work import Keep
 
 Rows = list[dict[str, object]]
@@ -115,12 +114,12 @@ def report_design(
         **({"reconstructed_under": result.model} if result.model else {}),
         **known.settings(),
         **image.error.settings,
-        **shown_settings(known, image),
         **image_sections.account_settings(account),
     }
     if extensible and result.request.strategy.needs_posterior and shots is None:  # shots are drawn anew as a whole
         folder.rename(CHECKPOINT, STATE)
-    return Report(ending=result.ending, page=Page(template, facts), found=found, done=[CHECKPOINT])
+    page = Page(template, facts)
+    return Report(ending=result.ending, page=page, found=found, done=[CHECKPOINT], result=result.stored())
 
 
 def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, noise: float) -> dict[str, Any]:

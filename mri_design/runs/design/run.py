@@ -17,7 +17,7 @@ from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import told
 from mri_design.runs.resident import design_among
 from mri_design.runs.store import Ending
-from mri_design.runs.stored_run import StoredRun, arrays_of, run_of, shown_settings
+from mri_design.runs.stored_run import StoredRun, run_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 
@@ -78,16 +78,21 @@ class DesignResult:
         """How the design ended: its status, its lines, and the error of its image."""
         return Ending(self.status, self.trace.lines, self.images[0].error)
 
-    def stored(self, identity: str) -> StoredRun:
+    def stored(self) -> StoredRun:
         """The run as its folder has it."""
-        known, image, readouts = self.known, self.images[0], self.known.slice_model.candidates
-        acquired = tuple((line,) for line in self.trace.lines) if self.acquisition is None else self.acquisition.trains
-        settings = {**known.settings(), **image.error.settings, **shown_settings(known, image), "identity": identity}
-        arrays = arrays_of(known, image.reconstruction, known.shown_reference)
-        mask = self.trace.mask().reshape(readouts.shape)
-        order = {"acquired": acquired, "shots": readouts.trajectory(self.trace.lines), "grid": readouts.grid}
-        run = run_of("the image", settings, mask, self.trace.lines, arrays, readouts.kind, **order)
-        return replace(run, status=self.status)
+        known, readouts, lines = self.known, self.known.slice_model.candidates, self.trace.lines
+        return run_of(
+            known,
+            self.images[0],
+            mask=self.trace.mask().reshape(readouts.shape),
+            chosen=lines,
+            status=self.status,
+            acquired=() if self.acquisition is None else self.acquisition.trains,
+            shots=readouts.trajectory(lines),
+            trace=self.trace,
+            ended=self.ended or self.status,
+            acceleration=known.acceleration(lines),
+        )
 
 
 def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Keep) -> DesignResult:

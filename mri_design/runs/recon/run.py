@@ -61,7 +61,7 @@ from mri_design.runs.recon.slices import (
     what_is_used,
 )
 from mri_design.runs.store import Ending, Record, Report, Run, carry_out
-from mri_design.runs.stored_run import ARRAYS, StoredRun, arrays_of, run_of, shown_settings
+from mri_design.runs.stored_run import ARRAYS, StoredRun, run_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
@@ -249,7 +249,6 @@ class ReconResult:
         known, numbering, numbers, kept = self.known, self.numbering, self.numbers, self.kept.facts
         found = known.settings() | image_sections.account_settings(self.account) | self.error.settings
         found |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
-        found |= shown_settings(known, self.images[0], self.shown if self.several else None)
         if not self.several:
             return found
         for name in ("part_of_scan", "geometry", "source_image"):  # the others have their own
@@ -280,14 +279,30 @@ class ReconResult:
             found["reference_source"] = told("given_reference", known.given.name, scales)
         return found
 
-    def stored(self, identity: str) -> StoredRun:
-        """The run as its folder has it."""
-        arrays = arrays_of(self.known, self.images[0].reconstruction, self.known.shown_reference)
-        if self.several:
-            held = [self.kept.arrays(number) for number in self.numbers]
-            arrays = {name: np.stack([one[name] for one in held]) for name in ARRAYS if name in held[0]}
-        settings, kind = self.settings | {"identity": identity}, self.known.slice_model.candidates.kind
-        return run_of("the image", settings, self.mask, self.lines, arrays, kind, status=self.status)
+    def stored(self, *, arrays: bool = True) -> StoredRun:
+        """The run as its folder has it, of several slices with their ``arrays`` or without."""
+        known, image = self.known, self.images[0]
+        more = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
+        more |= {"coverage": self.coverage}
+        if not self.several:
+            return run_of(known, image, **more)
+        names = [name for name in ARRAYS if arrays and name in self.kept.arrays(self.numbers[0])]
+        return run_of(
+            known,
+            image,
+            **more | dict.fromkeys(ARRAYS.values()) | {ARRAYS[name]: np.stack([*self.stack(name)]) for name in names},
+            scan=known.scan.name.partition("[")[0],
+            part_of_scan="",
+            shown=self.shown,
+            numbers=tuple(self.first_frame),
+            of_scan=self.count,
+            axis=self.numbering.axis,
+            frames=tuple(self.numbering.numbers),
+            geometry=next(iter(self.places), None),
+            places=self.places,
+            source=next(iter(self.sources), None),
+            sources=self.sources if any(one != self.sources[0] for one in self.sources) else (),
+        )
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""
@@ -554,7 +569,8 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     if result.several:
         _describe(result, summary, settings)
     ending = Ending(result.status, result.lines, result.error)
-    return Report(ending=ending, page=Page("recon", facts), found=settings, done=result.kept.files)
+    kept, page = result.stored(arrays=False), Page("recon", facts)
+    return Report(ending=ending, page=page, found=settings, done=result.kept.files, result=kept)
 
 
 def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""Dataclasses in one archive, as they are: plain values as JSON, arrays in full precision.
+
+What is stored is read off the declarations: a new field is stored and read back without a change here. Fields that do
+not count for equality (``compare=False``) are left out, and have their defaults when they are read. An archive may have
+been written by anybody: it is bounded, holds no Python objects, and makes only what the declarations of the wanted
+dataclass name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mri_design.errors import InputError, option
+from mri_design.scan.io.atomic import write_npz
+from mri_design.scan.io.numpy_files import read_npz_members
+from mri_design.scan.io.safe import ReadLimits, check_file
+
+T = TypeVar("T")
+_LIMITS = ReadLimits(max_bytes=2**33)
+_TEXT, _NUMBERS = "text", "numbers"
+_TYPES = ("bool", "int64", "float32", "float64", "complex64", "complex128")
+"""Of arrays."""
+
+
+def write_record(path: Path, record: object, beside: Sequence[tuple[str, NDArray[Any]]] = ()) -> None:
+    """Write a dataclass; an older file is replaced in one step or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        Of the archive.
+    record : dataclass
+        Of plain values, arrays, dataclasses, and sequences and mappings of such.
+    beside : sequence of (str, array)
+        Arrays of the record that files of their own hold, and the names of these: they are not stored again.
+    """
+    places: dict[int, object] = {id(array): name for name, array in beside}
+    files = {name: _form(array) for name, array in reversed(beside)}
+    stored, end = list[NDArray[Any]](), 1
+
+    def place(array: NDArray[Any]) -> object:
+        nonlocal end
+        if id(array) not in places:
+            places[id(array)] = {**_form(array), "at": end}
+            stored.append(array)
+            end += array.nbytes
+        return places[id(array)]
+
+    text = json.dumps({"beside": files, "record": _plain(record, place)}).encode()
+    parts = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in stored]
+    numbers = np.concatenate([np.zeros(1, np.uint8), *parts])  # never empty, as arrays of files are not
+    write_npz(path, {_TEXT: np.frombuffer(text, np.uint8), _NUMBERS: numbers})
+
+
+def _form(array: NDArray[Any]) -> dict[str, object]:
+    return {"type": array.dtype.name, "shape": list(array.shape)}
+
+
+def _plain(value: Any, place: Callable[[NDArray[Any]], object]) -> Any:
+    """The value as JSON takes it, with arrays as ``place`` names them."""
+    if isinstance(value, np.ndarray):
+        return place(value)
+    if is_dataclass(value):
+        return {name: _plain(getattr(value, name), place) for name in _kinds(value.__class__)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one, place) for key, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_plain(one, place) for one in value]
+    if isinstance(value, Enum):
+        return value.value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def read_record(path: Path, kind: type[T], beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> T:
+    """A dataclass that `write_record` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        Of the archive.
+    kind : type
+        The dataclass.
+    beside : callable
+        Takes the name of an array that has a file of its own, its type and its shape, and returns it.
+
+    Raises
+    ------
+    InputError
+        Where the archive is damaged, or holds something else.
+    """
+    field, wanted = f"{path.parent.resolve().name}/{path.name}", "what a run of this program left"
+    cure = f"Copy the folder again, or make the run again with {option('overwrite')}."
+    damage = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
+    try:
+        check_file(path)
+        members, _ = read_npz_members(path, (_TEXT, _NUMBERS), _LIMITS)
+        found, numbers = json.loads(members[_TEXT].tobytes()), members[_NUMBERS].tobytes()
+        forms = [(name, str(one["type"]), tuple(one["shape"])) for name, one in found["beside"].items()]
+    except damage as error:
+        raise InputError(field, f"a damaged file ({error})", wanted, cure) from error
+    own = {form[0]: beside(*form) for form in forms}
+
+    def array(stored: Any) -> NDArray[Any]:
+        if isinstance(stored, str):
+            return own[stored]
+        shape = tuple(_made(int, side, array) for side in stored["shape"])
+        start, count = _made(int, stored["at"], array), math.prod(shape)
+        if stored["type"] not in _TYPES or min(start, *shape, 0) < 0:
+            raise ValueError(f"an array of {stored['type']} {shape}")
+        return np.frombuffer(numbers, stored["type"], count, start).reshape(shape).copy()
+
+    try:
+        made: T = _made(kind, found["record"], array)
+    except damage as error:
+        raise InputError(field, f"another content ({error})", wanted, cure) from error
+    return made
+
+
+@cache
+def _kinds(record: Any) -> dict[str, Any]:
+    """Types of the fields of a dataclass that are stored."""
+    hints = get_type_hints(record)
+    return {each.name: hints[each.name] for each in fields(record) if each.compare and each.init}
+
+
+def _made(kind: Any, value: Any, array: Callable[[Any], NDArray[Any]]) -> Any:
+    """The stored value as a field of that type has it."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind in (Any, object):
+        return value
+    if is_dataclass(kind):
+        record = cast(Any, kind)
+        return record(**{name: _made(_kinds(record)[name], one, array) for name, one in value.items()})
+    if origin is np.ndarray:
+        return array(value)
+    if origin in (Union, UnionType):
+        if value is None and NoneType in inner:
+            return None
+        others = [one for one in inner if one is not NoneType]
+        literal = [one for one in others if get_origin(one) is Literal and value in get_args(one)]
+        return _made((literal or others)[0], value, array)
+    if origin is Literal and value in inner:
+        return value
+    if origin is tuple and isinstance(value, list):
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_made(one, each, array) for one, each in zip(kinds, value, strict=True))
+    if origin is Sequence and isinstance(value, list):
+        return [_made(inner[0], one, array) for one in value]
+    if origin is Mapping and isinstance(value, dict):
+        return {key: _made(inner[1], one, array) for key, one in value.items()}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError(f"{str(value)[:40]} in place of {kind}")
+    return value
