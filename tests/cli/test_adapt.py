@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mri_design as md
 from mri_design import load_phantom
 from tests.cli.folders import Run, Spawn, manifest, order, rows, settings
 from tests.simulated_scanner import (
@@ -107,6 +108,7 @@ def test_the_decisions_are_those_of_the_replayed_design(
     assert all(message["seconds"] > 0 for message in messages)
     assert "predicted_error" not in messages[0] and all(message["predicted_error"] < 1 for message in messages[1:])
     assert settings(out).get("ended") == settings(replayed).get("ended")
+    assert md.load_run(out).lines == tuple(asked)
 
 
 @pytest.mark.parametrize("options", [(), ("--centre", "22,8")], ids=["found", "given"])

@@ -1,6 +1,5 @@
 """`measure`: means of regions and differences, in one run and between two, and what it needs."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 

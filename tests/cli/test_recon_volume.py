@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mri_design import load_phantom
-from mri_design.runs.export import export_run
 from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, manifest, rows
 from tests.interruptions import stopping

@@ -6,6 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+<<<<<<< HEAD
+=======
+import mri_design as md
+from mri_design import load_phantom
+from mri_design.operators import NonUniformFourier, to_image
+>>>>>>> 2a9037ba (Protocols, live designs and shots are read back as what they are)
 from tests.cli.folders import Run, manifest, rows
 
 pytest.importorskip("finufft")
@@ -24,6 +30,7 @@ def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, tmp_p
     )
     assert all(row["information_nats"] == "" for row in shots[:4])
     assert all(float(row["information_nats"]) > 0 for row in shots[4:])
+    assert md.load_run(out).lines == tuple(chosen)
     metrics = rows(out / "metrics.csv")
     assert metrics[0]["shots"] == "7" and "lines" not in metrics[0]
 

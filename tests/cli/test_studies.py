@@ -6,7 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+<<<<<<< HEAD
 from mri_design import load_recipe
+=======
+import mri_design as md
+from mri_design import calibrate, load_recipe, make_strategy, run_design, truth_of, zero_filled
+from mri_design.design import ReferenceSlice, TrainingResidual
+>>>>>>> 2a9037ba (Protocols, live designs and shots are read back as what they are)
 from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import load_trained
@@ -84,6 +90,7 @@ def done(run: Run, work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     out = tmp_path_factory.mktemp("protocol") / "run"
     run(*SWAPPED, "--out", out, code=0)
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & {path.name for path in out.iterdir()}
+    assert md.load_run(out).trace.lines == tuple(manifest(out)["lines"])
     return out
 
 
