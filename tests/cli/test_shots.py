@@ -6,12 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-=======
 import mri_design as md
-from mri_design import load_phantom
-from mri_design.operators import NonUniformFourier, to_image
->>>>>>> 2a9037ba (Protocols, live designs and shots are read back as what they are)
 from tests.cli.folders import Run, manifest, rows
 
 pytest.importorskip("finufft")

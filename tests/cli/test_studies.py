@@ -6,13 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-from mri_design import load_recipe
-=======
 import mri_design as md
-from mri_design import calibrate, load_recipe, make_strategy, run_design, truth_of, zero_filled
-from mri_design.design import ReferenceSlice, TrainingResidual
->>>>>>> 2a9037ba (Protocols, live designs and shots are read back as what they are)
+from mri_design import load_recipe
 from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import load_trained
