@@ -14,7 +14,7 @@ from mri_design import ImageStack, KSpaceData, Recipe, UsageError, equispaced_an
 from mri_design.experiment import SliceChoice
 from mri_design.operators import to_kspace
 from mri_design.runs.export import convert_file, export_run
-from mri_design.runs.stored_run import MadeFiles, write_made_files
+from mri_design.runs.stored_run import MadeFiles, StoredRun, write_made_files
 from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz
 
 nibabel = pytest.importorskip("nibabel")
@@ -231,11 +231,9 @@ def test_sigpy_reconstructs_from_the_same_files(tmp_path: Path) -> None:
     scan = replace(scan, kspace=np.where(measured[:, np.newaxis], scan.kspace, 0), measured=measured)
     write_npz(tmp_path / "scan.npz", {"kspace": scan.kspace, "coil_maps": scan.coil_maps})
     write_made_files(convert_file(str(tmp_path / "scan.npz"), tmp_path / "scan.cfl", Recipe()))
-    (tmp_path / "run").mkdir()
-    np.save(tmp_path / "run/mask.npy", measured)
-    np.save(tmp_path / "run/recon.npy", np.zeros(INTEROPERABLE, np.complex64))
-    (tmp_path / "run/manifest.json").write_text(json.dumps({"lines": LINES, "settings": {}}))
-    write_made_files(export_run(tmp_path / "run", "cfl", tmp_path / "mask.cfl"))
+    image = np.zeros(INTEROPERABLE, np.complex64)
+    run = StoredRun(mask=measured, chosen=tuple(LINES), readouts="lines", image=image)
+    write_made_files(export_run(run, "cfl", tmp_path / "mask.cfl"))
     pixels = np.eye(INTEROPERABLE[0] * INTEROPERABLE[1]).reshape(-1, 1, *INTEROPERABLE)
     columns = to_kspace(scan.coil_maps[0] * pixels)[:, :, measured].reshape(len(pixels), -1)
     precision = columns.conj() @ columns.T + WEIGHT * np.eye(len(pixels))
