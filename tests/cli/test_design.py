@@ -21,7 +21,10 @@ OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
 def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) -> None:
     out, _ = designed
     names = {path.name for path in out.iterdir()}
-    arrays, tables = "mask.npy recon.npy std.npy state.npz", "lines metrics prediction-lines prediction scores steps"
+    arrays, tables = (
+        "mask.npy recon.npy std.npy state.npz result.npz",
+        "lines metrics prediction-lines prediction scores steps",
+    )
     written = {*arrays.split(), *(f"{name}.csv" for name in tables.split()), "manifest.json", "report.html"}
     assert names == written | {"figures", ".mri-design.json"} and written <= OUTPUTS.keys()
     first, second = rows(out / "metrics.csv")
