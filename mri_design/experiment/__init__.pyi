@@ -127,7 +127,6 @@ from .volume import NEIGHBOURS as NEIGHBOURS
 from .volume import NOT_AROUND as NOT_AROUND
 from .volume import AnySlice as AnySlice
 from .volume import Around as Around
-from .volume import Frames as Frames
 from .volume import Shared as Shared
 from .volume import Slices as Slices
 from .volume import is_around as is_around

@@ -36,22 +36,43 @@ AnySlice = KSpaceData | TrajectoryData
 
 
 @dataclass(frozen=True)
-class Frames:
-    """Frames of the same slices, whose images are numbered slice by slice, frame after frame.
+class Slices:
+    """The slices of an input, of several frames the images, which are numbered slice by slice, frame after frame.
 
     Parameters
     ----------
+    count : int
+        Slices of the input, of each frame where there are several.
     axis : str
         What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one, which has no number.
     numbers : tuple of int
         Of the frames, by the file's own counter.
-    n_slices : int
-        Of each.
+    reader : function, optional
+        The slice of a number, as `load_scan` and `select_slice` give it; of several frames the image of a number.
+    series : mapping of str to tuple of int
+        See `Source`.
     """
 
-    axis: str
-    numbers: tuple[int, ...]
-    n_slices: int
+    count: int
+    axis: str = ""
+    numbers: tuple[int, ...] = ()
+    reader: Callable[[int], AnySlice] | None = field(default=None, compare=False, repr=False)
+    series: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, scan: AnySlice) -> Slices:
+        """The slices of a scan that is in memory."""
+        return cls(scan.n_slices, reader=scan.select_slice)
+
+    def read(self, number: int) -> AnySlice:
+        """The image of a number as it is measured, while the input is open."""
+        assert self.reader is not None
+        return self.reader(number)
+
+    @property
+    def numbering(self) -> Slices:
+        """How images are numbered, without what reads them."""
+        return replace(self, reader=None)
 
     @property
     def unit(self) -> str:
@@ -60,11 +81,11 @@ class Frames:
 
     def images(self, slices: Sequence[int]) -> list[int]:
         """Numbers of the images of some slices in every frame."""
-        return [frame * self.n_slices + number for frame in range(max(1, len(self.numbers))) for number in slices]
+        return [frame * self.count + number for frame in range(max(1, len(self.numbers))) for number in slices]
 
     def place(self, image: int) -> dict[str, int]:
         """Frame, where there are several, and slice of an image, by name."""
-        frame, number = divmod(image, self.n_slices)
+        frame, number = divmod(image, self.count)
         return {self.axis: self.numbers[frame], "slice": number} if self.axis else {"slice": number}
 
     def name(self, image: int) -> str:
@@ -75,9 +96,9 @@ class Frames:
         """Several images in words: "slices 0-9 and 12", frame by frame."""
         if not self.axis:
             return slices_text(images)
-        parts = groupby(sorted(images), lambda image: image // self.n_slices)
+        parts = groupby(sorted(images), lambda image: image // self.count)
         told = [
-            f"{self.axis} {self.numbers[frame]}, {slices_text([image % self.n_slices for image in found])}"
+            f"{self.axis} {self.numbers[frame]}, {slices_text([image % self.count for image in found])}"
             for frame, found in parts
         ]
         return "; ".join(told)
@@ -88,35 +109,6 @@ class Frames:
         for name, counter in reversed(self.place(image).items()):
             field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
         return error.about(field, error.cure or f"Leave the slice out with {option('slices')}.")
-
-
-@dataclass(frozen=True)
-class Slices:
-    """The slices of an open input.
-
-    Parameters
-    ----------
-    numbering : Frames
-        How images are numbered.
-    read : function
-        The slice of a number, as `load_scan` and `select_slice` give it; of several frames the image of a number.
-    series : mapping of str to tuple of int
-        See `Source`.
-    """
-
-    numbering: Frames
-    read: Callable[[int], AnySlice]
-    series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, scan: AnySlice, series: Mapping[str, tuple[int, ...]] | None = None) -> Slices:
-        """The slices of a scan that is in memory."""
-        return cls(Frames("", (), scan.n_slices), scan.select_slice, series or {})
-
-    @property
-    def count(self) -> int:
-        """Slices of the input, of each frame where there are several."""
-        return self.numbering.n_slices
 
 
 @contextmanager
@@ -153,7 +145,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
         )
         cure = f"Leave out --{axis}, or {axis} under [input] in the recipe."
         raise InputError(f"{source}: {axis}", got, wanted, cure)
-    frames, opened_frames = Frames(axis, numbers, count), dict[int, Slices]()
+    opened_frames = dict[int, Slices]()
     with ExitStack() as files:
 
         def read(image: int) -> AnySlice:
@@ -161,18 +153,18 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
             if frame not in opened_frames:  # one is open at a time
                 opened_frames.clear()
                 files.close()
-                of_frame = recipe_of_frame(recipe, frames.numbers[frame])
+                of_frame = recipe_of_frame(recipe, numbers[frame])
                 slices = files.enter_context(_opened_frame(source, of_frame, seed, maps))
                 if slices.count != count:
-                    got, wanted = f"{slices.count} slices", f"{count}, as {axis} {frames.numbers[0]} has"
+                    got, wanted = f"{slices.count} slices", f"{count}, as {axis} {numbers[0]} has"
                     cure = f"Reconstruct frames that are whole one by one, with --{axis} N."
-                    raise InputError(f"{axis} {frames.numbers[frame]}", got, wanted, cure)
+                    raise InputError(f"{axis} {numbers[frame]}", got, wanted, cure)
                 opened_frames[frame] = slices
             data = opened_frames[frame].read(number)
             series = data.provenance.series
             return data.known(series={name: taken for name, taken in series.items() if name != axis})
 
-        yield Slices(frames, read, first.series)
+        yield Slices(count, axis, numbers, read, first.series)
 
 
 def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
@@ -200,8 +192,8 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
     with ExitStack() as files:
         reader = files.enter_context(files.enter_context(opened(source, options)).slice_reader())
         whole = None if reader.whole is None else checked(scan_of(reader.whole, recipe, seed))
-        numbering = Frames("", (), reader.count)
-        found = Slices(numbering, read if whole is None else whole.select_slice, reader.series)
+        found = Slices(reader.count, reader=read) if whole is None else Slices.of(whole)
+        found = replace(found, series=reader.series)
         opened_files = files.pop_all()
     try:
         yield found
@@ -221,7 +213,7 @@ class Shared:
         In force.
     seed : int
         Of the run.
-    numbering : Frames
+    numbering : Slices
         How images are numbered.
     several : bool
         Whether there are several; a single one shares nothing.
@@ -234,7 +226,7 @@ class Shared:
         `coil_directions` of the white coils of all slices; None where no maps are estimated.
     """
 
-    def __init__(self, recipe: Recipe, seed: int, numbering: Frames, *, several: bool) -> None:
+    def __init__(self, recipe: Recipe, seed: int, numbering: Slices, *, several: bool) -> None:
         self.recipe, self.seed, self.numbering, self.several = recipe, seed, numbering, several
         self._noise = list[NoiseEstimate]()
         self._refused: InputError | None = None
@@ -345,7 +337,7 @@ class Around:
     def __bool__(self) -> bool:
         return bool(self.slices or self.frames)
 
-    def require(self, numbering: Frames) -> None:
+    def require(self, numbering: Slices) -> None:
         """Refuse neighbours that a scan does not have.
 
         Raises
@@ -353,7 +345,7 @@ class Around:
         InputError
             For slices of a scan of one, and frames of one frame.
         """
-        if self.slices and numbering.n_slices < 2:
+        if self.slices and numbering.count < 2:
             raise InputError("companions", "a scan of one slice", "a scan of several", "Leave it out.")
         if self.frames and len(numbering.numbers) < 2:
             wanted = "several contrasts, phases, repetitions or sets, which are reconstructed together"
@@ -362,7 +354,7 @@ class Around:
             raise InputError("companions", "one frame", wanted, cure)
 
     def of(
-        self, image: int, numbering: Frames, places: Mapping[int, SliceGeometry | None]
+        self, image: int, numbering: Slices, places: Mapping[int, SliceGeometry | None]
     ) -> dict[str, dict[int, float]]:
         """What is offered to an image: by name the weights of the images that it is the sum of.
 
@@ -372,20 +364,20 @@ class Around:
         ----------
         image : int
             By its number.
-        numbering : Frames
+        numbering : Slices
             How images are numbered.
         places : mapping of int to SliceGeometry or None
             Of the slices of a frame that there are, by number.
         """
-        frame, number = divmod(image, numbering.n_slices)
+        frame, number = divmod(image, numbering.count)
         found: dict[str, dict[int, float]] = {}
         for pair in around(places, number, self.slices) if self.slices else []:
             name = f"{'mean of slices' if len(pair) > 1 else 'slice'} {' and '.join(map(str, sorted(pair)))}"
-            found[name] = {frame * numbering.n_slices + other: weight for other, weight in pair.items()}
+            found[name] = {frame * numbering.count + other: weight for other, weight in pair.items()}
         for away in range(1, self.frames + 1):
             for other in (frame - away, frame + away):
                 if 0 <= other < len(numbering.numbers):
-                    found[f"{numbering.axis} {numbering.numbers[other]}"] = {other * numbering.n_slices + number: 1.0}
+                    found[f"{numbering.axis} {numbering.numbers[other]}"] = {other * numbering.count + number: 1.0}
         return found
 
 

@@ -226,7 +226,7 @@ def other_frames(
     every: dict[str, Any] = {axis: EVERY}
     with opened_slices(source, replace(recipe, input=replace(recipe.input, **every)), seed, maps) as slices:
         numbering = slices.numbering
-        here = numbering.numbers.index(frame) * numbering.n_slices + number
+        here = numbering.numbers.index(frame) * numbering.count + number
         near = Around(frames=around.frames).of(here, numbering, {})
         places = {name: image for name, weights in near.items() for image in weights}
         found = {name: slices.read(image) for name, image in places.items() if axis != SUCCESSIVE or image < here}

@@ -19,7 +19,7 @@ from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.shots import slice_of
 from mri_design.experiment.strategies import ORACLES
-from mri_design.experiment.volume import Frames
+from mri_design.experiment.volume import Slices
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
@@ -151,7 +151,7 @@ def prepared(given: DesignInput, request: DesignRequest, work: Work) -> DesignSl
         shown=shown,
         noise_only=empty,
         companions=companions,
-        near=request.around.of(numbers[0], Frames("", (), count), places),
+        near=request.around.of(numbers[0], Slices(count), places),
         steered_by=steered_by,
     )
 

@@ -171,7 +171,7 @@ class ReconResult:
         The image, and the zero-filled or gridded one to compare it with.
     numbers : sequence of int
         The slices, in the order of the arrays; of several frames the images, as `numbering` has them.
-    numbering : Frames
+    numbering : Slices
         How images are numbered.
     alike : bool
         Whether the same is used in all.
@@ -189,7 +189,7 @@ class ReconResult:
     mask: NDArray[np.bool_]
     images: Sequence[NamedImage]
     numbers: Sequence[int]
-    numbering: volume.Frames
+    numbering: volume.Slices
     alike: bool
     kept: KeptSlices
     shown: int
@@ -211,7 +211,7 @@ class ReconResult:
     @property
     def count(self) -> int:
         """Slices of the input, in each frame."""
-        return self.numbering.n_slices
+        return self.numbering.count
 
     @property
     def several(self) -> bool:
@@ -373,7 +373,7 @@ class OpenScan:
     recipe : Recipe
         In force.
     numbers : list of int
-        Of the images that are asked for, slice by slice and frame after frame (`Frames`).
+        Of the images that are asked for, slice by slice and frame after frame (`Slices`).
     several : bool
         Whether they are a volume, or a series of frames.
     first : KSpaceData or TrajectoryData

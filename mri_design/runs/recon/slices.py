@@ -26,7 +26,7 @@ from mri_design.experiment.companion_images import readout_energies, same_readou
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, loops_shown, reconstruct_prepared
-from mri_design.experiment.volume import Frames, Shared, Slices, opened_slices, recipe_of_frame
+from mri_design.experiment.volume import Shared, Slices, opened_slices, recipe_of_frame
 from mri_design.kinds import KINDS, gridded_kinds
 from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
@@ -125,7 +125,7 @@ class MeasuredSlice:
     Parameters
     ----------
     number : int
-        Of the image in the run, see `Frames`.
+        Of the image in the run, see `Slices`.
     data : KSpaceData or TrajectoryData
         As read.
     mask : bool array
@@ -454,7 +454,7 @@ def coverage_of(
 
     found, count = dict[str, NDArray[np.float32]](), len(files)
     work.progress.show(_STAGE, 0, count)
-    shared = Shared(recipe, work.seed, Frames("", (), 1), several=False)
+    shared = Shared(recipe, work.seed, Slices(1), several=False)
     with Workers(shared, max(1, min(work.jobs, count)), work.executor) as workers:
         for number, file, made in workers.map(_scores, items(), ahead=_AHEAD * work.jobs):
             if isinstance(made, str):
