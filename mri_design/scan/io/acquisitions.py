@@ -442,11 +442,6 @@ class MrdSource(Source):
     purposes: Purposes
     options: ReadOptions
 
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.purposes.series
-
     def noise(
         self, data: Places, coils: NDArray[np.intp], repeats: int
     ) -> tuple[NDArray[np.complex128] | None, Provenance]:

@@ -127,7 +127,7 @@ def opened(path: Path, options: ReadOptions) -> Source:
     in_slices = {"slice"} <= several <= {"read", "phs1", "slice", *(() if images else ("coil",))}
     if not in_slices or lengths[0] == 1 or not header.unnamed:
         series = {} if dims is None else header.series(_kept(lengths, dims))
-        return Loaded(_loaded(path, lengths, header, options.limits), series, header.centre)
+        return Loaded(_loaded(path, lengths, header, options.limits), series=series, centre=header.centre)
     key, header = ("image" if images else "kspace"), replace(header, dims=_IMAGES if images else _SLICES)
     (read, phase, _, coils), count = lengths[:4], lengths[AXES.index("slice")]
     shape = (count, *(() if images else (coils,)), read, phase)

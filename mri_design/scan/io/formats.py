@@ -174,7 +174,7 @@ def opened(
     if reader is BART:
         path, _ = pair_of(path)
     with errors_named(path), reader.opened(path, options) as source:
-        yield sources.CentredSource(source, options.centre)
+        yield sources.CentredSource(source, centre=source.centre if options.centre is None else options.centre)
 
 
 def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:

@@ -328,4 +328,5 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
             raise InputError(f"{field}: trajectory", kind[:40], wanted, CORRECT_ECHOES if kind == "epi" else "")
         along = kind in _WITH_COORDINATES or (not kind and acquisitions.dimensions[purposes.imaging].any())
-        yield (ShotSource if along else CartesianSource)(acquisitions, header, purposes, options)
+        kind_of_source = ShotSource if along else CartesianSource
+        yield kind_of_source(acquisitions, header, purposes, options, series=purposes.series)

@@ -10,7 +10,7 @@ from collections import namedtuple
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,8 +302,6 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         When it is read: as `plan_readouts`, for samples that do not fit their header, and as `KSpaceData`.
     """
 
-    by_headers: ClassVar[bool] = True
-
     @property
     def encoding(self) -> MrdEncoding:
         """Of the image."""
@@ -486,7 +484,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             n, half = (part.times[:, 0][:, np.newaxis, :, np.newaxis] for part in (plan, again))
             scale = np.sqrt(2 * half * n / (np.maximum(n - half, 1) * least)).astype(np.float32)
             return np.where(half > 0, kspace + scale * (once_more - kspace), 0).astype(np.complex64)
-        numbers = self.series.get("repetition", ())
+        numbers = self.purposes.series.get("repetition", ())
         if len(numbers) < 2:
             return None
         heads, at = self.acquisitions.heads, int(plan.readouts.at[0])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from mri_design.errors import InputError, described, option, require_choice, require_counts
 from mri_design.scan.calibration import centred, find_centre, summary_with_its_centre, with_its_centre
@@ -129,13 +129,25 @@ class SliceReader:
     series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, whole: Content, series: Mapping[str, tuple[int, ...]]) -> SliceReader:
+    def of(cls, whole: Content, series: Mapping[str, tuple[int, ...]] | None) -> SliceReader:
         """The slices of what was read as a whole."""
-        return cls(whole.n_slices, whole.select_slice, whole, series)
+        return cls(whole.n_slices, whole.select_slice, whole, series or {})
 
 
+@dataclass(frozen=True, kw_only=True)
 class Source(ABC):
-    """An open file whose header was read and checked."""
+    """An open file whose header was read and checked.
+
+    Parameters
+    ----------
+    series : mapping of str to tuple of int, optional
+        Numbers that the file holds, of each counter of which one is read.
+    centre : tuple of int, optional
+        Line and sample of the centre of k-space, where the file says that it is elsewhere than at ``N // 2``.
+    """
+
+    series: Mapping[str, tuple[int, ...]] | None = None
+    centre: tuple[int, int] | None = None
 
     @abstractmethod
     def load(self) -> Content:
@@ -146,16 +158,6 @@ class Source(ABC):
         InputError
             Where samples are missing, are not finite, or contradict the header.
         """
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """Numbers that the file holds, of each counter of which one is read; none where it has no such counters."""
-        return {}
-
-    @property
-    def centre(self) -> tuple[int, int] | None:
-        """Line and sample of the centre of k-space, where the file says that it is elsewhere than at ``N // 2``."""
-        return None
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
@@ -175,9 +177,6 @@ class Source(ABC):
 
 class SlicedSource(Source):
     """A source of k-space on a grid whose slices can be read one by one."""
-
-    by_headers: ClassVar[bool] = False
-    """Whether `samplings` looks at headers alone."""
 
     @property
     def geometry(self) -> tuple[SliceGeometry, ...] | None:
@@ -218,7 +217,7 @@ class SlicedSource(Source):
             known = part.known(slice=(number, count)) if count > 1 else part
             return replace(known, name=part.name if count == 1 else f"{part.name}[{number}]")
 
-        yield SliceReader(count, named, series=self.series)
+        yield SliceReader(count, named, series=self.series or {})
 
     def summary(self) -> ScanSummary:
         """The sampling of every slice, and the samples of the middle one."""
@@ -232,7 +231,6 @@ class SlicedSource(Source):
             index=index,
             part=part,
             geometry=self.geometry,
-            by_headers=self.by_headers and len(samplings) > 1,
             header=part.header,
             provenance=part.provenance,
             volume=part.volume,
@@ -241,21 +239,9 @@ class SlicedSource(Source):
 
 @dataclass(frozen=True)
 class Loaded(Source):
-    """A scan or images that a reader read as a whole, or noise readouts, with `series` and `centre` of the file."""
+    """A scan or images that a reader read as a whole, or noise readouts."""
 
     held: Any
-    series_held: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    centre_said: tuple[int, int] | None = None
-
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.series_held
-
-    @property
-    def centre(self) -> tuple[int, int] | None:
-        """See `Source`."""
-        return self.centre_said
 
     def load(self) -> Any:
         """What was read."""
@@ -269,18 +255,10 @@ class CentredSource(Source):
     Parameters
     ----------
     source : Source
-        As a reader opens it.
-    given : tuple of int, optional
-        Line and sample of the centre, if they are given.
+        As a reader opens it; ``centre`` is as the file says it, or as it is given.
     """
 
     source: Source
-    given: tuple[int, int] | None = None
-
-    @property
-    def centre(self) -> tuple[int, int] | None:
-        """As it is given, or as the file says it."""
-        return self.source.centre if self.given is None else self.given
 
     def load(self) -> Content:
         """All samples."""

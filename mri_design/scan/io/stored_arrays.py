@@ -264,16 +264,6 @@ class StackSource(SlicedSource):
     limits: ReadLimits
     axes: KSpaceAxes
 
-    @property
-    def series(self) -> Mapping[str, tuple[int, ...]]:
-        """See `Source`."""
-        return self.header.series(self.arrays[self.key].shape)
-
-    @property
-    def centre(self) -> tuple[int, int] | None:
-        """As the header file says it."""
-        return self.header.centre
-
     def load(self) -> Content:
         """All slices."""
         return self._scan(None)
@@ -331,11 +321,11 @@ def source_of(
         stored = arrays.get(name or key)
         if stored is not None and stored.shape != declared:
             raise InputError(f"{name or key}: shape", f"{stored.shape}", f"{declared}, as its header says")
+    known: Any = {"series": header.series(arrays[key].shape), "centre": header.centre}
     if axes := _axes_of_slices(key, arrays, header, limits):
-        return StackSource(path, key, arrays, header, limits, axes)
+        return StackSource(path, key, arrays, header, limits, axes, **known)
     whole = {name: stored.read(None) for name, stored in arrays.items()}
-    held = scan_of_arrays(path, key, whole, header, limits)
-    return Loaded(held, header.series(arrays[key].shape), header.centre)
+    return Loaded(scan_of_arrays(path, key, whole, header, limits), **known)
 
 
 def _axes_of_slices(

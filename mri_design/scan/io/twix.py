@@ -382,7 +382,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             at = int(np.argmax(unsaid))
             field, got = f"readouts[{purposes.imaging[at]}]: CenterCol", f"0 for {kept[at]} of {columns} samples"
             raise InputError(f"{path}: {field}", got, "the sample at the centre of k-space", _CONVERT)
-        yield CartesianSource(acquisitions, header, purposes, options)
+        yield CartesianSource(acquisitions, header, purposes, options, series=purposes.series)
 
 
 _TRAJECTORIES = {2: "radial", 4: "spiral", 8: "propeller (BLADE)"}

@@ -88,8 +88,6 @@ def test_folders_pipes_and_missing_files_are_refused_without_waiting(tmp_path: P
 class Toy(files.SlicedSource):
     """Files of four letters, the sides of the grid, and samples."""
 
-    by_headers = True
-
     def __init__(self, path: Path, options: md.ReadOptions) -> None:
         self.path, self.shape = path, struct.unpack("<4I", path.read_bytes()[4:20])
         files.check_declared_shape("shape", self.shape, 8, options.limits, available=path.stat().st_size - 20)
