@@ -19,10 +19,10 @@ from mri_design.errors import InputError, option
 from mri_design.operators.conventions import chosen_flags
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import safe
-from mri_design.scan.io.layouts import PAIR, gathering, kspace_axes
+from mri_design.scan.io.layouts import PAIR, gathering
 from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
-from mri_design.scan.io.source import ReadOptions, Source, require_counters
-from mri_design.scan.io.stored_arrays import ArrayHeader, StackSource, StoredArray, axes_of_parts, source_of
+from mri_design.scan.io.source import ReadOptions, Source
+from mri_design.scan.io.stored_arrays import ArrayHeader, StoredArray, axes_of_parts, source_of
 from mri_design.scan.sampling import is_pair, to_complex64
 
 # Built into the library: deflate, shuffle, Fletcher-32, szip, n-bit, scale-offset, and h5py's lzf. Any other
@@ -215,44 +215,33 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         name = "kspace" if top else _only_complex(file) or "kspace"
         stored = require_dataset(file, name, limits, numbers=True)
         marked = any(has_object(file, beside) for beside in _MARKS) or any(name in file.attrs for name in _ATTRIBUTES)
-        header = _header_of_array(stored, options, marked)
-        if header is not None:
-            squeezed = header.from_matlab and header.dims is None and stored.ndim > 3  # MATLAB's [kx, ky, 1, coil]
-
-            def whole(_: int | None) -> NDArray[Any]:
-                array = to_complex64("kspace", stored[()]) if is_pair(stored.dtype) else stored[()]
-                return array.squeeze() if squeezed else array
-
-            array = StoredArray(tuple(stored.shape), stored.dtype, whole)
-            yield source_of(path, "kspace", {"kspace": array}, header, limits)
-            return
-        require_counters(path, options.counters)
-        if stored.ndim not in (3, 4):
-            raise InputError("kspace", f"shape {stored.shape}", "(slice, coil, row, column) or (slice, row, column)")
-        slices, coils, rows, columns = stored.shape if stored.ndim == 4 else (stored.shape[0], 1, *stored.shape[1:])
-        safe.check_sides(limits, {"slice": slices, "coil": coils, "row": rows, "column": columns}, field="kspace: ")
+        header, pairs = _header_of_array(stored, options, marked), is_pair(stored.dtype)
+        squeezed = header is not None and header.from_matlab and header.dims is None and stored.ndim > 3
 
         def read(number: int | None) -> NDArray[Any]:
             part = stored[()] if number is None else stored[number : number + 1]
-            return part.reshape(len(part), coils, rows, columns)
+            part = to_complex64("kspace", part) if pairs else part
+            return part.squeeze() if squeezed else part  # MATLAB's [kx, ky, 1, coil]
 
-        arrays = {"kspace": StoredArray((slices, coils, rows, columns), stored.dtype, read, sliced=True)}
-        if has_object(file, "mask"):
-            mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
-            if mask.size == rows != columns:
-                cure = f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}."
-                raise InputError("mask", f"{rows} entries, one a row of k-space", f"{columns}, one a column", cure)
-            flags = chosen_flags(mask, (columns,), field="mask", unit="column")
-            arrays["measured"] = StoredArray(flags.shape, flags.dtype, lambda _: flags)
-        text, raw, place, more = *_provenance(file, path, limits), None, dict[str, Any]()
-        if raw is not None:
-            encoded = raw.encodings[0].encoded
-            along_x, along_y, along_z = encoded.field_of_view
-            place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / encoded.matrix[2])
-            more = {"identifiers": raw.source, "left_out": raw.left_out}
-        axes = kspace_axes(4, _USUAL[4])
-        header = ArrayHeader(dims=axes.names, of_coils=True, place=place, text=text, **more)
-        yield StackSource(path, "kspace", arrays, header, limits, axes)
+        kind = np.dtype(np.complex64) if pairs else stored.dtype
+        arrays = {"kspace": StoredArray(tuple(stored.shape), kind, read, sliced=not squeezed)}
+        if header is None:
+            rows, columns = stored.shape[-2:]
+            if has_object(file, "mask"):
+                mask = np.asarray(require_dataset(file, "mask", limits, numbers=True)[()])
+                if mask.size == rows != columns:
+                    cure = f"If it goes along the rows: {option('dims', 'slice,coil,ky,kx')}."
+                    raise InputError("mask", f"{rows} entries, one a row of k-space", f"{columns}, one a column", cure)
+                flags = chosen_flags(mask, (columns,), field="mask", unit="column")
+                arrays["measured"] = StoredArray(flags.shape, flags.dtype, lambda _: flags)
+            text, raw, known = *_provenance(file, path, limits), dict[str, Any]()
+            if raw is not None:
+                encoded = raw.encodings[0].encoded
+                along_x, along_y, along_z = encoded.field_of_view
+                place = SliceGeometry.of_header((along_y / columns, along_x / rows), along_z / encoded.matrix[2])
+                known = {"place": place, "identifiers": raw.source, "left_out": raw.left_out}
+            header = ArrayHeader(dims=_USUAL[stored.ndim], of_coils=True, counters=options.counters, text=text, **known)
+        yield source_of(path, "kspace", arrays, header, limits)
 
 
 def _header_of_array(stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:
@@ -268,7 +257,8 @@ def _header_of_array(stored: h5py.Dataset, options: ReadOptions, marked: bool) -
     if matlab or (not marked and (usual is None or real)):
         return header
     if usual is None:
-        return None
+        got = f"shape {stored.shape}"
+        raise InputError("kspace", got, "(slice, coil, row, column) or (slice, row, column)")
 
     def part(number: int) -> NDArray[np.complex64]:
         return to_complex64("kspace", stored[number : number + 1])

@@ -71,22 +71,20 @@ class Measurement:
         """The header of a readout, and how many bytes of headers are before its channels, and before each of them."""
         known = optional_package("twixtools.mdh_def", "twix")
         if self.several_headers:
-            return np.dtype(known.VB17_header), 0, np.dtype(known.VB17_header).itemsize
-        return (
-            np.dtype(known.Scan_header),
-            np.dtype(known.Scan_header).itemsize,
-            np.dtype(known.Channel_header).itemsize,
-        )
+            return (whole := np.dtype(known.VB17_header)), 0, whole.itemsize
+        return (whole := np.dtype(known.Scan_header)), whole.itemsize, np.dtype(known.Channel_header).itemsize
 
     def word(self, name: str) -> str:
         """Word behind ``name =``; empty where there is no such line."""
-        found = re.search(rf"^{re.escape(name)}{_VALUE}", self.text, re.MULTILINE)
-        return "" if found is None else found[1]
+        return self._behind(rf"^{re.escape(name)}{_VALUE}")
 
     def quoted(self, name: str) -> str:
         """The text, of up to 256 characters, in quotation marks behind ``name =``; empty where there is none."""
-        found = re.search(rf'^{re.escape(name)}[ \t]*=[ \t]*"{{1,2}}([^"\r\n]{{1,256}})"', self.text, re.MULTILINE)
-        return "" if found is None else found[1].strip()
+        return self._behind(rf'^{re.escape(name)}[ \t]*=[ \t]*"{{1,2}}([^"\r\n]{{1,256}})"').strip()
+
+    def _behind(self, pattern: str) -> str:
+        found = re.search(pattern, self.text, re.MULTILINE)
+        return "" if found is None else found[1]
 
     def series(self, name: str) -> dict[int, float]:
         """The numbers behind ``name[0] =``, ``name[1] =``, ..., by index; NaN for what is no number."""
@@ -120,9 +118,8 @@ class Measurement:
         """A parameter of the nested part."""
         gap = r"\s{0,99}"
         precision = rf"(?:<Precision>\s{{0,9}}\d{{1,9}}{gap})?"
-        pattern = rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})'
-        found = re.search(pattern, self.text)
-        return self.real(name, default, 0.0, float(self.limits.max_side), "" if found is None else found[1])
+        word = self._behind(rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})')
+        return self.real(name, default, 0.0, float(self.limits.max_side), word)
 
 
 def recognises(path: Path) -> bool:
