@@ -135,10 +135,8 @@ class Purposes:
         Of the image.
     left_out : mapping of str to tuple
         Readouts that are in none, see `Provenance`.
-    series : mapping of str to tuple of int
-        Numbers that there are, of each counter of which one is read.
     taken : mapping of str to (int, tuple of int)
-        The number that is read of each counter that has several.
+        The number that is read of each counter, and all that there are.
     """
 
     imaging: Places
@@ -146,8 +144,12 @@ class Purposes:
     noise: Places
     encoding: MrdEncoding
     left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    series: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     taken: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+
+    @property
+    def series(self) -> dict[str, tuple[int, ...]]:
+        """The numbers that there are, of each counter."""
+        return {name: numbers for name, (_, numbers) in self.taken.items()}
 
 
 def sort_by_purpose(
@@ -188,8 +190,7 @@ def sort_by_purpose(
         if number not in numbers:
             cure = f"Change {counter_option(name)}; without it the first is read."
             raise InputError(f"{field}: {name}", f"no image with number {number}", f"one of {listed(numbers)}", cure)
-        if numbers.size > 1:
-            taken[name] = (number, tuple(map(int, numbers)))
+        taken[name] = number, tuple(map(int, numbers))
     # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
     channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
     usual = int(channels[counts == counts.max()].max())
@@ -200,10 +201,8 @@ def sort_by_purpose(
         imaging &= ~fewer
     first = int(np.argmax(imaging))
     encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
-    series = {name: tuple(map(int, numbers)) for name, numbers in present.items()}
-    return Purposes(
-        np.flatnonzero(imaging), np.flatnonzero(calibration), np.flatnonzero(noise), encoding, left_out, series, taken
-    )
+    image, maps, alone = map(np.flatnonzero, (imaging, calibration, noise))
+    return Purposes(image, maps, alone, encoding, left_out, taken)
 
 
 def _of_one_series(
@@ -460,7 +459,8 @@ class MrdSource(Source):
         dwell = heads["sample_time_us"]
         of_data = float(np.median(dwell[data])) if dwell[data[0]] > 0 else 0.0
         left_out = {**self.purposes.left_out, **self.header.left_out}
-        known = Provenance(series=self.purposes.taken, dwell=of_data, averages=repeats, left_out=left_out)
+        several = {name: taken for name, taken in self.purposes.taken.items() if len(taken[1]) > 1}
+        known = Provenance(series=several, dwell=of_data, averages=repeats, left_out=left_out)
         if not len(noise):
             return None, known
         channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])

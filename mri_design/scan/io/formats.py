@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.registry import Shipped
-from mri_design.scan.data import ImageStack, Scan, TrajectoryData
+from mri_design.scan.data import ImageStack, Scan
 from mri_design.scan.io import source as sources
 from mri_design.scan.io.acquisitions import Noise, noise_of_samples
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
@@ -32,8 +32,6 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, erro
 from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
-
-Held = TypeVar("Held")
 
 
 def _reader(says: str, module: str, **what: Any) -> sources.Reader:
@@ -83,7 +81,7 @@ def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any)
         Where the format is unknown or the file does not pass its reader's checks.
     """
     with opened(path, sources.ReadOptions(**options), isolated=isolated) as source:
-        return _on_matrix(source.load(), Path(path), options.get("matrix"))
+        return source.load()
 
 
 def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> sources.Summary:
@@ -102,7 +100,7 @@ def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: A
         As `read`, but for samples that were not looked at.
     """
     with opened(path, sources.ReadOptions(**options), isolated=isolated) as source:
-        return _on_matrix(source.summary(), Path(path), options.get("matrix"))
+        return source.summary()
 
 
 def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> Noise:
@@ -161,8 +159,8 @@ def opened(
     require_instance((str, os.PathLike), wanted="the path of a file", path=path)
     path = Path(path)
     reader = _reader_of(path, isolated)
-    if reader is None or not reader.matrix:
-        _on_matrix(None, path, options.matrix)
+    if options.matrix is not None and (reader is None or not reader.matrix):
+        raise sources.of_no_trajectory(options.matrix)
     if reader is None:
         yield ISOLATED(path, options)
         return
@@ -174,15 +172,8 @@ def opened(
     if reader is BART:
         path, _ = pair_of(path)
     with errors_named(path), reader.opened(path, options) as source:
-        yield sources.CentredSource(source, centre=source.centre if options.centre is None else options.centre)
-
-
-def _on_matrix(held: Held, path: Path, matrix: tuple[int, int] | None) -> Held:
-    """Refuse anything but samples along a trajectory where the matrix of an image was asked for."""
-    if matrix is not None and not isinstance(held, TrajectoryData):
-        got, cure = f"{matrix} for {path.name}, which has its own", f"Leave out {option('matrix')}, also in the recipe."
-        raise InputError("matrix", got, "samples along a trajectory, in NumPy or BART files", cure)
-    return held
+        centre = source.centre if options.centre is None else options.centre
+        yield sources.CentredSource(source, centre=centre, matrix=options.matrix)
 
 
 def _reader_of(path: Path, isolated: bool) -> sources.Reader | None:

@@ -226,16 +226,16 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
         root = ET.fromstring(text)
     except (ET.ParseError, ValueError, RecursionError) as error:
         raise InputError(field, f"bad XML ({error})", "an ISMRMRD header") from error
-    encodings = root.findall("{*}encoding")
+    for element in root.iter():  # whatever the namespace
+        element.tag = element.tag.rpartition("}")[2]
+    encodings = root.findall("encoding")
     if not 1 <= len(encodings) <= _MAX_ENCODINGS:
         wanted = f"an ISMRMRD header with 1 to {_MAX_ENCODINGS} encodings"
         raise InputError(field, f"{len(encodings) or 'no'} <encoding>", wanted)
 
-    def of_system(name: str) -> str | None:
-        return root.findtext(f"{{*}}acquisitionSystemInformation/{{*}}{name}")
-
-    vendor, model = (" ".join((of_system(name) or "").split())[:_LONGEST_NAME] for name in _SCANNER)
-    channels, bandwidth = of_system("receiverChannels") or "", of_system(_BANDWIDTH)
+    system = {part.tag: part.text or "" for part in reversed(root.findall("acquisitionSystemInformation/*"))}
+    vendor, model = (" ".join(system.get(name, "").split())[:_LONGEST_NAME] for name in _SCANNER)
+    bandwidth = system.get(_BANDWIDTH)
     sign = set(_user_values(root, "Long", FOURIER_SIGN))
     if sign and sign not in ({"-1"}, {"1"}):
         got, wanted = ", ".join(sorted(sign))[:40], "-1 or 1: the sign of samples' exp(2πi s k·r)"
@@ -251,12 +251,12 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
             for i, encoding in enumerate(encodings)
         ),
         None if bandwidth is None else _number(place, bandwidth, 1 + 1e-6, share),
-        channels=int(channels) if _COUNT.fullmatch(channels) else None,
+        channels=int(channels) if _COUNT.fullmatch(channels := system.get("receiverChannels", "")) else None,
         source=source,
         wrong_identifiers=wrong,
         vendor=vendor,
         model=model,
-        field_strength=as_number(of_system("systemFieldStrength_T") or ""),
+        field_strength=as_number(system.get("systemFieldStrength_T", "")),
         fourier_sign=int(sign.pop()) if sign else known_sign,
         unknown_place=bool(_user_values(root, "String", UNKNOWN_PLACE)),
         echo_times=tuple(_sequence_values(root, _MEASURED["EchoTime"])),
@@ -265,18 +265,18 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
 
 def _user_values(root: ET.Element, kind: str, name: str) -> list[str]:
     """Values of the user parameters of one kind and name, with no spaces around them."""
-    found = root.findall(f"{{*}}userParameters/{{*}}userParameter{kind}")
+    found = root.findall(f"userParameters/userParameter{kind}")
     return [
-        (parameter.findtext("{*}value") or "").strip()
+        (parameter.findtext("value") or "").strip()
         for parameter in found
-        if (parameter.findtext("{*}name") or "").strip() == name
+        if (parameter.findtext("name") or "").strip() == name
     ]
 
 
 def _identifiers(root: ET.Element) -> dict[str, str]:
     """Identifiers of patient, study and measurement, by DICOM's names and with dates and times in its form."""
-    parts = [part for about in _ABOUT for part in reversed(root.findall(f"{{*}}{about}/{{*}}*"))]
-    held = {part.tag.rpartition("}")[2].lower(): (part.text or "").strip() for part in parts}
+    parts = [part for about in _ABOUT for part in reversed(root.findall(f"{about}/*"))]
+    held = {part.tag.lower(): (part.text or "").strip() for part in parts}
     held["patientsex"] = held.get("patientgender", "")
     said = {name: held.get(name.lower(), "") for name in _IDENTIFIERS}
     for name in ("PatientBirthDate", "StudyDate"):
@@ -291,7 +291,7 @@ def _identifiers(root: ET.Element) -> dict[str, str]:
 
 def _sequence_values(root: ET.Element, parameter: str) -> list[float]:
     """All values of a parameter of the sequence; NaN for those that are no numbers."""
-    return [as_number(found.text or "") for found in root.findall(f"{{*}}sequenceParameters/{{*}}{parameter}")]
+    return [as_number(found.text or "") for found in root.findall(f"sequenceParameters/{parameter}")]
 
 
 def as_number(text: str) -> float:
@@ -324,18 +324,18 @@ def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: set
     """One encoding; lengths along ``unknown`` axes are not known."""
 
     def limit(counter: str, which: str) -> int | None:
-        text = encoding.findtext(f"{{*}}encodingLimits/{{*}}{counter}/{{*}}{which}")
+        text = encoding.findtext(f"encodingLimits/{counter}/{which}")
         return None if text is None else _whole(f"{field}: {counter}.{which}", text, 0, 65535)
 
     def space(name: str) -> EncodedSpace:
         sizes, lengths = list[int](), list[float]()
         for axis in "xyz":
-            size = encoding.findtext(f"{{*}}{name}/{{*}}matrixSize/{{*}}{axis}")
+            size = encoding.findtext(f"{name}/matrixSize/{axis}")
             if size is None:
                 raise InputError(f"{field}: {name}.matrixSize", "nothing", "x, y and z")
             sizes.append(_whole(f"{field}: {name}.matrixSize.{axis}", size, 1, limits.max_side))
         for axis in "xyz":
-            text = encoding.findtext(f"{{*}}{name}/{{*}}fieldOfView_mm/{{*}}{axis}")
+            text = encoding.findtext(f"{name}/fieldOfView_mm/{axis}")
             if axis in unknown or text is None or _ZERO.fullmatch(text.strip()):  # writers leave 0 that know none
                 lengths.append(math.nan)
             else:
@@ -347,8 +347,8 @@ def _encoding(field: str, encoding: ET.Element, limits: ReadLimits, unknown: set
         encoded=space("encodedSpace"),
         reconstructed=space("reconSpace"),
         centres=(limit("kspace_encoding_step_1", "center"), limit("kspace_encoding_step_2", "center")),
-        trajectory=(encoding.findtext("{*}trajectory") or "").strip().lower(),
-        calibration_mode=(encoding.findtext("{*}parallelImaging/{*}calibrationMode") or "").strip().lower(),
+        trajectory=(encoding.findtext("trajectory") or "").strip().lower(),
+        calibration_mode=(encoding.findtext("parallelImaging/calibrationMode") or "").strip().lower(),
         slices=(limit("slice", "maximum") or 0) + 1,
     )
 

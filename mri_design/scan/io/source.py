@@ -256,9 +256,12 @@ class CentredSource(Source):
     ----------
     source : Source
         As a reader opens it; ``centre`` is as the file says it, or as it is given.
+    matrix : tuple of int, optional
+        Pixels (ky, kx) of the image, if they are asked for: of samples along a trajectory alone.
     """
 
     source: Source
+    matrix: tuple[int, int] | None = None
 
     def load(self) -> Content:
         """All samples."""
@@ -299,6 +302,8 @@ class CentredSource(Source):
 
     def _placed(self, held: Any) -> Any:
         """Samples on a grid, or their summary, moved; of anything else no centre can be given."""
+        if self.matrix is not None and not isinstance(held, TrajectoryData):
+            raise of_no_trajectory(self.matrix)
         if isinstance(held, KSpaceData):
             return with_its_centre(held, self.centre)
         if isinstance(held, ScanSummary):
@@ -307,6 +312,12 @@ class CentredSource(Source):
             cure = f"Leave out {option('input.centre')}, under [input] in the recipe and in the header file, too."
             raise InputError("centre", "a place in samples off the grid, or images", "k-space on a grid", cure)
         return held
+
+
+def of_no_trajectory(matrix: tuple[int, int]) -> InputError:
+    """The error of a matrix that was asked for where the file has its own."""
+    cure = f"Leave out {option('matrix')}, also in the recipe."
+    return InputError("matrix", f"{matrix}", "samples along a trajectory, in NumPy or BART files", cure)
 
 
 @dataclass(frozen=True)

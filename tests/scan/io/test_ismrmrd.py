@@ -78,20 +78,6 @@ def test_reversed_readouts_discards_and_partial_echoes(scan: np.ndarray, mrd: ty
     np.testing.assert_array_equal(got.kspace[0, :, 3], expected)
 
 
-def test_samples_to_be_discarded_are_no_noise(scan: np.ndarray, mrd: type) -> None:
-    rng = np.random.default_rng(4)
-    noise = (rng.standard_normal((3, 40)) + 1j * rng.standard_normal((3, 40))).astype(np.complex64)
-    found = []
-    for extra in ((0, 0), (5, 2)):
-        raw = mrd()
-        padded = np.pad(noise, ((0, 0), extra), constant_values=1e6)
-        fields = {"discard_pre": extra[0], "discard_post": extra[1]}
-        raw.add(padded, flag=NOISE, **fields)
-        raw.add_scan(scan)
-        found.append(raw.read().noise_covariance)
-    np.testing.assert_array_equal(*found)
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_readouts_of_fewer_channels_are_dropped_and_counted(scan: np.ndarray, mrd: type, first: bool) -> None:
     raw = mrd()
@@ -530,16 +516,6 @@ def test_lines_that_repeat_the_image_come_from_a_scan_of_their_own(scan: np.ndar
     assert np.flatnonzero(got.measured).tolist() == [0, 2, 4, 6, 8, 10]
     np.testing.assert_array_equal(got.calibration[0, :, 4], 3 * scan[0, :, 4])
     np.testing.assert_allclose(got.calibration[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)  # twice, averaged
-
-
-def test_repeated_calibration_lines_within_the_scan_need_a_policy(scan: np.ndarray, accelerated: Callable) -> None:
-    raw = accelerated(parallel=MODE.format("embedded"))
-    for index in range(2):
-        raw.add(3 * scan[index, :, 5], slice=index, kspace_encode_step_1=5, average=1, flag=CALIBRATION)
-    path = raw.write()
-    refuses("dataset/data[16]: kspace_encode_step_1", read_here, path)
-    got = read_here(path, duplicates="average")
-    np.testing.assert_allclose(got.kspace[0, :, 5], 2 * scan[0, :, 5], rtol=1e-6)
 
 
 def test_a_smaller_calibration_matrix_lies_in_the_middle(scan: np.ndarray, accelerated: Callable) -> None:

@@ -84,19 +84,6 @@ def test_shots_are_in_the_order_of_their_counter(samples: np.ndarray, mrd: type)
     np.testing.assert_array_equal(got.kspace, samples[:1].reshape(1, COILS, -1))
 
 
-def test_only_the_first_of_each_counter_and_no_navigation(samples: np.ndarray, mrd: type) -> None:
-    raw = builder(mrd)
-    raw.add(samples[0, :, 0], flag=library.ACQ_IS_NAVIGATION_DATA)
-    raw.add(samples[0, :, 0], spokes()[0], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
-    add_spokes(raw, -samples, repetition=1)
-    add_spokes(raw, samples)
-    path = raw.write()
-    got = read_here(path)
-    np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
-    assert got.provenance.series["repetition"][1] == (0, 1)
-    np.testing.assert_array_equal(read_here(path, counters={"repetition": 1}).kspace, -got.kspace)
-
-
 def test_repeated_shots_need_a_policy(samples: np.ndarray, mrd: type) -> None:
     raw = builder(mrd)
     for factor in (1, 3):
