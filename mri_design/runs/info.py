@@ -64,6 +64,7 @@ def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[st
     rows |= measured_how(None if part is None else part.source)
     known = scan.provenance
     facts = {
+        **{code: told(code, *about) for code, about in known.read_as.items()},
         **left_out(scan),
         "simulated": simulated_from(scan),
         "volume": "" if not scan.volume else told("volume", scan.n_slices, scan.grid_shape),

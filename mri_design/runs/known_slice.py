@@ -247,7 +247,7 @@ class KnownSlice:
             yield "coils_without_samples", "", list(known.dead_coils)
             yield "coil_compression", "", told("coils", Provenance(combined=known.combined))
             yield "noise_readouts", "", told("noise_samples", noise.measured) if noise.measured is not None else ""
-            yield from ((name, "", text) for name, text in data.header.items() if name in _CALIBRATION)
+            yield from ((code, "", told(code, *known.read_as[code])) for code in _CALIBRATION if code in known.read_as)
             sampling = data.samples_in_lines
             yield "reference_noise", "", self.reference_noise
             yield "missing_samples", "", None if sampling is None else told("missing_samples", Sampling(sampling))

@@ -248,6 +248,8 @@ class Provenance:
     left_out : mapping of str to tuple
         What a reader left out of a file, or took otherwise than it seems meant, by code, with names and numbers; macros
         of these names put it into words.
+    read_as : mapping of str to tuple
+        How a reader took a file where nothing was lost by it, in the same way.
     combined : (int, int, float), optional
         How many coils were combined into how many, and the share of the energy of the centre that was lost.
     """
@@ -263,4 +265,5 @@ class Provenance:
     simulated: Literal["", "images", "ellipses", "ellipsoids"] = ""
     dead_coils: tuple[int, ...] = ()
     left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    read_as: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     combined: tuple[int, int, float] | None = None

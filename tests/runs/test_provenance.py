@@ -28,6 +28,17 @@ LEFT_OUT: dict[str, tuple] = {
     "impossible_sizes": (0.001,),
     "centre_beyond_grid": (("kspace_encode_step_1", 0, 31, 64, 0, 300),),
 }
+READ_AS: dict[str, tuple] = {
+    "slices_present": (0, 7),
+    "centre_beyond_samples": (99, 0, 16),
+    "calibration_lines": (24,),
+    "calibration_scan": (24,),
+    "duplicates": ("average", 3, "line", 2),
+    "centre_in_file": ((1, 32), (2, 8)),
+    "oversampling_removed": (128, 400.0, 64, 200.0),
+    "partial_echo": ("0-11",),
+    "trajectory_unit": ("cycles per pixel", 0.5, (64, 64)),
+}
 
 
 def test_every_source_and_doubt_of_noise_has_words_of_its_own() -> None:
@@ -73,6 +84,7 @@ def test_what_was_left_out_is_known_and_a_series_that_was_asked_for_is_no_news()
         left_out=LEFT_OUT, series=series, slice=(2, 5), doubted_lines=(3, 5), dead_coils=(1,), combined=(8, 4, 0.01)
     )
     assert list(left_out(scan)) == [*LEFT_OUT, "repetition", "lines_of_noise"]
+    assert all(told(code, *facts) for code, facts in READ_AS.items())
     assert "repetition" not in left_out(scan, asked={"repetition"})
     assert left_out_text(scan) and part_of_scan(scan) and not part_of_scan(SCAN) and told("coils", scan.provenance)
     assert not told("coils", Provenance())

@@ -22,6 +22,7 @@ from mri_design.scan.sampling import require_finite
 
 Places = NDArray[np.intp]
 """Positions in the file's list of acquisitions."""
+Facts = Mapping[str, tuple[Any, ...]]
 Noise = tuple[NDArray[np.complex128], NoiseSamples]
 """Covariance E[n n^H] / 2 over channels of samples without an excitation, in their units squared, and what it is of."""
 
@@ -442,7 +443,7 @@ class MrdSource(Source):
     options: ReadOptions
 
     def noise(
-        self, data: Places, coils: NDArray[np.intp], repeats: int
+        self, data: Places, coils: NDArray[np.intp], repeats: int, read_as: Facts, left_out: Facts
     ) -> tuple[NDArray[np.complex128] | None, Provenance]:
         """Noise covariance of the data from the noise readouts, where there are any, and where the data are from.
 
@@ -454,13 +455,15 @@ class MrdSource(Source):
             Channels that are read.
         repeats : int
             How many readouts the data are an average of, at least.
+        read_as, left_out : mapping of str to tuple
+            What is known beside of how they were read, see `Provenance`.
         """
         heads, noise, bandwidth = self.acquisitions.heads, self.purposes.noise, self.header.noise_bandwidth
         dwell = heads["sample_time_us"]
         of_data = float(np.median(dwell[data])) if dwell[data[0]] > 0 else 0.0
-        left_out = {**self.purposes.left_out, **self.header.left_out}
+        left_out = {**self.purposes.left_out, **self.header.left_out, **left_out}
         several = {name: taken for name, taken in self.purposes.taken.items() if len(taken[1]) > 1}
-        known = Provenance(series=several, dwell=of_data, averages=repeats, left_out=left_out)
+        known = Provenance(series=several, dwell=of_data, averages=repeats, read_as=read_as, left_out=left_out)
         if not len(noise):
             return None, known
         channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])

@@ -123,6 +123,7 @@ _DECODERS = {
 }
 """Transfer syntaxes (run lengths, JPEG, JPEG-LS, JPEG 2000) and the programs of DCMTK and GDCM that decode them."""
 _AS_NIFTI = "Write it as NIfTI first: dcm2niix FOLDER."
+_ABOUT_OTHERS = "Give the images of the series; reports, spectra and presentation states have none."
 _ABOUT_INVERTED = "In this file larger values are darker: have the program that wrote it write MONOCHROME2."
 _ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a magnitude: give the images themselves."
 
@@ -237,28 +238,22 @@ def _tiles(mosaic: NDArray[Any], count: int, rows: int, columns: int) -> Iterato
 
 def _require_grey(file: Any) -> None:
     """Refuse what holds no uncompressed grey pixels."""
-    if not any(name in file for name in _PIXELS):
-        kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
-        cure = "Give the images of the series; reports, spectra and presentation states have none."
-        raise InputError("PixelData", f"none: {kind}"[:120], "a DICOM image", cure)
-    if "PixelData" not in file:
-        raise InputError("PixelData", "pixels in floating point", "whole numbers, 8, 16 or 32 bits")
-    missing = next((name for name in _NEEDED if file.get(name) in (None, "")), None)
-    syntax = file.file_meta.get("TransferSyntaxUID")
-    if missing is not None or syntax is None:
-        name = missing or "TransferSyntaxUID"
-        raise InputError(name, "none", "a DICOM image that says it, as the standard asks")
-    if syntax.is_compressed:
-        cure = f"Decompress it first: `{_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm`."
-        raise InputError("TransferSyntaxUID", str(syntax.name)[:60], "uncompressed pixels", cure)
-    colours = str(file.PhotometricInterpretation).strip()
-    if colours != _GREY:
-        cure = _ABOUT_INVERTED if colours == "MONOCHROME1" else _ABOUT_COLOUR
-        raise InputError("PhotometricInterpretation", colours[:60], f"{_GREY}: larger values brighter", cure)
-    if int(file.SamplesPerPixel) != 1:
-        raise InputError("SamplesPerPixel", str(file.SamplesPerPixel), "1: grey pixels")
-    if file.get("ModalityLUTSequence"):
-        raise InputError("ModalityLUTSequence", "a table of values", "RescaleSlope and RescaleIntercept")
+    kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
+    colours, syntax = str(file.get("PhotometricInterpretation")).strip(), file.file_meta.get("TransferSyntaxUID")
+    missing = [name for name in _NEEDED if file.get(name) in (None, "")] + ["TransferSyntaxUID"] * (syntax is None)
+    decode = f"Decompress it first: `{_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm`."
+    about = _ABOUT_INVERTED if colours == "MONOCHROME1" else _ABOUT_COLOUR
+    for name, wrong, got, wanted, cure in (
+        ("PixelData", not any(one in file for one in _PIXELS), f"none: {kind}"[:120], "a DICOM image", _ABOUT_OTHERS),
+        ("PixelData", "PixelData" not in file, "pixels in floating point", "whole numbers, 8, 16 or 32 bits", ""),
+        ("".join(missing[:1]), missing, "none", "a DICOM image that says it, as the standard asks", ""),
+        ("TransferSyntaxUID", syntax is not None and syntax.is_compressed, f"{syntax}", "uncompressed pixels", decode),
+        ("PhotometricInterpretation", colours != _GREY, colours[:60], f"{_GREY}: larger values brighter", about),
+        ("SamplesPerPixel", file.get("SamplesPerPixel") != 1, str(file.get("SamplesPerPixel")), "1: grey pixels", ""),
+        ("ModalityLUTSequence", file.get("ModalityLUTSequence"), "a table of values", "RescaleSlope, -Intercept", ""),
+    ):
+        if wrong:
+            raise InputError(name, got, wanted, cure)
 
 
 def _rescaled(file: Any, frames: Sequence[Mapping[str, Any]], shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:

@@ -415,17 +415,16 @@ def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLi
     """
     text = read_small(path, limits.max_text_bytes, path.name)
     try:
-        rows = [row for row in csv.reader(text.decode("utf-8-sig").splitlines()) if row]
-        names = [name.strip() for name in rows[0]] if rows else []
+        lines = [line for line in text.decode("utf-8-sig").splitlines() if line]
+        names = [name.strip() for name in next(csv.reader(lines), [])]
         unit = next((name for name in _COUNTED if name in names), "")
-        names, rows = (names, rows[1:]) if unit else ([""], rows)
-        if not unit and any(len(row) > 1 for row in rows):
-            raise ValueError(f"columns {', '.join(rows[0])[:80]}")
-        columns = [n for n, name in enumerate(names) if name in (unit, "ky")]
-        table = {names[n]: np.array([float(row[n]) for row in rows]) for n in columns}
+        rows = list(csv.DictReader(lines[bool(unit) :], names if unit else [""], restkey="more"))
+        if not unit and any("more" in row for row in rows):
+            raise ValueError(f"columns {', '.join(names)[:80]}")
+        table = {name: np.array([float(row[name]) for row in rows]) for name in {unit, *names} & {unit, "ky"}}
         if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
             raise ValueError("numbers that are not whole")
-    except (ValueError, IndexError, csv.Error) as error:
+    except (ValueError, TypeError, csv.Error) as error:
         wanted = f"a table with a column {' or '.join(_COUNTED)}, or one whole number a row"
         raise InputError(path.name, f"none ({error})", wanted, "mri-design export --to csv writes one.") from error
     numbers = table[unit].astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ class ShotSource(MrdSource):
             if slices[-1].shape != slices[0].shape or np.abs(slices[-1] - slices[0]).max() > _same(slices[0]):
                 got, cure = f"another one in slice {rank}", "Export slices of one trajectory to a file of their own."
                 raise InputError(f"{field}[{places[here[0]]}]: traj", got, "the same trajectory in every slice", cure)
-        trajectory, notes = _in_cycles(field, slices[0], purposes.encoding)
+        trajectory, unit = _in_cycles(field, slices[0], purposes.encoding)
         # Third, the samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from.
         kspace = np.zeros((len(slices), channels, len(trajectory), length), np.complex64)
         times = np.zeros((len(slices), len(trajectory)), dtype=np.intp)
@@ -87,12 +87,11 @@ class ShotSource(MrdSource):
         # Finally, the coils that work, and their noise.
         coils, dropped = working_coils(kspace)
         repeats = int(times.min()) if duplicates == "average" else 1
-        covariance, provenance = self.noise(places, coils, repeats)
-        left_out = {**provenance.left_out, **dropped}
-        if len(purposes.calibration):
-            left_out["calibration_skipped"] = len(purposes.calibration), True
+        left_out = {**dropped, **({"calibration_skipped": (n, True)} if (n := len(purposes.calibration)) else {})}
+        read_as: dict[str, tuple[Any, ...]] = {"trajectory_unit": unit}
         if times.max() > 1:
-            notes["duplicates"] = f"{duplicates} of up to {times.max()} readouts a shot, at least {times.min()}"
+            read_as["duplicates"] = duplicates, int(times.max()), "shot", int(times.min())
+        covariance, provenance = self.noise(places, coils, repeats, read_as, left_out)
         width, height, _ = purposes.encoding.reconstructed.matrix
         return TrajectoryData(
             only_coils(kspace, coils).reshape(len(kspace), len(coils), -1),
@@ -101,8 +100,8 @@ class ShotSource(MrdSource):
             n_readouts=kspace.shape[2],
             name=acquisitions.path.stem,
             noise_covariance=covariance,
-            header={"file": acquisitions.path.name, "format": acquisitions.format, **notes},
-            provenance=replace(provenance, left_out=left_out),
+            header={"file": acquisitions.path.name, "format": acquisitions.format},
+            provenance=provenance,
         )
 
     def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp], int, slice]:
@@ -143,8 +142,11 @@ def _same(stored: NDArray[np.float32]) -> float:
 
 def _in_cycles(
     field: str, coordinates: NDArray[np.float32], encoding: MrdEncoding
-) -> tuple[NDArray[np.float64], dict[str, str]]:
-    """Columns (ky, kx) in cycles per field of view of the image, and a note of the unit that was read."""
+) -> tuple[NDArray[np.float64], tuple[str, float, tuple[int, ...]]]:
+    """Columns (ky, kx) in cycles per field of view of the image, and the unit that was read, with its largest number.
+
+    Behind these is the matrix by which cycles per pixel were multiplied.
+    """
     stored = coordinates.astype(np.float64)
     if stored.shape[-1] == 3 and np.abs(stored[..., 2]).max() > _same(coordinates):
         cure = "Where the third coordinates are weights of the samples and not kz, write the first two alone."
@@ -153,7 +155,7 @@ def _in_cycles(
     k = stored[..., 1::-1]
     look = look_of_trajectory(k, (height, width))
     if look.convention == "cycles per field of view":
-        return k, {"trajectory_unit": f"cycles per field of view, up to {look.largest:.4g}"}
+        return k, (look.convention, float(look.largest), ())
     if look.convention == "cycles per pixel":
         for axis in range(2):  # the pixels of the encoded and the reconstructed space have to be the same
             spaces = encoding.encoded, encoding.reconstructed
@@ -163,8 +165,7 @@ def _in_cycles(
             if abs(ratio - 1) > _SAME_PIXEL:
                 got = f"cycles per pixel of a matrix {sides[0]} or {sides[1]}, whose pixels differ"
                 raise InputError(f"{field}: traj", got, "one size of pixels", "Write cycles per field of view.")
-        note = f"cycles per pixel, up to {look.largest:.4g}; multiplied by the {height} x {width} pixels (ky, kx)"
-        return k * (height, width), {"trajectory_unit": note}
+        return k * (height, width), (look.convention, float(look.largest), (height, width))
     got = f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}"
     wanted = f"cycles per field of view, up to {width / 2:g} and {height / 2:g}, or cycles per pixel, up to 0.5"
     raise InputError(f"{field}: traj", got, wanted, look.cure)

@@ -62,16 +62,14 @@ class ReadoutPlan:
         For coil maps only, in the file's order.
     shape : tuple of int
         Grid (slice, coil, kz, ky, kx) to be allocated; in slices there is one kz.
-    notes : dict of str to str
-        How lines were placed, for the header.
-    left_out : dict of str to tuple
+    read_as, left_out : dict of str to tuple
         See `Provenance`.
     """
 
     readouts: Readouts
     calibration: Readouts
     shape: tuple[int, int, int, int, int]
-    notes: dict[str, str]
+    read_as: dict[str, tuple[Any, ...]]
     left_out: dict[str, tuple[Any, ...]]
 
     @property
@@ -126,7 +124,7 @@ def plan_readouts(
         the grid, a line comes again, or a volume has several slabs.
     """
     # First, which channels and slices there are.
-    notes, left_out = dict[str, str](), dict[str, tuple[Any, ...]]()
+    read_as, left_out = dict[str, tuple[Any, ...]](), dict[str, tuple[Any, ...]]()
     chosen, encoding = purposes.imaging, purposes.encoding
     channels, slices, ranks = raw.channels_and_slices(field, heads, chosen, encoding, limits)
     if encoding.volume and slices.size > 1:
@@ -134,15 +132,12 @@ def plan_readouts(
         got, cure = f"slab {slices[ranks[at]]} beside slab {slices[ranks[0]]}", "Export each to a file of its own."
         raise InputError(f"{field}[{chosen[at]}]: slice", got, "one volume, or matrixSize.z 1 of slices", cure)
     if int(slices[-1]) != slices.size - 1:
-        notes["slices"] = "present: " + ", ".join(map(str, slices.tolist()))
+        read_as["slices_present"] = tuple(slices.tolist())
     # Second, where the centre of k-space is, along all axes.
     stored, echo = (heads[name][chosen] for name in ("number_of_samples", "center_sample"))
     if (echo >= stored).any():
         at = int(np.argmax(echo >= stored))
-        notes["centre_beyond_samples"] = (
-            f"center_sample {echo[at]} of acquisition {chosen[at]} lies beyond its {stored[at]} samples; the middle of "
-            "whole readouts counts as the centre"
-        )
+        read_as["centre_beyond_samples"] = int(echo[at]), int(chosen[at]), int(stored[at])
     possible = _with_possible_centres(encoding, heads["idx"][chosen], left_out)
     encodings = [possible if one is encoding else one for one in header.encodings]
     # Third, the place of every readout of the image, and of those for calibration that fit its grid.
@@ -159,12 +154,8 @@ def plan_readouts(
         possible.calibration_mode, set(readouts[_PLACE].tolist()), set(calibration[_PLACE][alike].tolist())
     )
     within = alike & np.array([place in data for place in calibration[_PLACE].tolist()], dtype=bool)
-    for name, count, text in (
-        ("calibration_lines", int(within.sum()), "readouts within the scan, used as data and for coil maps"),
-        ("calibration_scan", int((~within).sum()), "readouts, used for coil maps only"),
-    ):
-        if count:
-            notes[name] = f"{count} {text}"
+    counts = {"calibration_lines": int(within.sum()), "calibration_scan": int((~within).sum())}
+    read_as |= {code: (count,) for code, count in counts.items() if count}
     if skipped := len(places) - len(within):
         left_out["calibration_skipped"] = skipped, False
     readouts = np.sort(np.concatenate([readouts, calibration[within]]), order="at").view(np.recarray)
@@ -177,7 +168,7 @@ def plan_readouts(
         got = f"row {one.line}{partition} of slice {one.slice}, as acquisition {before}"
         raise InputError(f"{field}[{one.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
     nx, ny, nz = possible.encoded.matrix
-    return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), notes, left_out)
+    return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), read_as, left_out)
 
 
 def _with_possible_centres(
@@ -426,23 +417,23 @@ class CartesianSource(raw.MrdSource, SlicedSource):
                 sums.append(calibration)
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
+            read_as, left_out = {**plan.read_as, **self._cuts(plan)}, {**plan.left_out, **dropped}
+            if acquisitions.dimensions[purposes.imaging].any():
+                left_out["coordinates_skipped"] = ()
+            if most > 1:
+                read_as["duplicates"] = duplicates, most, "line", least
             repeats = least if duplicates == "average" else 1
-            covariance, provenance = self.noise(plan.readouts.at, coils, repeats)
+            covariance, provenance = self.noise(plan.readouts.at, coils, repeats, read_as, left_out)
             repeat = None
             if covariance is None and not self.encoding.volume:
                 repeat = self._repeat(plan, kspace, coils, least)
                 sums += [] if repeat is None else [repeat]
-        notes, left_out = {**plan.notes, **self._notes(plan)}, {**provenance.left_out, **plan.left_out, **dropped}
-        if acquisitions.dimensions[purposes.imaging].any():
-            left_out["coordinates_skipped"] = ()
-        if most > 1:
-            notes["duplicates"] = f"{duplicates} of up to {most} readouts a line, at least {least}"
         return {
             "kspace": kspace,
             "measured": sampling.measured_lines("data", kspace),
             "name": acquisitions.path.stem,
-            "header": {"file": acquisitions.path.name, "format": acquisitions.format, **notes},
-            "provenance": replace(provenance, left_out=left_out),
+            "header": {"file": acquisitions.path.name, "format": acquisitions.format, **self.header.notes},
+            "provenance": provenance,
             "volume": self.encoding.volume,
             "noise_covariance": covariance,
             "calibration": calibration,
@@ -509,26 +500,19 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         stored = _filled(self.acquisitions, plan, readouts, policy)
         return images_kspace(self.encoding, sampling.only_coils(stored, coils), readouts)
 
-    def _notes(self, plan: ReadoutPlan) -> dict[str, str]:
+    def _cuts(self, plan: ReadoutPlan) -> dict[str, tuple[Any, ...]]:
         """Where the file's counters have the centre, what was cut off the readouts, and what is zero of a volume's."""
         encoding, columns, volume = self.encoding, self.encoding.columns, self.encoding.volume
-        counters = [*enumerate(encoding.centres[: 1 + volume], 1)]
-        said = ", ".join(f"kspace_encode_step_{n} = {centre}" for n, centre in counters if centre is not None)
-        notes = {"centre_in_file": said} if said else {}
-        (whole, *_), keep = encoding.encoded.matrix, columns.stop - columns.start
+        centres = [(n, centre) for n, centre in enumerate(encoding.centres[: 1 + volume], 1) if centre is not None]
+        read_as: dict[str, tuple[Any, ...]] = {"centre_in_file": tuple(centres)} if centres else {}
+        whole, keep = encoding.encoded.matrix[0], columns.stop - columns.start
         if keep < whole:
-            lengths = [f"{space.field_of_view[0]:g} mm" for space in (encoding.encoded, encoding.reconstructed)]
-            notes["oversampling_removed"] = (
-                f"readouts of {whole} samples over {lengths[0]} were cut to the {keep} of {lengths[1]}"
-            )
-        if volume:
-            held = np.zeros(whole, dtype=bool)
-            for start, count in np.unique(plan.readouts[["start", "count"]]).tolist():
-                held[start : start + count] = True
-            if not held.all():
-                empty = f"columns {sampling.index_runs(~held)} of the readouts count as zeros"
-                notes["partial_echo"] = f"{empty}: images are blurred along the readout"
-        return notes | self.header.notes
+            length, shorter = (space.field_of_view[0] for space in (encoding.encoded, encoding.reconstructed))
+            read_as["oversampling_removed"] = whole, length, keep, shorter
+        held = np.zeros(whole, dtype=bool)
+        for start, count in np.unique(plan.readouts[["start", "count"]]).tolist():
+            held[start : start + count] = True
+        return read_as | ({} if held.all() or not volume else {"partial_echo": (sampling.index_runs(~held),)})
 
 
 def geometry_of(

@@ -304,14 +304,13 @@ class Arrivals:
             covariance, noise = covariance_of_data(kept, channels, dwells, wanted=coils, bandwidth=bandwidth)
         notes = {"file": name, "format": "readouts as they came"}
         within = sum(bool(self.arrived[line]) and line not in self._imaged for line in self._calibration)
-        if within:
-            notes["calibration_lines"] = f"{within} readouts within the scan, used as data"
         number, count = self.header.place
         provenance = Provenance(
             noise=noise,
             centre=self._centre,
             slice=(number, count) if count > 1 else None,
             dwell=float(np.median(self._dwells)) if self._dwells else 0.0,
+            read_as={"calibration_lines": (within,)} if within else {},
         )
         return KSpaceData(
             np.where(chosen[:, np.newaxis], self._kspace, 0)[np.newaxis],

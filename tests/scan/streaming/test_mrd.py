@@ -157,7 +157,7 @@ def test_calibration_readouts_are_data_where_they_are_from_a_file(tmp_path, kspa
     np.testing.assert_array_equal(arrivals.arrived, expected.measured)
     got = arrivals.data("scan")
     np.testing.assert_array_equal(got.kspace, expected.kspace)
-    assert ("calibration_lines" in got.header) == ("calibration_lines" in expected.header)
+    assert ("calibration_lines" in got.provenance.read_as) == ("calibration_lines" in expected.provenance.read_as)
 
 
 def test_calibration_that_may_be_of_another_scan_waits_until_all_is_known(kspace: np.ndarray) -> None:
