@@ -145,6 +145,6 @@ figure
 rule = md.UntilError(0.15 if SMALL else 0.1)
 ended = design(learner, stop=rule, lines=MATRIX)
 last = (ended.declined or ended.steps[-1]).forecast
-print(f"{len(ended.lines)} lines; {rule.reason(last)}; actual {error(ended.lines):.3f}")
+print(f"{len(ended.lines)} lines; predicted error {last.predicted_error:.3f}, actual {error(ended.lines):.3f}")
 shared = design(learner, slices=[slice_of("phantom:t1w", seed)[0] for seed in (1, 2)])
 print(f"mask designed on another head {error(shared.lines):.3f}, on this scan itself {errors['calibrated']:.3f}")
