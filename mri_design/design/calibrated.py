@@ -96,12 +96,25 @@ class LineKnowledge:
         Expected energy of the noise of one line, in the same sum.
     expected : float array, shape (ky,)
         Energy of the mean's error on every line as the posterior expects it.
+    samples : int
+        Complex values behind that energy.
     """
 
     measured: NDArray[np.bool_]
     energies: Numbers
     noise: float
     expected: Numbers
+    samples: int = 1
+
+    def at(self, acquired: Sequence[int], expected: Numbers) -> LineKnowledge:
+        """As it was when ``acquired`` had been chosen, and this was expected."""
+        return replace(self, measured=np.isin(np.arange(len(self.energies)), acquired), expected=expected)
+
+    def error_energy(self, actual_energy: float) -> tuple[float, float]:
+        """Energy of the error on a line whose innovation was measured, and the variance of its logarithm by noise."""
+        noise_sd = self.noise / np.sqrt(self.samples)
+        energy = max(actual_energy - self.noise, LEAST_ENERGY * noise_sd)
+        return energy, (noise_sd / energy) ** 2
 
     @property
     def with_data(self) -> NDArray[np.bool_]:
@@ -706,7 +719,7 @@ class Calibrated(ChoosesByScore):
         return predicted
 
     def _lines(self, view: DesignView, expected: Numbers) -> Scores:
-        now = _LineData(view).knowledge(view.candidates.acquired, expected)
+        now = replace(_lines_so_far(view), expected=expected)
         model, features, weight = self.error_models(view)[self.online], line_features(now), float("nan")
         energies = now.unit * model.marginal_energies(features)
         scores = neighbourhood(np.where(now.measured, 0.0, energies), self.neighbours)
@@ -719,14 +732,14 @@ class Calibrated(ChoosesByScore):
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
         """Where the model of lines started, and what it is after the lines that have been measured since."""
-        data = _LineData(view)
+        data = _lines_so_far(view)
         start = self.error_model or shipped_error_model(_kind(view.posteriors))
         rows, log_energies, variances = [], [], []
         for acquired, block in measured_blocks(view):
             expected = block[0].forecast.expected  # of the posterior that the block was chosen from
             if expected is None:
                 continue
-            known = data.knowledge(acquired, expected)
+            known = data.at(acquired, expected)
             for step in block:
                 energy, variance = data.error_energy(step.outcome.actual_energy)
                 rows.append(features_of_line(known, step.line))
@@ -774,27 +787,15 @@ class Calibrated(ChoosesByScore):
         return list(np.sum(parts, axis=0))
 
 
-class _LineData:
-    """Energies of the lines whose data have come, (ky,), all slices together, and the noise in a line."""
-
-    def __init__(self, view: DesignView) -> None:
-        self.energies, self.noise, samples = np.zeros(view.candidates.n_lines), 0.0, 0
-        known = np.array(view.candidates.acquired[: len(view.candidates.acquired) - view.pending])
-        for found, variance, size in of_each(view.posteriors, _measured):
-            self.energies[known] += found
-            self.noise += 2 * variance * (size // len(known))
-            samples += size // len(known)
-        self.noise_sd = self.noise / np.sqrt(samples)
-
-    def error_energy(self, actual_energy: float) -> tuple[float, float]:
-        """Energy of the error on a line whose innovation was measured, and the variance of its logarithm by noise."""
-        energy = max(actual_energy - self.noise, LEAST_ENERGY * self.noise_sd)
-        return energy, (self.noise_sd / energy) ** 2
-
-    def knowledge(self, acquired: Sequence[int], expected: Numbers) -> LineKnowledge:
-        """Knowledge at the moment when ``acquired`` had been chosen; it lacks the energies of lines still pending."""
-        measured = np.isin(np.arange(len(self.energies)), acquired)
-        return LineKnowledge(measured, self.energies, self.noise, expected)
+def _lines_so_far(view: DesignView) -> LineKnowledge:
+    """Energies of the lines whose data have come, all slices together; what is expected is left out."""
+    energies, noise, samples = np.zeros(view.candidates.n_lines), 0.0, 0
+    known = np.array(view.candidates.acquired[: len(view.candidates.acquired) - view.pending])
+    for found, variance, size in of_each(view.posteriors, _measured):
+        energies[known] += found
+        noise += 2 * variance * (size // len(known))
+        samples += size // len(known)
+    return LineKnowledge(view.candidates.mask, energies, noise, np.zeros(len(energies)), samples)
 
 
 def _measured(posterior: GaussianPosterior) -> tuple[Numbers, float, int]:
@@ -824,7 +825,7 @@ def _log_errors(view: DesignView, residuals: Sequence[Numbers]) -> tuple[Numbers
     ``residuals`` are those of the side information before every block. The third array is what noise adds to the
     variance of both.
     """
-    data, brightness = _LineData(view), image_energy(means_of(view.posteriors))
+    data, brightness = _lines_so_far(view), image_energy(means_of(view.posteriors))
     found: list[tuple[float, float, float]] = []
     for (_, block), before in zip(measured_blocks(view), residuals, strict=False):
         for step in block:

@@ -15,7 +15,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, pooled_products
 from mri_design.model.slice import SliceModel, non_locally_refined
-from mri_design.model.sparsity import PriorBlock, prior_blocks
+from mri_design.model.sparsity import SparsityBlock, prior_blocks
 from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
 
@@ -183,7 +183,7 @@ def _as_determined(slice_model: SliceModel, posterior: GaussianPosterior) -> Sli
     return replace(slice_model, prior=prior)
 
 
-def _reweighted(slice_model: SliceModel, usual: Sequence[PriorBlock], image: Array) -> SliceModel:
+def _reweighted(slice_model: SliceModel, usual: Sequence[SparsityBlock], image: Array) -> SliceModel:
     """The slice with blocks that are to be reweighted as an image asks for, the others as they are."""
     pairs = zip(prior_blocks(slice_model.prior), usual, strict=True)
     prior = tuple(first.less_where_bright(image) if first.reweighted else block for block, first in pairs)

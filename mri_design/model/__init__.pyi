@@ -29,7 +29,6 @@ from .sparsity import Companion as Companion
 from .sparsity import ExpectedImage as ExpectedImage
 from .sparsity import PhaseMap as PhaseMap
 from .sparsity import PhasePrior as PhasePrior
-from .sparsity import PriorBlock as PriorBlock
 from .sparsity import SparsityBlock as SparsityBlock
 from .sparsity import companion_patches as companion_patches
 from .sparsity import estimate_phase as estimate_phase

@@ -22,7 +22,6 @@ from mri_design.model.sparsity import (
     ExpectedImage,
     ImageFacts,
     PhasePrior,
-    PriorBlock,
     SparsityBlock,
     estimate_phase,
     find_alike,
@@ -162,7 +161,7 @@ class SliceModel:
     noise_variance: float
     maps: Array | None = None
     _: KW_ONLY
-    prior: tuple[PriorBlock | SiteBlock, ...] = DEFAULT_PRIOR
+    prior: tuple[SparsityBlock | SiteBlock, ...] = DEFAULT_PRIOR
     library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
     samples: Array | None = None
@@ -388,7 +387,7 @@ class SliceModel:
             phase = phase.seen_in(self.central_image(lines), self.noise_variance)
         facts = {"non-local": self.alike, "companion": self.companion, "repeat": self.expected}
         unknown = [kind for kind, found in facts.items() if found is None]
-        prior = [block for block in cast(tuple[PriorBlock, ...], self.prior) if block.kind not in unknown]
+        prior = [block for block in cast(tuple[SparsityBlock, ...], self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.beside_non_local() for block in prior]
         image = ImageFacts(self.shape, level, self.alike, self.companion, self.expected)

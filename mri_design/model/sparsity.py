@@ -364,10 +364,11 @@ class SparsityBlock:
 
     Parameters
     ----------
-    kind : str, LinearOperator, or callable
+    kind : str, LinearOperator, SiteBlock, or callable
         Which coefficients: "pixels", "differences", "wavelet"; "non-local", differences between a pixel and those in
         the middle of similar patches; what `register_block` has named; or coefficients of your own, as an operator of
-        the image (ky, kx), or as a function that `register_block` takes.
+        the image (ky, kx), or as a function that `register_block` takes. The sites of a `SiteBlock` are as they are,
+        per standard deviation of the noise: neither the signal nor the phase changes them.
     scale : float
         Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus); non-local
         differences have it per unit of what the similarity of their patches makes expect (`AlikePatches.expected`).
@@ -402,7 +403,7 @@ class SparsityBlock:
         For an unknown kind or site, rates that are not positive, or no level.
     """
 
-    kind: str | LinearOperator | BlockMaker
+    kind: str | LinearOperator | SiteBlock | BlockMaker
     scale: float
     _: KW_ONLY
     isotropic: bool = False
@@ -420,7 +421,9 @@ class SparsityBlock:
         for name, known in (("kind", BLOCKS), ("site", SITES)):
             if isinstance(given := getattr(self, name), str):
                 object.__setattr__(self, name, full_name(given, known))
-        if isinstance(self.kind, type) or not (isinstance(self.kind, LinearOperator) or callable(self.kind)):
+        if isinstance(self.kind, type) or not (
+            isinstance(self.kind, LinearOperator | SiteBlock) or callable(self.kind)
+        ):
             require_choice(tuple(BLOCKS), cure="", **{"block kind": self.kind})
         if not callable(self.site):
             require_choice(tuple(SITES), site=self.site)
@@ -441,6 +444,8 @@ class SparsityBlock:
         """Name for messages and tables: that of the kind, or of the operator or function."""
         if isinstance(self.kind, str):
             return self.kind
+        if isinstance(self.kind, SiteBlock):
+            return self.kind.name
         return type(self.kind).__name__ if isinstance(self.kind, LinearOperator) else self.kind.__name__
 
     def beside_non_local(self) -> SparsityBlock:
@@ -497,6 +502,9 @@ class SparsityBlock:
         InputError
             For non-local differences where it is not known what is alike.
         """
+        if isinstance(self.kind, SiteBlock):
+            _require_image(self.name, self.kind.analysis, image.shape)
+            return self.kind
         tau_per_rate = noise_sd / image.signal
         kind = BLOCKS[self.kind] if isinstance(self.kind, str) else self.kind
         made: object = kind if isinstance(kind, LinearOperator) else kind(self, image)
@@ -517,49 +525,7 @@ class SparsityBlock:
         return block if made.centre is None else replace(block, offset=analysis(made.centre), role="prior")
 
 
-@dataclass(frozen=True)
-class GivenBlock:
-    """A `SiteBlock` among the blocks of a prior: its sites are as they are given, whatever signal and noise are.
-
-    Parameters
-    ----------
-    block : SiteBlock
-        Sites on coefficients of the image (ky, kx); their scales are per standard deviation of the noise. A model of
-        the phase does not change them.
-    """
-
-    block: SiteBlock
-
-    reweighted = False
-
-    @property
-    def kind(self) -> str:
-        """Name of the block; none of `SparsityBlock.kind`."""
-        return f"given {self.block.name}"
-
-    def as_given(self, *_: object) -> GivenBlock:
-        """The block itself: nothing that becomes known of the image changes it."""
-        return self
-
-    beside_non_local = where_determined = less_where_bright = as_given
-
-    def sites(self, image: ImageFacts, *further: object) -> SiteBlock:
-        """The block.
-
-        Raises
-        ------
-        InputError
-            Where it is on another grid.
-        """
-        _require_image(self.block.name, self.block.analysis, image.shape)
-        return self.block
-
-
-PriorBlock = SparsityBlock | GivenBlock
-"""A block of a prior, as slices keep it."""
-
-
-def prior_blocks(blocks: object) -> tuple[PriorBlock, ...]:
+def prior_blocks(blocks: object) -> tuple[SparsityBlock, ...]:
     """Blocks of a prior as slices keep them.
 
     Raises
@@ -570,9 +536,9 @@ def prior_blocks(blocks: object) -> tuple[PriorBlock, ...]:
     if not isinstance(blocks, tuple | list):
         raise InputError("prior", described(blocks), "a tuple of SparsityBlocks or SiteBlocks")
     for place, block in enumerate(blocks):
-        if not isinstance(block, SparsityBlock | SiteBlock | GivenBlock):
+        if not isinstance(block, SparsityBlock | SiteBlock):
             raise InputError(f"prior[{place}]", described(block), "a SparsityBlock or a SiteBlock")
-    return tuple(GivenBlock(block) if isinstance(block, SiteBlock) else block for block in blocks)
+    return tuple(SparsityBlock(block, 1.0) if isinstance(block, SiteBlock) else block for block in blocks)
 
 
 def _require_image(name: str, analysis: LinearOperator, shape: tuple[int, int]) -> None:
