@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from mri_design.evaluation import plots
 from mri_design.evaluation.manifest import PERSONAL, Manifest, command_line, installed_versions, manifest_text
+from mri_design.evaluation.metrics import NO_RANKS
 from mri_design.evaluation.pictures import COLOURS, PALETTE, Drawing, inline, json_for_script, pointed_curves, svg_text
 from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
 from mri_design.evaluation.tables import Row, alike, column_names, format_cell, is_numeric, percent, shown_texts
@@ -158,7 +159,7 @@ def _templates() -> Environment:
     }
     templates.filters |= filters
     templates.tests["finite"] = math.isfinite
-    templates.globals |= {"plots": plots, "alike": alike, "zip": zip}
+    templates.globals |= {"plots": plots, "alike": alike, "zip": zip, "no_ranks": NO_RANKS}
     templates.globals |= {"colours": COLOURS, "accent": PALETTE[1]}
     return templates
 

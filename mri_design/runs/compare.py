@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError, option
-from mri_design.evaluation.metrics import NO_RANKS, ImageMetrics, RelativeError, measure
+from mri_design.evaluation.metrics import ImageMetrics, RelativeError, measure
 from mri_design.evaluation.page import Page, worded
 from mri_design.evaluation.plots.panels import (
     Frame,
@@ -39,7 +39,7 @@ from mri_design.experiment.strategies import (
 from mri_design.kinds import KINDS
 from mri_design.readouts import Readouts
 from mri_design.registry import split_name
-from mri_design.runs.error_tables import FORMATS, StudyErrors
+from mri_design.runs.error_tables import StudyErrors
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, load_images, require_apart
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
@@ -326,7 +326,6 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
     verdict = _verdict(result, errors)
     simulated = simulation_summary([image.simulated for image in (*study.tests, *study.training)])
     facts = verdict | {
-        "levels": [image.noise for image in study.tests],
         "methods": result.methods,
         "method_formats": METHOD_FORMATS,
         "tuned": tuned,
@@ -389,8 +388,6 @@ def pair_facts(result: ComparisonResult, pair: Sequence[str], asked: Iterable[st
     return {
         "study": study,
         "errors": errors,
-        "formats": FORMATS,
-        "no_ranks": NO_RANKS,
         "meanings_of_pair": meanings,
         "test": test,
         "pair": masks,

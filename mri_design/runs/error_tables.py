@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -321,6 +322,7 @@ class StudyErrors:
     runs: Mapping[str, NDArray[np.float64]]
     tables: Mapping[str, Sequence[Row]]
     counts: Sequence[int]
+    formats: ClassVar[Mapping[str, str]] = FORMATS
 
     def save(self, folder: RunFolder) -> None:
         """Write metrics.csv, and the other tables as CSV and Markdown."""

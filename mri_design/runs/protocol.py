@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from mri_design.design.training import (
 )
 from mri_design.design.trials import ReferenceSlice, TrainingResidual, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
-from mri_design.evaluation.metrics import NO_RANKS
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import Frame, layout_of
 from mri_design.evaluation.predictions import DesignAccount
@@ -58,7 +57,7 @@ from mri_design.experiment.strategies import (
 )
 from mri_design.kinds import KINDS
 from mri_design.runs.design.report import acquisition_facts, design_facts
-from mri_design.runs.error_tables import FORMATS, StudyErrors, best_other
+from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
@@ -156,29 +155,27 @@ class ProtocolRequest(StudyRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtocolResult(Material):
+class ProtocolResult:
     """Result of a protocol.
 
     Parameters
     ----------
-    tests, training, recipe, seed
-        As `Material`: images that the mask was tried on, and those that it was designed on.
+    study : Study
+        The images that the mask was designed on, and it and its competitors on those that it was tried on, if any.
     strategy : str
         That decided which line comes next.
     designed : DesignTrace
         The mask before exchanges, and what was expected of its lines.
     refined : Refinement or None
         Exchanges, where there were any to try.
-    study : Study or None
-        The mask and its competitors on the test images; None without test scans.
     orientation : {"ky-rows", "ky-columns"}
         How the first test input, or without any the first training input, lays images.
     """
 
+    study: Study
     strategy: str
     designed: DesignTrace
     refined: Refinement | None
-    study: Study | None
     orientation: Orientation
 
     @property
@@ -189,12 +186,12 @@ class ProtocolResult(Material):
     @property
     def acquisition(self) -> Acquisition | None:
         """The mask in the order of measurement; None where that is as it was chosen."""
-        readouts = self.training[0].slice_model.candidates
-        return extent.in_acquisition_order(self.trace.lines, readouts, self.recipe)
+        readouts = self.study.training[0].slice_model.candidates
+        return extent.in_acquisition_order(self.trace.lines, readouts, self.study.recipe)
 
     def stored(self) -> StoredRun:
         """The run as its folder has it, without an image."""
-        trace, made, readouts = self.trace, self.acquisition, self.training[0].slice_model.candidates
+        trace, made, readouts = self.trace, self.acquisition, self.study.training[0].slice_model.candidates
         return StoredRun(
             mask=trace.mask().reshape(readouts.shape),
             chosen=trace.lines,
@@ -214,30 +211,26 @@ class ProtocolResult(Material):
         if refined is not None and refined.unconverged:
             counts = f"{refined.unconverged} of {refined.reconstructions}"
             status.append(f"{counts} reconstructions of exchanges not converged")
-        tested = Status.CONVERGED.value if self.study is None else self.study.pieces.status
+        tested = self.study.pieces.status
         status += [tested] if tested != Status.CONVERGED.value else []
         return "; ".join(status) or Status.CONVERGED.value
 
     @cached_property
     def tested(self) -> StudyErrors | None:
         """How wrong the test images are with the mask and with its competitors; None without test scans."""
-        return None if self.study is None else self.study.errors()
+        return self.study.errors() if self.study.tests else None
 
     @property
-    def words(self) -> Mapping[str, str]:
-        """What the competitors choose."""
-        return {} if self.study is None else self.study.words
+    def image(self) -> ReferenceSlice:
+        """The first test image, or the first training image where there is no other."""
+        return [*self.study.tests, *self.study.training][0]
 
     @cached_property
     def shown(self) -> Image:
-        """The first test image through the mask, or the first training image where there is no other.
-
-        Made when somebody looks at it, with error bars where its method knows them.
-        """
-        image = [*self.tests, *self.training][0]
-        seen = image.as_measured.calibrated(self.trace.lines)
-        made = reconstruct_by_recipe(seen, self.trace.lines, self.recipe, self.seed, with_std=True)
-        return made.times(image.unit_of(seen))
+        """`image` through the mask, made when it is looked at, with error bars where its method knows them."""
+        seen, study = self.image.as_measured.calibrated(self.trace.lines), self.study
+        made = reconstruct_by_recipe(seen, self.trace.lines, study.recipe, study.seed, with_std=True)
+        return made.times(self.image.unit_of(seen))
 
 
 def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> ProtocolResult:
@@ -263,9 +256,8 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
         strategy = knowing_rule(request.strategy, training, recipe, work.seed)
     n_coils = min(image.slice_model.n_coils for image in training)
     require_room(readouts, n_coils, lines, recipe, slices=len(training))
-    material, study = Material(tests=tests, training=training, recipe=recipe, seed=work.seed), None
-    if tests:  # refuses grids that differ
-        study = Study(**vars(material), strategies=request.against, lines=[lines], seeds=request.seeds)
+    images: dict[str, Any] = {"tests": tests, "training": training, "recipe": recipe, "seed": work.seed}
+    study = Study(**images, strategies=request.against, lines=[lines], seeds=request.seeds)  # refuses other grids
     forced = calibration if KINDS[recipe.design.encoding].centre_first else 0  # a plane's is among the constraints
     plan = extent.DesignPlan.of(strategy, recipe, readouts)
     first = plan.start_lines(shared_lines(training), lines, forced, n_coils)
@@ -276,7 +268,7 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     def show(done: int) -> None:
         work.progress.show("designing", done - len(first), lines - len(first))
 
-    with Workers(material, work.jobs, work.executor) as workers:
+    with Workers(study, work.jobs, work.executor) as workers:
         if checkpoint is None or not checkpoint.path.exists():
             show(len(first))
         slices = [image.slice_model for image in training]
@@ -284,15 +276,14 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
         designed = design_among(workers, engine, slices, first, lines, options).trace
         refined = _refined(designed, request.swaps, workers, keep, work) if request.swaps else None
         trace = designed if refined is None else with_exchanges(designed, refined)
-        if study is not None:
-            study = replace(study, given={PROTOCOL: trace.lines})
+        study = replace(study, given={PROTOCOL: trace.lines})
+        if tests:
             study.run(work, keep, workers, TESTED)
     return ProtocolResult(
-        **vars(material),
+        study=study,
         strategy=request.strategy,
         designed=designed,
         refined=refined,
-        study=study,
         orientation=of_tests if tests else orientation,
     )
 
@@ -320,7 +311,7 @@ def protocol_strategy(recipe: Recipe) -> str:
     return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
 
 
-def _refined(trace: DesignTrace, swaps: int, workers: Workers[Material], keep: Keep, work: Work) -> Refinement:
+def _refined(trace: DesignTrace, swaps: int, workers: Workers[Study], keep: Keep, work: Work) -> Refinement:
     """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
     scans, rules = workers.material.training, workers.material.recipe.constraints.rules()
     evaluate = partial(workers.map, trial_outcome)
@@ -347,12 +338,12 @@ def run_protocol_of(request: ProtocolRequest, run: Run) -> Ending:
 
 def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     """Write mask.npy, lines.csv, exchanges.csv, metrics.csv, and summary and paired tables into the run's folder."""
-    trace, training, tested = result.trace, result.training, result.tested
-    readouts, image, asked = training[0].slice_model.candidates, [*result.tests, *training][0], result.strategy
-    noise = float(np.mean([image.slice_model.noise_variance for image in training]))
+    study, trace, image, tested = result.study, result.trace, result.image, result.tested
+    readouts, asked = study.training[0].slice_model.candidates, strategy_label(result.strategy)
+    noise = float(np.mean([image.slice_model.noise_variance for image in study.training]))
     facts = design_facts(folder, DesignAccount(trace), readouts, noise)
     facts |= acquisition_facts(folder, result.acquisition)
-    found, summary = facts_of_all(training, result.tests)
+    found, summary = facts_of_all(study.training, study.tests)
     rows: Sequence[Row] = []
     if tested is not None:
         tested.save(folder)
@@ -363,23 +354,19 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     if exchanges:
         folder.write_table("exchanges.csv", exchanges)
     rival = best_other(rows, PROTOCOL)
-    meanings = {strategy_label(asked): f"{readouts.unit}s {explained(asked)}", **result.words}
-    named = [strategy_label(asked), *(rival[:1] if rival else ())]
+    meanings = {asked: f"{readouts.unit}s {explained(result.strategy)}", **study.words}
+    named = [asked, *(rival[:1] if rival else ())]
     facts |= {
         "result": result,
-        "image": image,
         "frame": Frame(layout_of(readouts, result.orientation), image.pixel),
         "companions_of": companion_pictures,
         "mine": next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None),
         "rival": rival,
         "meanings": {name: meanings[name] for name in named if name in meanings},
-        "levels": [image.noise for image in result.tests],
-        "formats": FORMATS,
-        "no_ranks": NO_RANKS,
         "exchanges": exchanges,
         "strategy": strategy_label(trace.strategy),
         "acceleration": trace.n_lines / len(trace.lines),
-        "summary": simulation_summary([image.simulated for image in training]) | summary,
+        "summary": simulation_summary([image.simulated for image in study.training]) | summary,
     }
     return Report(
         ending=Ending(result.status, trace.lines),

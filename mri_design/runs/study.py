@@ -362,9 +362,7 @@ class Study(Material):
     pieces: StudyPieces = field(default_factory=StudyPieces, init=False)
 
     def __post_init__(self) -> None:
-        if not self.tests:
-            raise InputError(field="compare", got="no test image", wanted="at least one")
-        first, cure = self.tests[0], "Run one comparison per matrix size."
+        first, cure = [*self.tests, *self.training][0], "Run one comparison per matrix size."
         for role, scans in (("test scans", self.tests), ("training scans", self.training)):
             for scan in scans:
                 wanted, got = (" x ".join(map(str, one.slice_model.candidates.shape)) for one in (first, scan))
@@ -456,12 +454,11 @@ class Study(Material):
     ) -> Iterator[Bench]:
         """Where its pieces are made and kept under a name, from which it goes on.
 
-        ``workers`` are those of this `Material` that are there already.
+        ``workers`` are those of these images that are there already.
         """
         pieces = self.pieces
         pieces.read(keep, name)
-        material = Material(tests=self.tests, training=self.training, recipe=self.recipe, seed=self.seed)
-        with nullcontext(workers) if workers else Workers(material, work.jobs, work.executor) as among:
+        with nullcontext(workers) if workers else Workers(self, work.jobs, work.executor) as among:
             yield Bench(among, work.progress.show, lambda: keep.keep_table(name, vars(pieces)))
 
     def run(self, work: Work, keep: Keep, workers: Workers[Any] | None = None, name: str = PROGRESS) -> StudyPieces:

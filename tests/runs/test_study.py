@@ -181,7 +181,6 @@ def test_only_masks_whose_own_steps_converged_are_trusted(study, tiny, monkeypat
 def test_impossible_comparisons_are_refused(study: Study, make_image: ImageMaker) -> None:
     larger = make_image("t2w", n=20)
     for field, changes in (
-        ("compare", {"tests": []}),
         ("training scans", {"training": [larger]}),
         ("test scans", {"tests": [make_image(), larger], "training": []}),
         ("number of lines", {"lines": [17]}),
