@@ -38,7 +38,7 @@ from mri_design.experiment.extent import DesignPlan, stop_rule, with_calibration
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
-from mri_design.experiment.shots import shot_candidates, slice_of
+from mri_design.experiment.shots import candidates_of, slice_of
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import ShotReadouts
@@ -121,7 +121,7 @@ class Case:
         if self.recipe.design.encoding in ("lines", "plane"):
             return self.scan.slice_model(0, **self.recipe.slice_settings)
         on_grid = self.scan.slice_model(0, **self.recipe.replacing("design", encoding="lines").slice_settings)
-        shots = shot_candidates(self.recipe, self.strategy, on_grid.shape, SPOKES, on_grid.n_coils)
+        shots = candidates_of(self.recipe, self.strategy, on_grid.shape, SPOKES, on_grid.n_coils)
         assert isinstance(shots, ShotReadouts)
         return slice_of(on_grid, shots, self.source, lambda: truth_of(self.scan), self.recipe, seed)
 

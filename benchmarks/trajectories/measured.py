@@ -19,7 +19,7 @@ from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import DesignPlan
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct, reconstruct_prepared
-from mri_design.experiment.shots import shot_candidates, shot_slice
+from mri_design.experiment.shots import candidates_of, shot_slice
 from mri_design.experiment.strategies import make_strategy, strategy_names
 from mri_design.operators.base import Array
 from mri_design.operators.trajectory import interleaf_angles, turned
@@ -101,7 +101,7 @@ def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -
         for name in strategy_names("spiral"):
             recipe = plain.replacing("design", encoding="spiral", strategy=name).replacing("shots", density=density)
             rule = make_strategy(name, "spiral")
-            shots = shot_candidates(recipe, rule, on_grid.shape, count, on_grid.n_coils)
+            shots = candidates_of(recipe, rule, on_grid.shape, count, on_grid.n_coils)
             slice_model = shot_slice(on_grid, shots, np.random.default_rng(0), truth=None)
             first = DesignPlan.of(rule, recipe, shots).start_lines(slice_model.measured, count, 0, on_grid.n_coils)
             lines = run_design([slice_model], rule, count, recipe, seed=0, start=first).trace.lines

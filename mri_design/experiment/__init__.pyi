@@ -95,7 +95,6 @@ from .reconstruction import reconstruct_prepared as reconstruct_prepared
 from .settings import Settings as Settings
 from .shots import candidates_of as candidates_of
 from .shots import closed_form_samples as closed_form_samples
-from .shots import shot_candidates as shot_candidates
 from .shots import shot_slice as shot_slice
 from .shots import slice_of as slice_of
 from .stored_designs import Checkpoint as Checkpoint

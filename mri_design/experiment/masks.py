@@ -256,12 +256,12 @@ def draw_mask(
     """
     encoding = recipe.design.encoding
     if KINDS[encoding].shots:
-        from mri_design.experiment.shots import shot_candidates  # takes long to import
+        from mri_design.experiment.shots import candidates_of  # takes long to import
 
         if calibration:
             got, cure = f"{calibration} of {KINDS[encoding].several}", "Leave it out: every {} measures the centre."
             raise InputError("calibration region", got, "none", cure.format(KINDS[encoding].unit), ("calibration",))
-        shots = shot_candidates(recipe, make_strategy(kind, encoding), grid, count, 1)
+        shots = candidates_of(recipe, make_strategy(kind, encoding), grid, count, 1)
         return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
     readouts: Readouts = KINDS[encoding].on(grid)  # type: ignore[misc]  # shots are made above
     if calibration is not None:

@@ -73,18 +73,7 @@ _SAMPLES_AT_ONCE = 4
 def candidates_of(
     recipe: Recipe, strategy: Strategy, grid: tuple[int, int], count: int | None, n_coils: int = 1
 ) -> Readouts:
-    """What a design of ``count`` chooses from: lines or samples of the grid, or `shot_candidates`."""
-    if (on := KINDS[recipe.design.encoding].on) is not None:
-        readouts: Readouts = on(grid)
-        return readouts
-    assert count is not None  # of shots there are as many as are asked for
-    return shot_candidates(recipe, strategy, grid, count, n_coils)
-
-
-def shot_candidates(
-    recipe: Recipe, strategy: Strategy, grid: tuple[int, int], count: int, n_coils: int
-) -> ShotReadouts:
-    """The shots that a design of ``count`` of them chooses from.
+    """What a design of ``count`` chooses from: lines or samples of the grid, or shots.
 
     Parameters
     ----------
@@ -93,9 +82,10 @@ def shot_candidates(
     strategy : Strategy
         A set of fixed angles (`FixedAngles`) has its own in the place of equispaced ones.
     grid : tuple of int
-        Pixels (ky, kx), taken for squares: along the shorter side shots reach less far in cycles per field of view.
+        Pixels (ky, kx); shots take them for squares: along the shorter side they reach less far in cycles per field of
+        view.
     count : int
-        Shots in the end.
+        Shots in the end, of which there are as many as are asked for.
     n_coils : int
         Receive coils.
 
@@ -104,19 +94,21 @@ def shot_candidates(
     InputError
         For fewer angles than shots, more samples than `MOST_VALUES`, and gradients that break the limits.
     """
-    family, settings = recipe.design.encoding, recipe.shots
-    turn, make = KINDS[family].turn, KINDS[family].shot
-    assert make is not None  # lines and planes are no shots
+    family, settings, kind = recipe.design.encoding, recipe.shots, KINDS[recipe.design.encoding]
+    if kind.on is not None:
+        readouts: Readouts = kind.on(grid)
+        return readouts
+    assert kind.shot is not None and count is not None
     if isinstance(strategy, FixedAngles):
-        angles = strategy.angles(count, turn)
+        angles = strategy.angles(count, kind.turn)
     else:
         number = 4 * count if settings.angles is None else settings.angles
         if number < count:
             got = f"{number} for {count} shots"
             raise InputError("angles", got, f"at least {count}", "Ask for fewer shots, or for more angles.")
-        angles = equispaced_angles(number, turn=turn)
+        angles = equispaced_angles(number, turn=kind.turn)
     matrix = max(grid)
-    one = make(settings, matrix, count)
+    one = kind.shot(settings, matrix, count)
     if len(angles) * len(one) * n_coils > MOST_VALUES:
         got = f"{len(angles)} shots of {len(one)} samples in {n_coils} coils"
         wanted = f"at most {MOST_VALUES} samples in all, which memory can hold with a dozen posterior draws"

@@ -7,7 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design.errors import UnknownNameError
-from mri_design.experiment import explained, is_random, shot_candidates, shot_slice, tuned_powers, with_power
+from mri_design.experiment import candidates_of, explained, is_random, shot_slice, tuned_powers, with_power
 from mri_design.experiment import strategies as registry
 from mri_design.kinds import KINDS
 from mri_design.readouts import LineReadouts, PlaneReadouts
@@ -163,7 +163,7 @@ def test_a_family_of_shots_that_is_registered_is_designed_and_reconstructed(monk
     chosen = {"design": {"encoding": "rosette"}, "shots": {"angles": 10}, "inference": {"samples": 4}}
     recipe, rule = md.Recipe.of(chosen), md.make_strategy("information-gain", "rosette")
     data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
-    shots = shot_candidates(recipe, rule, (16, 16), 5, 1)
+    shots = candidates_of(recipe, rule, (16, 16), 5, 1)
     assert (shots.size, shots.unit, shots.name) == (10, "petal", "rosette")
     one = shot_slice(md.calibrate(data).slice_model(), shots, np.random.default_rng(1), truth=data.reference[0])
     lines = md.run_design([one], rule, 5, recipe).trace.lines

@@ -7,7 +7,7 @@ import pytest
 
 from mri_design import Recipe, SliceModel, calibrate, radial_spokes
 from mri_design.design import FixedAngles, InformationGain
-from mri_design.experiment import closed_form_samples, load_scan, shot_candidates, shot_slice
+from mri_design.experiment import candidates_of, closed_form_samples, load_scan, shot_slice
 from mri_design.readouts import ShotReadouts
 from tests.refusals import refused
 
@@ -20,11 +20,11 @@ def recipe(encoding: str = "radial", **shots: object) -> Recipe:
 
 
 def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
-    spokes = shot_candidates(recipe(angles=12), InformationGain(), GRID, 4, 1)
+    spokes = candidates_of(recipe(angles=12), InformationGain(), GRID, 4, 1)
     np.testing.assert_allclose(spokes.shots, radial_spokes(16, np.pi * np.arange(12) / 12))
-    golden = shot_candidates(recipe(angles=12), FixedAngles(kind="golden"), GRID, 4, 1)
+    golden = candidates_of(recipe(angles=12), FixedAngles(kind="golden"), GRID, 4, 1)
     assert golden.size == 4 and golden.angles is not None and golden.angles[1] == pytest.approx(np.pi * 0.618034)
-    arms = shot_candidates(recipe("spiral"), InformationGain(), GRID, 3, 1)
+    arms = candidates_of(recipe("spiral"), InformationGain(), GRID, 3, 1)
     assert arms.size == 12 and arms.angles is not None and arms.angles[1] == pytest.approx(np.pi / 6)
     # Every arm is at rest at DC half a dwell time of 5 microseconds before its first sample; 150 T/m/s over .24 m.
     assert (
@@ -35,11 +35,11 @@ def test_candidates_are_equispaced_and_fixed_sets_their_own() -> None:
 
 def test_what_memory_or_gradients_cannot_do_is_refused() -> None:
     with refused("angles"):
-        shot_candidates(recipe(angles=2**20), InformationGain(), GRID, 4, 2)
+        candidates_of(recipe(angles=2**20), InformationGain(), GRID, 4, 2)
     with refused("angles"):
-        shot_candidates(recipe(angles=3), InformationGain(), GRID, 4, 1)
+        candidates_of(recipe(angles=3), InformationGain(), GRID, 4, 1)
     with refused("amplitude"):
-        shot_candidates(recipe("spiral", amplitude=40.0), InformationGain(), GRID, 4, 1)
+        candidates_of(recipe("spiral", amplitude=40.0), InformationGain(), GRID, 4, 1)
 
 
 def on_grid(source: str = "phantom:t2w") -> SliceModel:
