@@ -299,11 +299,8 @@ class _Live:
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
         calibrated = calibrate_by(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
-            noise = told("noise", calibrated.provenance.noise)
-            self._work.progress.warn(
-                f"{NAME}: its noise is {noise}, of {len(self._first)} start lines alone, whose image is coarse and "
-                "rings: it is often too large; better images need noise readouts, or --noise-sd"
-            )
+            noise = told("noise_of_start", calibrated.provenance.noise, len(self._first))
+            self._work.progress.warn(f"{NAME}: its noise is {noise}")
         return calibrated, companions_over(companions, data)
 
     def _state(self) -> DesignState | None:

@@ -19,7 +19,8 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
-from mri_design.runs.stored_run import StoredRun, read_run
+from mri_design.runs.provenance import words
+from mri_design.runs.stored_run import StoredRun, read_run, sentences
 
 _MOST_PAIRS = 10
 """Regions of which all differences are told."""
@@ -254,27 +255,22 @@ def measure_run(
     mask, beside = RegionMask.read(region), None if against is None else RegionMask.read(against)
     means, own = means_of(one, mask, beside), regions_of(one, mask)
     assert one.draws is not None and one.image is not None
-    said = [f"{one.name}: {one.draws.shape[1]} draws, mean moduli in the units of the image."]
-    if len(own) > _MOST_PAIRS and beside is None:
-        said.append(f"Differences are left out, of more than {_MOST_PAIRS} regions: --against OTHER gives them to one.")
-    if one.reference is None:
-        said.append("What is true is not known: the run has no reference.")
     if other is not None:
         second = slices_of(read_run(other), slice_number, frame)
         names = ("this", "other") if one.name == second.name else (one.name, second.name)
         for mine, theirs in zip(list(means), means_of(second, mask, beside), strict=True):
             means.append(replace(theirs, name=f"{theirs.name} of {names[1]}"))
             means.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
-        said.append("Errors of the two images count as independent.")
     outlines = own | ({} if beside is None else regions_of(one, beside, "against"))
     shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
     place = one.places[shown] if one.places else one.geometry
+    said = words("measure").said(one, 0 if against else len(own), _MOST_PAIRS, other)
     return Measured(
         tuple(means),
         one.image[shown],
         {name: inside[shown] for name, inside in outlines.items()},
         None if place is None else place.pixel,
-        tuple(said),
+        tuple(sentences(said)),
     )
 
 
