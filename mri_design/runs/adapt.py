@@ -218,10 +218,7 @@ def adapt_scan(
 
 def run_adapt(connections: Iterator[Connection], request: AdaptRequest, run: Run) -> Ending:
     """Design at a scanner and report in a run's folder; see `carry_out`."""
-
-    def compute(keep: FolderKeep) -> tuple[DesignResult, LiveScanner]:
-        return adapt_scan(connections, request, run, keep)
-
+    compute = partial(adapt_scan, connections, request, run)
     return carry_out(run, request.record(run), compute, report_adapt, checkpoint=CHECKPOINT, resumed="design")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -39,40 +38,14 @@ AnyScan = TypeVar("AnyScan", bound=Scan)
 
 _USUAL_LINES, _FEWEST_LINES = 24, 8
 _ENDS = 16
-_KEPT = 64
-"""Estimates of noise that are remembered, those of the slices of a volume among them."""
-MEASURED: dict[bytes, NoiseEstimate] = {}
 
 
-def measure_noise(data: KSpaceData) -> NoiseEstimate:
-    """Noise covariance of one coil or several, what it rests on, and doubts about it: `estimate_noise` of a scan.
-
-    The last estimates are remembered by the contents of their scans: what checks coil maps, what holds a given noise
-    against the scan and what whitens the coils ask for the same one.
-    """
-    key = _contents(data)
-    if key not in MEASURED:
-        measured = _noise_of(data)
-        while len(MEASURED) >= _KEPT:
-            del MEASURED[next(iter(MEASURED))]
-        MEASURED[key] = measured
-    return MEASURED[key]
-
-
-def _noise_of(data: KSpaceData, *, correlated: bool = True) -> NoiseEstimate:
+def measure_noise(data: KSpaceData, *, correlated: bool = True) -> NoiseEstimate:
+    """Noise covariance of one coil or several, what it rests on, and doubts about it: `estimate_noise` of a scan."""
     samples = np.stack([sampling.samples for sampling in data.samplings])
     return estimate_noise(
         data.kspace, data.measured, samples, complete=data.fully_sampled, repeat=data.repeat, correlated=correlated
     )
-
-
-def _contents(data: KSpaceData) -> bytes:
-    """Checksum of all that an estimate of the noise looks at, in a hundredth of the time that the estimate takes."""
-    arrays = [data.kspace, data.measured, *([] if data.repeat is None else [data.repeat])]
-    checksum = hashlib.blake2b(repr([array.shape for array in arrays]).encode())
-    for array in arrays:
-        checksum.update(np.ascontiguousarray(array).data)
-    return checksum.digest()
 
 
 def estimate_noise_variance(data: KSpaceData) -> float:
@@ -99,7 +72,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     simulated scans and with few lines; results/benchmarks/unknown-noise.md what it does to images.
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
-    return _noise_of(data, correlated=False).source.mean
+    return measure_noise(data, correlated=False).source.mean
 
 
 def noise_is_beside(data: KSpaceData, positions: int) -> bool:

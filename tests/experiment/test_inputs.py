@@ -7,7 +7,7 @@ import pytest
 from mri_design import InputError, KSpaceData, Recipe, calibrate, load_phantom, reconstruct, truth_of
 from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_scan, with_given_maps
 from mri_design.operators import to_image
-from mri_design.scan import calibration, explained_by_maps, measure_noise
+from mri_design.scan import explained_by_maps
 from mri_design.scan.provenance import LEAST_EXPLAINED
 from tests.refusals import refused
 
@@ -30,28 +30,6 @@ def like(maps: np.ndarray | None, others: np.ndarray | None, data: KSpaceData) -
     """How alike coil maps of a slice are, where the object is bright."""
     image = np.linalg.norm(to_image(data.kspace[0]), axis=0)
     return float(np.average(np.abs(np.sum(maps[0].conj() * others[0], axis=0)), weights=image**2))
-
-
-@pytest.mark.parametrize("told", [False, True], ids=["noise unknown", "noise given"])
-def test_the_noise_of_a_scan_is_estimated_once(
-    small: Recipe, told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The check of given maps, a given noise that is held against the scan, and whitening ask for the same estimate."""
-    data = load_scan("phantom:brain", simulating(small, matrix=32, coils=4, noise=0.0123))
-    np.savez(tmp_path / "scan.npz", kspace=data.kspace[0])
-    np.save(tmp_path / "maps.npy", data.coil_maps[0])
-    recipe = small.replacing("noise", variance=data.noise_variance) if told else small
-    monkeypatch.setattr(calibration, "MEASURED", {})
-    looked: list[KSpaceData] = []
-    real = calibration._noise_of
-    monkeypatch.setattr(calibration, "_noise_of", lambda scan: looked.append(scan) or real(scan))
-    for _ in range(2):  # the second time as of a slice that is read once more
-        scan = load_scan(tmp_path / "scan.npz", recipe, maps=tmp_path / "maps.npy")
-        calibrate(scan.select_slice(0), recipe)
-    assert len(looked) == 1
-    other = replace(scan, kspace=scan.kspace * np.float32(1.5))
-    assert measure_noise(other).variance == pytest.approx(2.25 * measure_noise(scan).variance, rel=1e-4)
-    assert len(looked) == 2
 
 
 @pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
