@@ -26,7 +26,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
@@ -374,19 +374,13 @@ def require_working(*, wanted: str, takes: int | None = None, method: str = "__c
         if isinstance(value, type):
             cure = f"Make one: {value.__name__}(...)." if hasattr(value, method) else ""
             raise InputError(name, described(value), wanted, cure)
-        called = getattr(value, method, None)
-        if not callable(called) or (takes is not None and not _can_take(called, takes)):
-            raise InputError(name, described(value), wanted)
-
-
-def _can_take(called: Callable[..., object], count: int) -> bool:
-    try:
-        inspect.signature(called).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:  # some of those written in C do not tell
-        return True
-    return True
+        try:
+            called = inspect.signature(getattr(value, method))
+            called.bind(*range(takes)) if takes is not None else None
+        except (AttributeError, TypeError) as error:
+            raise InputError(name, described(value), wanted) from error
+        except ValueError:  # some of those written in C do not tell what they take
+            continue
 
 
 def require_random(rng: object, name: str = "rng") -> None:

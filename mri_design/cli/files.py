@@ -341,11 +341,10 @@ def mask(
     if encoding is not None and encoding not in designed_kinds():
         raise UnknownNameError("encoding", encoding, designed_kinds())
     wanted = f"one or two whole numbers from 4 to {_LARGEST}, as 256 or 256x180"
+    sides = flags.numbers_of("--shape", shape.replace("x", ","), wanted, (4, _LARGEST), (1, 2), whole=True)
     request = MaskRequest(
         kind,
-        tuple(
-            flags.numbers_of("--shape", shape, wanted, least=4, most=_LARGEST, count=(1, 2), whole=True, between=",x")
-        ),
+        tuple(sides),
         out,
         recipe,
         encoding=encoding,

@@ -460,15 +460,7 @@ def names_of(text: str) -> list[str]:
 
 
 def numbers_of(
-    flag: str,
-    text: str,
-    wanted: str,
-    *,
-    least: float,
-    most: float,
-    count: Sequence[int] = (),
-    whole: bool = False,
-    between: str = ",",
+    flag: str, text: str, wanted: str, limits: tuple[float, float], count: Sequence[int] = (), whole: bool = False
 ) -> list[Any]:
     """Numbers of a list as it is typed, ``0.24,0.2``.
 
@@ -478,21 +470,19 @@ def numbers_of(
         For the message.
     text : str
         What was given.
-    least, most : float
-        Limits of each number.
+    limits : (float, float)
+        Of each number.
     count : sequence of int
         How many there may be; any number by default.
     whole : bool
         Whether they have to be whole numbers, in digits.
-    between : str
-        Characters that may stand between two.
 
     Raises
     ------
     UsageError
         For anything else.
     """
-    parts = [part.strip(" ") for part in re.split(f"[{between}]", text)]
+    parts, (least, most) = [part.strip(" ") for part in text.split(",")], limits
     try:
         numbers = [whole_number(part) if whole else float(part) for part in parts]
     except ValueError:
@@ -502,31 +492,26 @@ def numbers_of(
     return numbers
 
 
-def factors_of(text: str) -> list[float]:
-    """Accelerations of a list, ``4,8,12``."""
-    return numbers_of("--acceleration", text, "numbers of one or more, as 4 or 4,8,12", least=1, most=1e6)
-
-
 def extents_of(text: str | None) -> tuple[float, float] | None:
     """(ky, kx) of ``0.24`` or ``0.24,0.2``; lengths that only millimetres explain are refused."""
     if text is None:
         return None
     wanted = "one or two lengths in metres, 0.005 to 1, as 0.24 or 0.24,0.2"
-    lengths = numbers_of("--fov", text, wanted, least=0.005, most=1, count=(1, 2))
+    lengths = numbers_of("--fov", text, wanted, (0.005, 1), (1, 2))
     return lengths[0], lengths[-1]
 
 
 def matrix_of(text: str) -> list[int]:
     """[ky, kx] of ``128`` or ``128,96``."""
     wanted = "one or two whole numbers of pixels, 4 or more, as 128 or 128,96"
-    counts = numbers_of("--matrix", text, wanted, least=4, most=999_999, count=(1, 2), whole=True)
+    counts = numbers_of("--matrix", text, wanted, (4, 999_999), (1, 2), whole=True)
     return [counts[0], counts[-1]]
 
 
 def place_of(text: str) -> list[int]:
     """[line, sample] of ``40,35``."""
     wanted = "a line and a sample, counted from 0, as 40,35"
-    return numbers_of("--centre", text, wanted, least=0, most=999_999, count=(2,), whole=True)
+    return numbers_of("--centre", text, wanted, (0, 999_999), (2,), whole=True)
 
 
 def variance_of(deviation: float) -> float:

@@ -80,8 +80,9 @@ def compare(
     from mri_design.runs.compare import ComparisonRequest, run_comparison_of
 
     wanted = "numbers of lines, samples or shots, as 32,48"
-    counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, least=1, most=1e9, whole=True)
-    factors = [] if accelerations is None else flags.factors_of(accelerations)
+    counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, (1, 1e9), whole=True)
+    more = "numbers of one or more, as 4 or 4,8,12"
+    factors = [] if accelerations is None else flags.numbers_of("--acceleration", accelerations, more, (1, 1e6))
     encoding = recipe.design.encoding
     names = usual_strategies(encoding) if strategies is None else flags.names_of(strategies)
     flags.check_angles(angles, encoding, names)

@@ -51,16 +51,17 @@ def verb(function: Callable[..., int]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         try:
             with naming_options():
-                code = command(values)
+                raise typer.Exit(command(values))
         except (UsageError, InputError) as error:
             about = command.wrong_option(error, values)
             of_a_file = about is None and isinstance(error, InputError)
-            code = _report(about or error, WRONG_INPUT if of_a_file else WRONG_USAGE)
+            code, told = WRONG_INPUT if of_a_file else WRONG_USAGE, about or str(error)
         except (MriDesignError, OSError, MemoryError) as error:
-            code = _report(error, FAILED)
+            code, told = FAILED, str(error)
         except KeyboardInterrupt as interruption:
             kept = str(interruption) or f"there is nothing to go on from; begin again with: {command_to_go_on()}"
-            code = _report(f"interrupted; {kept}", INTERRUPTED)
+            code, told = INTERRUPTED, f"interrupted; {kept}"
+        warn(told)
         raise typer.Exit(code)
 
     run.__signature__ = inspect.Signature(list(command.flags.values()))  # type: ignore[attr-defined]
@@ -72,11 +73,6 @@ def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
     """This very command, as a shell takes it, with some options added and others left out."""
     words = [word for word in sys.argv[1:] if word not in set(leave)]
     return shlex.join(["mri-design", *words, *(word for word in add if word not in words)])
-
-
-def _report(error: object, code: int) -> int:
-    print(f"mri-design: {error}", file=sys.stderr)
-    return code
 
 
 @contextmanager
