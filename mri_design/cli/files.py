@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
 
 SEQUENCES = ("gre", "tse")
+CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
+FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
+ENDINGS = (".npy", ".cfl", ".csv", ".seq")
+_LISTS = {"sequences": SEQUENCES, "endings of files": CONVERTED, "formats": FORMATS, "endings of masks": ENDINGS}
+flags.NAMES |= {name: ", ".join(listed) for name, listed in _LISTS.items()}
 SEQUENCE = "The sequence (.seq)"
 _REQUESTED = ("sequence", "scanner", "resolution", "etl")
 """Options that are no settings of the sequence."""
@@ -28,7 +33,7 @@ class SequenceFlags:
     Parameters
     ----------
     sequence : NAME
-        One of: gre, tse. [default: tse where lines come in trains]
+        One of: <sequences>. [default: tse where lines come in trains]
     scanner : NAME|FILE.toml
         Limits: generic, low-field, siemens-skyra, siemens-prisma, or a file. [default: generic]
     echo_time : --te S
@@ -86,8 +91,6 @@ class SequenceFlags:
         return SequenceRequest(scanner, self.sequence, settings, self.resolution, self.etl)  # type: ignore[arg-type]
 
 
-CONVERTED = (".npz", ".npy", ".h5", ".mrd", ".cfl", ".nii.gz", ".nii", ".dcm")
-FORMATS = ("nifti", "dicom", "cfl", "csv", "npy", "mrd", "seq")
 _READING = f"input.matrix {flags.SERIES}"
 
 
@@ -140,7 +143,7 @@ def convert(
     Parameters
     ----------
     file : argument OUT
-        The file; its ending is the format, one of .npz, .npy, .h5, .mrd, .cfl, .nii.gz, .nii, .dcm.
+        The file; its ending is the format, one of <endings of files>.
     out : FILE
         The file, as OUT.
     encoding : NAME
@@ -190,7 +193,7 @@ def export(
     run : argument RUN
         Folder of a design, a reconstruction or a protocol.
     to : FORMAT
-        One of: nifti, dicom, cfl, csv, npy, mrd, seq.
+        One of: <formats>.
     out : FILE
         The file.
     overwrite : bool
@@ -263,7 +266,6 @@ def measure(
     return DONE
 
 
-ENDINGS = (".npy", ".cfl", ".csv", ".seq")
 _LARGEST = 4096
 
 
@@ -307,8 +309,8 @@ def mask(
         Sides of k-space: ky x kx of lines, ky x kz of a plane, which two numbers mean where the kind knows planes; see
         --encoding.
     out : FILE
-        The file; its ending is the format, one of .npy, .cfl, .csv, .seq: NumPy, BART, a table in the order of
-        measurement, or a Pulseq sequence.
+        The file; its ending is the format, one of <endings of masks>: NumPy, BART, a table in the order of measurement,
+        or a Pulseq sequence.
     lines : --lines --samples --shots N
         In the place of an acceleration: so many lines, samples or shots, those at the centre included.
     calibration : N

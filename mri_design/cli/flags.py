@@ -334,8 +334,8 @@ class Shared:
     Parameters
     ----------
     source : argument INPUT
-        k-space (.npy/.npz with optional JSON header, fastMRI or ISMRMRD HDF5, Siemens .dat, BART .cfl), images to
-        simulate it from (.npy/.npz, NIfTI, DICOM), or phantom:NAME (<phantoms>).
+        k-space (NumPy .npy/.npz with optional JSON header, fastMRI, MATLAB or ISMRMRD HDF5, Siemens .dat, GE P-files,
+        BART .cfl), images to simulate it from (NumPy, NIfTI, DICOM), or phantom:NAME (<phantoms>).
     recipe : FILE.toml
         Settings: a TOML file, or a shipped recipe (<recipes>).
     out : Path

@@ -13,6 +13,7 @@ from mri_design.experiment.strategies import usual_strategies
 _SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
 _SETTINGS = f"reconstruction.method design.encoding design.block {flags.PLANE} {flags.SERIES} {flags.NOISE}"
 RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
+flags.NAMES["rules"] = ", ".join(RULES)
 
 
 def compare(
@@ -226,7 +227,7 @@ def train(
     out : FILE
         File of the order (.npz).
     rule : NAME
-        One of: residual-greedy, lbcs, stochastic-lbcs.
+        One of: <rules>.
     start : N
         Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]
     candidates : N
