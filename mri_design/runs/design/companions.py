@@ -31,6 +31,8 @@ from mri_design.scan.data import KSpaceData, Scan
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
+LITTLE = 0.25
+"""An earlier scan with less weight than this at the end was overruled."""
 AGREEMENT = 0.99
 """Least `agreement` of a repeat. Those of heads have .999, other contrasts and echoes of one object .98 at most."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +23,7 @@ from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
-from mri_design.runs.design.companions import final_weight
+from mri_design.runs.design.companions import LITTLE, final_weight
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
@@ -82,12 +83,12 @@ def report_design(
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
     account, weight = account_of(image.reconstruction) | dict(beside or {}), final_weight(trace)
-    side, words = dict[str, str](), told("weight", weight, readouts.unit, template="design")
-    overruled = told("overruled", weight, readouts.unit, template="design")
+    side, side_words = dict[str, str](), partial(told, template="design")
     if result.steered_by:
-        side = {"earlier scan": f"{result.steered_by}, {overruled or words}"}
+        words = side_words("overruled" if weight < LITTLE else "weight", weight, readouts.unit)
+        side = {"earlier scan": f"{result.steered_by}, {words}"}
     elif np.isfinite(weight):
-        side = {"training scans": words}
+        side = {"training scans": side_words("weight", weight, readouts.unit)}
     calibration = known.scan.provenance.maps.calibration_lines
     facts |= {
         "result": result,

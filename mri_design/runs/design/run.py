@@ -10,7 +10,7 @@ from mri_design.brief import briefly
 from mri_design.design import Acquisition, DesignState, DesignTrace
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
-from mri_design.runs.design.companions import companions_within, final_weight
+from mri_design.runs.design.companions import LITTLE, companions_within, final_weight
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.slices import DesignSlices, prepared
 from mri_design.runs.known_slice import KnownSlice, NamedImage
@@ -71,7 +71,7 @@ class DesignResult:
     @property
     def ended(self) -> str:
         """Why it ended with that many lines, where a rule could end it; else empty."""
-        return told("ended", self.end, self.known.slice_model.candidates.unit, template="design")
+        return _told("ended", self.end, self.known.slice_model.candidates.unit) if self.end.how else ""
 
     @property
     def ending(self) -> Ending:
@@ -93,6 +93,9 @@ class DesignResult:
             ended=self.ended or self.status,
             acceleration=known.acceleration(lines),
         )
+
+
+_told = partial(told, template="design")
 
 
 def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
@@ -182,26 +185,25 @@ def concluded(
     slice_model = replace(slice_model, companions=slices.companions)
     result = image if method == "mean" else None
     if end.how:
-        work.progress.say(told("ended", end, unit, template="design"))
+        work.progress.say(_told("ended", end, unit))
     if result is None:
         show = reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model)
         options, rng = replace(options, callback=show), reconstruction.image_rng(work.seed)
         result = reconstruction.reconstruct_prepared(slice_model, trace.lines, method, recipe, rng, options=options)
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
-    for words in (
-        told("overruled", final_weight(trace), unit, template="design"),
-        "" if result.companions is None else f"other images: {told('companions', result.companions, template='image')}",
-    ):
-        if words:
-            work.progress.say(words)
+    if (weight := final_weight(trace)) < LITTLE:
+        work.progress.say(_told("overruled", weight, unit))
+    if result.companions is not None:
+        work.progress.say(f"other images: {told('companions', result.companions, template='image')}")
     known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal, lines=trace.lines)
     known, images = known.judged(method, result.times(known.image_unit))
-    rough = sum(not step.cost.converged for step in trace.steps)
+    rough, ended = sum(not step.cost.converged for step in trace.steps), result.convergence
+    unfinished = end.missed or rough or not ended.converged
     aware = recipe.phase.model == "aware" and options.warm_start is not None
     return DesignResult(
         request=request,
-        status=told("status", end, unit, result.convergence, rough, template="design"),
+        status=_told("unfinished", end, unit, ended, rough) if unfinished else ended.status.value,
         known=known,
         trace=trace,
         end=end,
