@@ -255,30 +255,40 @@ def channels_and_slices(
         kept, that has none, or a second phase encode where the header declares none; and for too many channels or
         slices.
     """
-    first = int(chosen[0])
-    stored, before, after = (
-        heads[name][chosen].astype(np.int64) for name in ("number_of_samples", "discard_pre", "discard_post")
+    stored, before, after, channels = (
+        heads[name][chosen].astype(np.int64)
+        for name in ("number_of_samples", "discard_pre", "discard_post", "active_channels")
     )
     kept, partition = stored - before - after, heads["idx"]["kspace_encode_step_2"][chosen]
-    for name in ("number_of_samples", "active_channels"):
-        got = int(heads[name][first])
-        if got < 1:
-            raise InputError(f"{field}[{first}]: {name}", str(got), "at least 1")
-        unlike = heads[name][chosen] != got
-        different = chosen[unlike & (kept != kept[0]) if name == "number_of_samples" else unlike]
-        if different.size:
-            at = int(different[0])
-            raise InputError(f"{field}[{at}]: {name}", str(int(heads[name][at])), f"{got}, as acquisition {first}")
-    channels = int(heads["active_channels"][first])
-    if channels > limits.max_coils:
-        raise InputError(f"{field}[{first}]: active_channels", str(channels), f"at most {limits.max_coils}")
-    if not encoding.volume and (partition != partition[0]).any():
-        at = int(chosen[int(np.argmax(partition != partition[0]))])
-        raise InputError(f"{field}[{at}]: kspace_encode_step_2", "a second partition", "2-D encoding")
+    same = np.ones(len(chosen), dtype=bool)
+    for name, values, unlike in (("number_of_samples", stored, kept != kept[0]), ("active_channels", channels, same)):
+        require(field, chosen[:1], values[:1] >= 1, name, values, "at least 1")
+        alike = (values == values[0]) | ~unlike
+        require(field, chosen, alike, name, values, f"{values[0]}, as acquisition {chosen[0]}")
+    few, most = channels[:1] <= limits.max_coils, f"at most {limits.max_coils}"
+    require(field, chosen[:1], few, "active_channels", channels, most)
+    one = (partition == partition[0]) | encoding.volume
+    require(field, chosen, one, "kspace_encode_step_2", "a second partition", "2-D encoding")
     slices, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
     if slices.size > limits.max_slices:
         raise InputError(f"{field}: slices", str(slices.size), f"at most {limits.max_slices}")
-    return channels, slices, ranks
+    return int(channels[0]), slices, ranks
+
+
+def require(
+    field: str, places: Places, good: NDArray[np.bool_], name: str, got: NDArray[Any] | str, wanted: str, cure: str = ""
+) -> None:
+    """Refuse the first of the acquisitions at some places that is not good, by a name of its header.
+
+    Raises
+    ------
+    InputError
+        With what it has, of all of them or the same for each.
+    """
+    if not good.all():
+        first = int(np.argmin(good))
+        had = got if isinstance(got, str) else str(got[first])
+        raise InputError(f"{field}[{places[first]}]: {name}", had, wanted, cure)
 
 
 _MOST_NAMED = 12

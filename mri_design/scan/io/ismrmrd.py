@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io.acquisitions import Acquisitions, MrdSource, channels_and_slices, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, MrdSource, channels_and_slices, require, sort_by_purpose
 from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text, require_dataset
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import MrdEncoding, parse_mrd_header
@@ -118,19 +118,14 @@ class ShotSource(MrdSource):
         if encoding.volume:
             got, cure = str(encoding.encoded.matrix[2]), "Transform along the partitions, and write each as a slice."
             raise InputError("encodedSpace.matrixSize.z", got, "1: trajectories are read in two dimensions", cure)
-        axes = acquisitions.dimensions[chosen]
-        bad = (axes != axes[0]) | (axes < 2) | (axes > 3)
-        if bad.any():
-            place, got = f"{field}[{chosen[bad][0]}]: trajectory_dimensions", str(axes[bad][0])
-            cure = "Write the coordinates of the samples into the acquisitions (traj)."
-            raise InputError(place, got, "2 or 3, the same in all: kx and ky of every sample, and kz = 0", cure)
+        axes, cure = acquisitions.dimensions[chosen], "Write the samples' coordinates into the acquisitions (traj)."
+        good, wanted = (axes == axes[0]) & (axes >= 2) & (axes <= 3), "2 or 3, the same in all: kx and ky, and kz = 0"
+        require(field, chosen, good, "trajectory_dimensions", axes, wanted, cure)
         before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
         ends = heads["number_of_samples"][chosen].astype(np.intp) - after
-        bad = (ends <= before) | (before != before[0]) | (ends != ends[0])
-        if bad.any():
-            at = int(np.argmax(bad))
-            got = f"samples {before[at]} to {ends[at] - 1} are kept"
-            raise InputError(f"{field}[{chosen[at]}]: number_of_samples", got, "one or more, the same in every readout")
+        good = (ends > before) & (before == before[0]) & (ends == ends[0])
+        wanted = "one or more samples that are kept, the same in every readout"
+        require(field, chosen, good, "number_of_samples", ends - before, wanted)
         order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 

@@ -127,10 +127,9 @@ def plan_readouts(
     read_as, left_out = dict[str, tuple[Any, ...]](), dict[str, tuple[Any, ...]]()
     chosen, encoding = purposes.imaging, purposes.encoding
     channels, slices, ranks = raw.channels_and_slices(field, heads, chosen, encoding, limits)
-    if encoding.volume and slices.size > 1:
-        at = int(np.argmax(ranks != ranks[0]))
-        got, cure = f"slab {slices[ranks[at]]} beside slab {slices[ranks[0]]}", "Export each to a file of its own."
-        raise InputError(f"{field}[{chosen[at]}]: slice", got, "one volume, or matrixSize.z 1 of slices", cure)
+    if encoding.volume:
+        wanted, cure = f"one volume, slab {slices[ranks[0]]}, or matrixSize.z 1", "Export each to a file of its own."
+        raw.require(field, chosen, ranks == ranks[0], "slice", slices[ranks], wanted, cure)
     if int(slices[-1]) != slices.size - 1:
         read_as["slices_present"] = tuple(slices.tolist())
     # Second, where the centre of k-space is, along all axes.
@@ -210,14 +209,14 @@ def _placed(
     nx = image.encoded.matrix[0]
     readouts, own = np.zeros(len(at), _READOUT).view(np.recarray), heads["encoding_space_ref"][at]
     readouts["at"], readouts["slice"] = at, np.searchsorted(slices, heads["idx"]["slice"][at])
-    refusals = list[tuple[str, NDArray[np.bool_], str, str]]()
+    fits = list[tuple[str, NDArray[np.bool_], NDArray[Any], str, str]]()
     for name, step in (("line", 1), ("partition", 2))[: 1 + image.volume]:
         rows, centres = image.encoded.matrix[step], np.array([encoding.centre(step) for encoding in encodings])
-        row = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp) - centres[own] + rows // 2
-        readouts[name] = row
+        counter = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp)
+        readouts[name] = row = counter - centres[own] + rows // 2
         wanted = f"one of rows 0 to {rows - 1}, of which {rows // 2} has the centre of k-space, {image.centre(step)}"
         cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
-        refusals.append((f"kspace_encode_step_{step}", (row < 0) | (row >= rows), wanted, cure))
+        fits.append((f"kspace_encode_step_{step}", (row >= 0) & (row < rows), counter, wanted, cure))
     stored, before, after, echoes = (
         heads[name].astype(np.intp) for name in ("number_of_samples", "discard_pre", "discard_post", "center_sample")
     )
@@ -236,17 +235,13 @@ def _placed(
     start = np.where(whole, 0, nx // 2 - from_start)
     readouts["first"], readouts["count"], readouts["start"], readouts["reversed"] = before[at], kept, start, backwards
     wanted = f"1 to {nx} samples, the encoded matrix, beside those that are discarded"
-    refusals.append(("number_of_samples", (kept < 1) | (kept > nx), wanted, ""))
-    outside = (start < 0) | (start > nx - kept)
-    refusals.append(("center_sample", outside, f"a centre that keeps all samples within {nx} columns", ""))
-    wrong = np.logical_or.reduce([refused for _, refused, _, _ in refusals])
-    if not field or not wrong.any():
-        return readouts[~wrong]
-    first = int(np.argmax(wrong))
-    name, _, wanted, cure = next(one for one in refusals if one[1][first])
-    head = heads[at[first]]
-    got = (head["idx"] if name in head["idx"].dtype.names else head)[name]
-    raise InputError(f"{field}[{at[first]}]: {name}", str(got), wanted, cure)
+    fits.append(("number_of_samples", (kept >= 1) & (kept <= nx), stored[at], wanted, ""))
+    within, wanted = (start >= 0) & (start <= nx - kept), f"a centre that keeps all samples within {nx} columns"
+    fits.append(("center_sample", within, echoes[at], wanted, ""))
+    for name, good, got, wanted, cure in fits if field else ():
+        raw.require(field, at, good, name, got, wanted, cure)
+    keep = np.logical_and.reduce([good for _, good, _, _, _ in fits])
+    return readouts[keep].view(np.recarray)
 
 
 def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:

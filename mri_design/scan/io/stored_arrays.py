@@ -70,8 +70,9 @@ class ArrayHeader:
     centre : tuple of int, optional
         Line and sample of the centre of k-space, where it is not at ``N // 2``.
     matrix : tuple of int, optional
-        Pixels (ky, kx) of the image along a trajectory, if they were asked for; those of the header are in
-        ``text``.
+        Pixels (ky, kx) of the image along a trajectory, if they were asked for.
+    matrix_said : object
+        What the header says of them.
     counters : mapping of str to int
         Which repetition and contrast to read, of arrays with such axes; the first where none is given.
     from_matlab : bool
@@ -99,6 +100,7 @@ class ArrayHeader:
     key: str | None = None
     centre: tuple[int, int] | None = None
     matrix: tuple[int, int] | None = None
+    matrix_said: Any = None
     counters: Mapping[str, int] = field(default_factory=dict)
     from_matlab: bool = False
     of_coils: bool = False
@@ -200,6 +202,7 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         shapes={name: tuple(sides) for name, sides in shapes.items()},
         key=known.get("key") or None,
         centre=None if centre is None else (centre[0], centre[1]),
+        matrix_said=known.get("matrix"),
         text={name: value for name, value in said.items() if name not in ("noise_covariance", "centre")},
     ).asked(options)
 
@@ -653,18 +656,13 @@ def _grid(
     arrays: Arrays, header: ArrayHeader, points: NDArray[np.float64], limits: ReadLimits, held: str
 ) -> tuple[int, int]:
     """The pixels of the image, as said or by the reach of the trajectory; ``held`` names the samples in messages."""
-    matrix: Any = arrays.get("matrix") if header.matrix is None else header.matrix
-    if matrix is None and "matrix" in header.text:
-        try:
-            matrix = [float(word) for word in header.text["matrix"].strip("[]").split(",")]
-        except ValueError:
-            raise InputError("matrix", header.text["matrix"][:40], "one or two whole numbers") from None
-    if matrix is not None:
-        sides = np.atleast_1d(matrix).ravel()
-        whole = sides.dtype.kind in "iuf" and sides.size in (1, 2) and np.all(sides == np.floor(sides))
-        if not whole or not np.all((sides >= 4) & (sides <= limits.max_side)):
-            raise InputError("matrix", str(sides.tolist()[:4]), f"one or two whole numbers, 4 to {limits.max_side}")
-        return int(sides[0]), int(sides[-1])
+    said = (header.matrix, arrays.get("matrix"), header.matrix_said)
+    if (matrix := next((one for one in said if one is not None), None)) is not None:
+        sides = np.array(matrix, dtype=object).ravel()
+        whole = [int(side) for side in sides if isinstance(side, int | float | np.number) and side == np.floor(side)]
+        if not len(whole) == sides.size in (1, 2) or not all(4 <= side <= limits.max_side for side in whole):
+            raise InputError("matrix", str(sides[:4]), f"one or two whole numbers, 4 to {limits.max_side}")
+        return whole[0], whole[-1]
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
     got = f"none beside {held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
     cure = f'Give the pixels (ky, kx) of the image: as {option("matrix", "N")}, an array matrix, or "matrix": '

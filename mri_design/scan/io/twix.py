@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SourceImage
-from mri_design.scan.io.acquisitions import Acquisitions, has_flag, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, has_flag, require, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
@@ -374,11 +374,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         purposes = sort_by_purpose(acquisitions.field, heads, header, options.counters)
         images, columns = heads[purposes.imaging], header.encodings[0].encoded.matrix[0]
         kept = images["number_of_samples"] - images["discard_pre"] - images["discard_post"]
-        unsaid = (images["center_sample"] == 0) & (kept < columns)
-        if unsaid.any():  # shorter than the grid, and without the place of the echo
-            at = int(np.argmax(unsaid))
-            field, got = f"readouts[{purposes.imaging[at]}]: CenterCol", f"0 for {kept[at]} of {columns} samples"
-            raise InputError(f"{path}: {field}", got, "the sample at the centre of k-space", _CONVERT)
+        said, wanted = images["center_sample"] > 0, f"the sample at the centre of k-space, of less than {columns}"
+        require(acquisitions.field, purposes.imaging, said | (kept >= columns), "CenterCol", "0", wanted, _CONVERT)
         yield CartesianSource(acquisitions, header, purposes, options, series=purposes.series)
 
 
