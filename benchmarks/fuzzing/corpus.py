@@ -114,8 +114,8 @@ def sequence(folder: Path) -> Path:
         flip_angle=15.0,
         bandwidth=400.0,
     )
-    made = pulseq_file(GridOrder.in_trains((6, 3, 8, 1), 1, NY), settings, load_scanner("generic"))
-    (folder / "lines.seq").write_bytes(made.content)
+    content, *_ = pulseq_file(GridOrder.in_trains((6, 3, 8, 1), 1, NY), settings, load_scanner("generic"))
+    (folder / "lines.seq").write_bytes(content)
     return folder / "lines.seq"
 
 
