@@ -115,13 +115,8 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
     rows, draws = one.measurement(fold.held), posterior.own_deviations(np.random.default_rng(fold.seed), DRAWS)
     power = np.mean(np.stack([powers(rows(draw)) for draw in draws]), axis=0)
     found = powers(one.acquire(fold.held) - rows(posterior.mean))
-    rings = np.digitize(sample_radii(one, fold.held), EDGES).ravel() - 1
+    rings = np.digitize(one.candidates.sample_radii(fold.held, one.samples), EDGES).ravel() - 1
     return found.reshape(len(found), -1), one.noise_variance * power.reshape(len(power), -1), rings
-
-
-def sample_radii(slice_model: SliceModel, ids: Sequence[int]) -> NDArray[np.float64]:
-    """|k| of every sample of some readouts as the data of one coil are ordered, 1 at the middle of the grid's edges."""
-    return slice_model.candidates.sample_radii(ids, slice_model.samples)
 
 
 def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: float) -> float:

@@ -142,14 +142,6 @@ class HeldBack:
             return self
         return replace(self, slice_model=replace(self.slice_model, phase=phase))
 
-    def data(self, line: int) -> Array:
-        """Measured samples of a line, (coil, kx)."""
-        return self.slice_model.acquire([line])
-
-    def predicted(self, image: Array, line: int) -> Array:
-        """Samples of a line as an image predicts them, (coil, kx)."""
-        return self.slice_model.measurement([line])(image)
-
 
 def hold_back(
     slice_model: SliceModel,
@@ -396,8 +388,8 @@ def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array
     image = without.posterior.mean if image is None else image
     asked = possible = 0.0
     for line in without.held:
-        predicted = without.predicted(image, line)
+        predicted = one.measurement([line])(image)
         change = predicted * excess[line]
-        asked += float(np.sum((change.conj() * (without.data(line) - predicted)).real, dtype=np.float64))
+        asked += float(np.sum((change.conj() * (one.acquire([line]) - predicted)).real, dtype=np.float64))
         possible += float(np.sum(np.abs(change) ** 2, dtype=np.float64))
     return float(np.clip(asked / possible, 0, 1)) if possible > 0 else 0.0

@@ -123,7 +123,6 @@ from .strategies import tuned_powers as tuned_powers
 from .strategies import usual_strategies as usual_strategies
 from .strategies import with_power as with_power
 from .volume import NEIGHBOURS as NEIGHBOURS
-from .volume import NOT_AROUND as NOT_AROUND
 from .volume import AnySlice as AnySlice
 from .volume import Around as Around
 from .volume import Shared as Shared

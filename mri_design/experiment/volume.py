@@ -381,9 +381,6 @@ class Around:
         return found
 
 
-NOT_AROUND = Around()
-
-
 def neighbour_modulus(one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:
     """Modulus of the posterior mean of some lines, (ky, kx), for its neighbours; zero where it is of noise."""
     if not one.shows_signal(lines):

@@ -46,7 +46,6 @@ from mri_design.runs.provenance import (
 )
 from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData, Orientation, Scan
-from mri_design.scan.io.formats import read_images
 from mri_design.scan.provenance import MapsOrigin, Provenance
 from mri_design.scan.sampling import Sampling, require_whole_lines
 from mri_design.status import Convergence, Status
@@ -492,11 +491,6 @@ class GivenReference:
     def caption(self) -> str:
         """What errors mean, for a table of them."""
         return told("given_errors", self.name, [self.factor])
-
-    @classmethod
-    def read(cls, path: Path) -> GivenReference:
-        """Read them, see `read_images`."""
-        return cls(path.name, read_images(path).images)
 
     @classmethod
     def of_array(cls, images: object) -> GivenReference:

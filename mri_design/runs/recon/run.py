@@ -65,6 +65,7 @@ from mri_design.runs.stored_run import ARRAYS, StoredRun, run_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.io.formats import read_images
 from mri_design.status import Status
 
 T = TypeVar("T")
@@ -209,11 +210,6 @@ class ReconResult:
         return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
 
     @property
-    def count(self) -> int:
-        """Slices of the input, in each frame."""
-        return self.numbering.count
-
-    @property
     def several(self) -> bool:
         """Whether it is a volume, or a series of frames."""
         return len(self.numbers) > 1 or bool(self.numbering.axis)
@@ -226,7 +222,7 @@ class ReconResult:
     @property
     def first_frame(self) -> Sequence[int]:
         """The slices, of the first frame where there are several."""
-        return [number for number in self.numbers if number < self.count]
+        return [number for number in self.numbers if number < self.numbering.count]
 
     @property
     def facts(self) -> list[SliceFacts]:
@@ -253,7 +249,7 @@ class ReconResult:
             return found
         for name in ("part_of_scan", "geometry", "source_image"):  # the others have their own
             found.pop(name, None)
-        found |= {"slice_numbers": list(self.first_frame), "slices_of_scan": self.count}
+        found |= {"slice_numbers": list(self.first_frame), "slices_of_scan": numbering.count}
         if numbering.axis:
             found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
         if self.places:
@@ -295,7 +291,7 @@ class ReconResult:
             part_of_scan="",
             shown=self.shown,
             numbers=tuple(self.first_frame),
-            of_scan=self.count,
+            of_scan=self.numbering.count,
             axis=self.numbering.axis,
             frames=tuple(self.numbering.numbers),
             geometry=next(iter(self.places), None),
@@ -335,7 +331,7 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     """
     scan = OpenScan(slices, request, work)
     scan.look()
-    one = None if scan.several else scan.only_one()
+    one = None if scan.several else scan.calibrated(scan.measured(scan.numbers[0]))
     keep.begin()
     kept = KeptSlices(keep)
     if request.calibrated_on is not None and kept.coverage is None:
@@ -398,7 +394,7 @@ class OpenScan:
         self._numbering, self._count = slices.numbering, slices.count
         work.progress.show("reading", 0, 1)
         given = request.reference
-        self._references = GivenReference.read(given) if isinstance(given, Path) else given
+        self._references = GivenReference(given.name, read_images(given).images) if isinstance(given, Path) else given
         self._files = [CompanionImages.read(source, request.recipe, work.seed) for source in request.companion_files]
         self._around = volume.Around.named(request.companions)
         self._around.require(self._numbering)
@@ -459,13 +455,10 @@ class OpenScan:
         known = companions_over(self._files, data, own, self._count, several=len(self._first_frame) > 1)
         return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
 
-    def only_one(self) -> KnownSlice:
-        """The only slice, calibrated, which has to show signal."""
-        assert self._stages is not None
-        self._stages.begin("calibrating")
-        return self._calibrated(self.measured(self.numbers[0]))
-
-    def _calibrated(self, measured: MeasuredSlice) -> KnownSlice:
+    def calibrated(self, measured: MeasuredSlice) -> KnownSlice:
+        """A slice with its noise and coil maps, and what is to be said against them; the only one shows signal."""
+        if self._stages is not None:
+            self._stages.begin("calibrating")
         known = calibrated(self.shared, measured)
         warn_of_noise(known.scan, self._work.progress)
         warn_of_maps(known.scan, self._work.progress)
@@ -507,7 +500,7 @@ class OpenScan:
         data, mask = self._slices.read(shown), self.masks[shown]
         measured = MeasuredSlice(shown, data, mask, self._given.get(shown))
         image = Image.kept(kept.arrays(shown), kept.facts[shown].image)
-        return shown, *self._calibrated(measured).judged(self.recipe.reconstruction.method, image)
+        return shown, *self.calibrated(measured).judged(self.recipe.reconstruction.method, image)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
         """Say what became of other images, and which slices hold noise only or exceed their field of view."""
@@ -593,7 +586,7 @@ def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
         return facts
     own = [row for row in rows if row["method"] == result.images[0].name]
     errors = {numbering.name(number): one.rows[0]["found_error"] for number, one in result.kept.facts.items()}
-    in_frames = [number for number in result.numbers if number % result.count == result.shown]
+    in_frames = [number for number in result.numbers if number % numbering.count == result.shown]
     return facts | {
         "slice_numbers": slices_text(result.first_frame).partition(" ")[2],
         "every": [*own, *totals(own)],
