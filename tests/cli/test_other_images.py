@@ -137,14 +137,6 @@ def test_slices_know_their_neighbours_and_an_interrupted_run_goes_on(run: Run, t
     assert np.linalg.norm(np.abs(images[1]) - truth) < np.linalg.norm(np.abs(plain) - truth)
 
 
-def test_slices_of_one_mask_know_each_other(run: Run, three: Path, tmp_path: Path) -> None:
-    asked = ("--lines", 16, "--start", 8, "--strategy", "low-pass", "--recipe", three / "quick.toml", "--jobs", 1)
-    design = ("design", three / "three.npy", *asked, "--no-report", "--trust-companion")
-    run(*design, "--slices", "1,2", "--with", "slices", "--out", tmp_path / "cli")
-    run(*design, "--slices", "1,2", "--out", tmp_path / "plain")
-    assert not np.array_equal(*(np.load(tmp_path / name / "recon.npy") for name in ("cli", "plain")))
-
-
 def test_frames_know_earlier_and_later_ones(run: Run, three: Path, tmp_path: Path) -> None:
     file, mask = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID), np.load(three / "mask.npy")
     for number, frame in zip((0, 3), np.load(three / "three.npy")[1:, None], strict=True):

@@ -39,24 +39,6 @@ def test_without_a_mask_all_measured_lines_are_used_and_no_others(run: Run, work
     run("recon", tmp_path / "holed.npy", "--mask", tmp_path / "mask.npy", "--out", tmp_path / "y", code=3)
 
 
-def test_what_the_mask_leaves_out_cannot_be_seen(run: Run, work: Path, tmp_path: Path) -> None:
-    """With the noise known, garbage there changes no byte."""
-    with np.load(work / "scan.npz") as stored:
-        kspace = stored["kspace"].copy()
-    mask = np.zeros(24, dtype=bool)
-    mask[6:18] = mask[::3] = True
-    np.save(tmp_path / "mask.npy", mask)
-    recipe = tmp_path / "noise.toml"
-    recipe.write_text((work / "quick.toml").read_text() + "[noise]\nvariance = 5e-5\n")
-    for name in ("honest", "fooled"):
-        np.save(tmp_path / f"{name}.npy", kspace)
-        options = ("--mask", tmp_path / "mask.npy", "--recipe", recipe, "--out", tmp_path / name)
-        run("recon", tmp_path / f"{name}.npy", *options, code=0)
-        kspace[:, :, ~mask] = 50
-    for file in ("recon.npy", "std.npy"):
-        assert (tmp_path / "honest" / file).read_bytes() == (tmp_path / "fooled" / file).read_bytes()
-
-
 def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, tmp_path: Path) -> None:
     data = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(1))
     scan, maps = tmp_path / "coils.npz", tmp_path / "maps.npy"

@@ -32,7 +32,7 @@ def like(maps: np.ndarray | None, others: np.ndarray | None, data: KSpaceData) -
     return float(np.average(np.abs(np.sum(maps[0].conj() * others[0], axis=0)), weights=image**2))
 
 
-@pytest.mark.parametrize("source", ["phantom:", "phantom:Brain", "phantom:../brain", "phantom:brain.json"])
+@pytest.mark.parametrize("source", ["phantom:", "phantom:../brain"])
 def test_an_unknown_phantom_is_refused_with_all_known_ones(small: Recipe, source: str) -> None:
     with refused("input"):
         load_scan(source, small)
@@ -55,15 +55,16 @@ def test_several_coils_are_whitened_and_mapped(small: Recipe) -> None:
     assert calibrate(unknown, small, calibration_lines=12).provenance.maps.calibration_lines == 12
 
 
-def test_coil_maps_come_from_the_lines_of_the_mask(small: Recipe) -> None:
-    """Lines that were not measured cannot tell about coils: garbage in them changes nothing."""
-    data = bare(small, 2)
-    mask = np.zeros(48, dtype=bool)
+@pytest.mark.parametrize("coils", [1, 2])
+def test_coil_maps_and_image_come_from_the_lines_of_the_mask(small: Recipe, coils: int) -> None:
+    """Lines that a mask leaves out cannot tell: with the noise known, garbage in them changes nothing."""
+    data, mask = bare(small, coils), np.zeros(48, dtype=bool)
     mask[12:36] = mask[::5] = True
-    garbage = np.where(mask[:, None], data.kspace, 1000 * (1 + 1j)).astype(np.complex64)
-    honest = calibrate(data, small, measured=mask)
-    fooled = calibrate(replace(data, kspace=garbage), small, measured=mask)
-    np.testing.assert_array_equal(honest.coil_maps, fooled.coil_maps)
+    garbage = np.where(mask[:, None], data.kspace, 2 * (1 + 1j)).astype(np.complex64)
+    honest, fooled = (calibrate(replace(data, kspace=k), small, measured=mask) for k in (data.kspace, garbage))
+    images = [reconstruct(one.slice_model(**small.slice_settings), mask, recipe=small) for one in (honest, fooled)]
+    np.testing.assert_array_equal(images[0].image, images[1].image)
+    np.testing.assert_array_equal(images[0].std, images[1].std)
 
 
 @pytest.mark.parametrize("coils", [1, 2])
@@ -74,13 +75,6 @@ def test_the_noise_is_the_scanner_s_whatever_the_mask(small: Recipe, coils: int)
     whole, masked = (calibrate(data, small, measured=lines) for lines in (None, mask))
     assert whole.noise_variance == masked.noise_variance
     np.testing.assert_array_equal(whole.kspace, masked.kspace)
-
-
-def test_a_slice_model_follows_the_recipe_s_prior_and_library(small: Recipe) -> None:
-    recipe = Recipe.of({"prior": [{"kind": "differences", "scale": 7.0}], "fft": "pyfftw"})
-    one = calibrate(load_scan("phantom:brain", small), recipe).slice_model(0, **recipe.slice_settings)
-    assert [(b.kind, b.scale) for b in one.prior] == [("differences", 7.0)]
-    assert one.library == "pyfftw"
 
 
 def test_noise_readouts_come_before_an_estimate_and_a_header_and_after_the_recipe(small: Recipe) -> None:
