@@ -16,16 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from mri_design.cli.flags import JOBS, Command, Jobs, Seed
 from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
@@ -186,15 +176,18 @@ def progress(quiet: bool) -> Iterator[Watch]:
     if not sys.stderr.isatty():
         yield _plain_lines()
         return
+    from rich import progress as bars  # here: most of it serves terminals alone
+    from rich.console import Console
+
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
     )
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=False) as display:
+    tasks: dict[str, bars.TaskID] = {}
+    with bars.Progress(*columns, console=Console(stderr=True), transient=False) as display:
 
         def watch(label: str, done: int, total: int) -> None:
             if label not in tasks:
