@@ -133,20 +133,6 @@ def gridded_kinds() -> tuple[str, ...]:
     return tuple(name for name, kind in KINDS.items() if kind.on_grid)
 
 
-def kind_counted(counted: str) -> Kind:
-    """The kind whose candidates tables and manifests call so: lines, samples, shots (of any family) or readouts.
-
-    Raises
-    ------
-    KeyError
-        For a word that counts nothing.
-    """
-    for kind in KINDS.values():
-        if kind.counted == counted:
-            return kind
-    raise KeyError(counted)
-
-
 def count_text(count: int, unit: str) -> str:
     """So many candidates in words: "1 spoke", "2 spokes".
 

@@ -100,7 +100,7 @@ def design(
     )
     with to.opened(CHECKPOINT) as run:
         ended = design_in_folder(request, run)
-    return to.ended(count_text(len(ended.lines), kind.unit), ended)
+    return to.ended(count_text(len(ended.chosen), kind.unit), ended)
 
 
 def recon(
@@ -260,7 +260,7 @@ def adapt(
         raise UsageError(f"{JOURNAL} of that folder is where this run writes what arrives; give another --out")
     with to.opened(JOURNAL, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
         ended = run_adapt(connections, request, run)
-    return to.ended(f"{len(ended.lines)} lines", ended, aloud=False)
+    return to.ended(f"{len(ended.chosen)} lines", ended, aloud=False)
 
 
 def _require_stream(source: Path) -> None:

@@ -180,7 +180,7 @@ def protocol(
     )
     with to.opened(CHECKPOINT) as run:
         ended = run_protocol_of(request, run)
-    return to.ended(count_text(len(ended.lines), KINDS[recipe.design.encoding].unit), ended)
+    return to.ended(count_text(len(ended.chosen), KINDS[recipe.design.encoding].unit), ended)
 
 
 def train(
@@ -289,6 +289,6 @@ def demo(
     ) as run:
         endings = run_demo(run, tune=tune)
     terminal.say(f"Open {out / 'report.html'}", quiet)
-    if (error := endings[-1].error) is not None:
-        terminal.say(f"the image of the real scan: {worded('images', 'errors_in_words', error)}", quiet)
+    error = worded("images", "errors_in_words", endings[-1].error)
+    terminal.say(f"the image of the real scan: {error}", quiet)
     return terminal.exit_code(*(ending.status for ending in endings))

@@ -22,8 +22,8 @@ from mri_design.errors import InputError, MriDesignError, UsageError, naming_opt
 from mri_design.status import Status
 
 if TYPE_CHECKING:
-    from mri_design.runs.store import Ending, Run
-    from mri_design.runs.stored_run import MadeFiles
+    from mri_design.runs.store import Run
+    from mri_design.runs.stored_run import MadeFiles, Stored
     from mri_design.runs.work import Progress as Watching
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -281,13 +281,13 @@ class Destination:
                 progress=replace(told, about=folder.progress.note).also(folder.progress.show),
             )
 
-    def ended(self, text: str, ending: Ending, *, aloud: bool = True) -> int:
+    def ended(self, text: str, ending: Stored, *, aloud: bool = True) -> int:
         """Say how the run ended, where it lies, and last of all how wrong its image is or which mask; the exit code."""
         from mri_design.evaluation.page import worded  # which is there already: a run has ended
 
         where = self.out if self.no_report else self.out / "report.html"
         said = [f"{', '.join(filter(None, [text, ending.status]))}: {where}"]
-        if ending.error is not None and str(ending.error):
+        if str(ending.error):
             said.append(worded("images", "errors_in_words", ending.error))
         said += [ending.verdict] if ending.verdict else []
         say("\n".join(said), self.quiet, None if aloud else sys.stderr)

@@ -29,6 +29,7 @@ from mri_design.design.trace import Choice, DesignStep, DesignTrace
 from mri_design.design.trials import Evaluate, Outcome, ReferenceSlice, TrainingResidual, Trial, shared_lines
 from mri_design.errors import InputError, option, require_counts
 from mri_design.readouts import Constraints, LineConstraints, Readouts
+from mri_design.status import Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +93,12 @@ class TrainedDesign:
         ):
             if not fine:
                 raise InputError(f"trained design: {name}", str(got), wanted)
+
+    @property
+    def status(self) -> str:
+        """ "converged", or how many reconstructions did not."""
+        said = f"{self.unconverged} of {self.reconstructions} reconstructions not converged"
+        return said if self.unconverged else Status.CONVERGED.value
 
     @property
     def shape(self) -> tuple[int, ...]:

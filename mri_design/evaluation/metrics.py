@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -91,12 +91,6 @@ class RelativeError:
     def settings(self) -> dict[str, object]:
         """As settings of a manifest; nothing where nothing is known."""
         return {"error": {"of": self.of, **asdict(self)}} if str(self) else {}
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> RelativeError | None:
-        """Read `settings` back; None where a manifest has none."""
-        stored = settings.get("error")
-        return None if stored is None else cls(**{each.name: stored[each.name] for each in fields(cls)})
 
     def over(self, rows: Iterable[Row]) -> RelativeError:
         """Means over rows with `columns`, of images judged as this one.

@@ -450,10 +450,8 @@ class RunFolder:
         with suppress(OSError):  # not there, or not empty
             figures.rmdir()
 
-    def ended(
-        self, identity: str, *, own: str = "", beginning: str = "", resume: bool = False
-    ) -> tuple[str, tuple[int, ...], Mapping[str, Any]] | None:
-        """Status, lines and settings of the same run, where it ended here before, else None. Another run is refused.
+    def ended(self, identity: str, *, own: str = "", beginning: str = "", resume: bool = False) -> bool:
+        """Whether the same run ended here before. Another run is refused.
 
         Nothing is written, and a folder that may be overwritten holds nothing.
 
@@ -472,24 +470,22 @@ class RunFolder:
             Where the folder holds a finished run that is not the same, or the beginning of a run of another kind.
         """
         if self.overwrite:
-            return None
+            return False
         another = f"give another {option('out')}, or add {option('overwrite')}"
         if (self.path / MANIFEST).exists():
             cure, stored = "", _own_table(self.path / MANIFEST)
             settings = stored.get("settings")
             if isinstance(settings, dict) and settings.get("identity") == identity:
-                status, lines = stored.get("status"), stored.get("lines")
-                if isinstance(status, str) and isinstance(lines, list):
-                    return status, tuple(lines), settings
-            elif isinstance(settings, dict) and beginning and settings.get("beginning") == beginning:
+                return True
+            if isinstance(settings, dict) and beginning and settings.get("beginning") == beginning:
                 if resume:
-                    return None
+                    return False
                 cure = "add --resume to go on from it to more lines, "
             raise UsageError(f"{self.path.name} holds a finished run; {cure}{another}")
         unfinished = [name for name in (CHECKPOINT, PROGRESS) if name != own and (self.path / name).exists()]
         if unfinished:
             raise UsageError(f"{self.path.name} holds an unfinished run ({unfinished[0]}); {another}")
-        return None
+        return False
 
     def begin(self) -> None:
         """Say that the run begins now: where it may overwrite, what earlier runs left here is removed."""

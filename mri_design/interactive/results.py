@@ -400,7 +400,7 @@ def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVol
     """
     require_instance((str, os.PathLike), wanted="the folder of a run", folder=folder)
     run = read_result(Path(named_file(folder)))
-    if isinstance(run, StoredComparison):
+    if not isinstance(run, StoredRun):
         return StrategyComparison(**vars(run))
     if run.judged is None:
         return run

@@ -50,7 +50,8 @@ from mri_design.runs.design.request import DesignRequest
 from mri_design.runs.design.run import DesignResult, concluded
 from mri_design.runs.design.slices import DesignSlices
 from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
-from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run, carry_out
+from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
+from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Work
 from mri_design.scan.calibration import find_centre, given_centre, strongest_of_lines
 from mri_design.scan.data import KSpaceData
@@ -216,7 +217,7 @@ def adapt_scan(
     return result, scanner
 
 
-def run_adapt(connections: Iterator[Connection], request: AdaptRequest, run: Run) -> Ending:
+def run_adapt(connections: Iterator[Connection], request: AdaptRequest, run: Run) -> Stored:
     """Design at a scanner and report in a run's folder; see `carry_out`."""
     compute = partial(adapt_scan, connections, request, run)
     return carry_out(run, request.record(run), compute, report_adapt, checkpoint=CHECKPOINT, resumed="design")

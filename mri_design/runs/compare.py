@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -45,8 +45,8 @@ from mri_design.runs.known_slice import facts_of_all, load_images, require_apart
 from mri_design.runs.methods import FORMATS as METHOD_FORMATS
 from mri_design.runs.methods import MethodStudy, methods_named
 from mri_design.runs.provenance import simulation_summary, tell_calibration
-from mri_design.runs.store import Ending, Record, Report, Run, carry_out
-from mri_design.runs.stored_run import StoredComparison
+from mri_design.runs.store import Record, Report, Run, carry_out
+from mri_design.runs.stored_run import Stored, StoredComparison
 from mri_design.runs.study import (
     Cell,
     Study,
@@ -207,7 +207,8 @@ class ComparisonResult:
 
     def stored(self) -> StoredComparison:
         """The comparison as its folder has it."""
-        return StoredComparison(tables=self.errors, readouts=self.study.recipe.design.encoding, methods=self.methods)
+        readouts = self.study.recipe.design.encoding
+        return StoredComparison(tables=self.errors, readouts=readouts, methods=self.methods, status=self.status)
 
 
 def compare_strategies(request: ComparisonRequest, work: Work, keep: Keep) -> ComparisonResult:
@@ -303,7 +304,7 @@ def shown_masks(study: Study) -> list[ShownMask]:
     return shown
 
 
-def run_comparison_of(request: ComparisonRequest, run: Run) -> Ending:
+def run_comparison_of(request: ComparisonRequest, run: Run) -> Stored:
     """Compare and report in a run's folder; see `carry_out`."""
     record, compute = request.record(run), partial(compare_strategies, request, run)
     return carry_out(run, record, compute, report_comparison, checkpoint=PROGRESS, resumed="comparison", pieces=True)
@@ -334,8 +335,8 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
     if folder.reported:  # images are made for it
         facts |= pair_facts(result, verdict["names"], verdict["asked"]) | _picture_facts(result)
     said = worded("studies", "comparison_verdict", **verdict, study=study)
-    ending = Ending(result.status, verdict=said)
-    return Report(ending=ending, page=Page("compare", facts), found=found | errors.facts(), result=result.stored())
+    kept = replace(result.stored(), verdict=said)
+    return Report(result=kept, page=Page("compare", facts), found=found | errors.facts())
 
 
 REGULAR = ("regular", "fastmri-equispaced")

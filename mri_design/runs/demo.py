@@ -20,7 +20,8 @@ from mri_design.runs.compare import (
 )
 from mri_design.runs.design.report import design_in_folder
 from mri_design.runs.design.request import DesignRequest
-from mri_design.runs.store import Ending, FolderKeep, Run
+from mri_design.runs.store import FolderKeep, Run
+from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Progress
 from mri_design.status import Status
 
@@ -46,7 +47,7 @@ DESIGNED, RIVAL = "calibrated", "vd-polynomial@tuned"
 """The strategy whose masks are called designed, and the strong competitor that it is held against."""
 
 
-def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
+def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
     """Compare on a head whose truth is known, without and with another contrast of it; then design a real scan's lines.
 
     Every part has a folder of its own, in which what is finished is kept, and all share one page. With ``tune`` the
@@ -54,7 +55,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
 
     Returns
     -------
-    list of Ending
+    list of Stored
         Of `STUDY`, `EXAM` and `DESIGN`.
 
     Raises
@@ -86,7 +87,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Ending]:
             **common,
         ),
     }
-    studies, endings = dict[str, ComparisonResult](), list[Ending]()
+    studies, endings = dict[str, ComparisonResult](), list[Stored]()
     for name in (STUDY, EXAM, DESIGN):
         with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
             part = quiet.within(folder)

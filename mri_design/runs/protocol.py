@@ -62,8 +62,8 @@ from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
 from mri_design.runs.resident import design_among
-from mri_design.runs.store import Ending, Record, Report, Run, carry_out, require_resume
-from mri_design.runs.stored_run import StoredRun
+from mri_design.runs.store import Record, Report, Run, carry_out, require_resume
+from mri_design.runs.stored_run import Stored, StoredRun
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
@@ -330,7 +330,7 @@ def _refined(trace: DesignTrace, swaps: int, workers: Workers[Study], keep: Keep
     return refine(scans, state, swaps, evaluate, kept, after_exchange)
 
 
-def run_protocol_of(request: ProtocolRequest, run: Run) -> Ending:
+def run_protocol_of(request: ProtocolRequest, run: Run) -> Stored:
     """Make a protocol and report in a run's folder; see `carry_out`."""
     record, compute = request.record(run), partial(design_protocol, request, run)
     return carry_out(run, record, compute, report_protocol, checkpoint=CHECKPOINT, resumed="protocol")
@@ -369,7 +369,6 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
         "summary": simulation_summary([image.simulated for image in study.training]) | summary,
     }
     return Report(
-        ending=Ending(result.status, trace.lines),
         page=Page("protocol", facts),
         found={"start": len(trace.start), **found},
         done=CHECKPOINTS,
@@ -570,7 +569,7 @@ def run_training_of(
     overwrite: bool = False,
     command: Sequence[str] = (),
     resume: bool = False,
-) -> Ending:
+) -> TrainedDesign:
     """Learn an order and write its file; a finished one stays as it is, and an interrupted one goes on.
 
     Raises
@@ -587,8 +586,7 @@ def run_training_of(
         else:
             design = learn_order(request, replace(work, progress=work.progress.also(file.show)), file)
             file.keep_order(design, complete=True)
-    said = f"{design.unconverged} of {design.reconstructions} reconstructions not converged"
-    return Ending(said if design.unconverged else Status.CONVERGED.value, design.lines)
+    return design
 
 
 def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesign:

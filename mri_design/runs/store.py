@@ -9,40 +9,17 @@ from typing import Any, TypeVar
 
 from mri_design.errors import UsageError
 from mri_design.evaluation.manifest import InputFile, Manifest
-from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page, save_report
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.kinds import count_text
-from mri_design.runs.stored_run import StoredComparison, StoredRun, write_result
+from mri_design.runs.stored_run import Stored, read_ending, write_result
 from mri_design.runs.work import Arrays, Keep, Work
 from mri_design.scan.io.atomic import write_json
 from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a run ended.
-
-    Parameters
-    ----------
-    status : str
-        "converged", or what did not converge or was out of reach, in words.
-    lines : tuple of int
-        Chosen phase-encode lines in acquisition order; none where the run is not about one mask.
-    error : RelativeError, optional
-        Of the run's image; None of a run that has none.
-    verdict : str
-        Which mask is best, of a comparison that was made just now.
-    """
-
-    status: str
-    lines: tuple[int, ...] = ()
-    error: RelativeError | None = None
-    verdict: str = ""
 
 
 def require_resume(name: str, what: str, resume: bool) -> None:
@@ -106,7 +83,7 @@ class Run(Work):
 
     def finished(
         self, identity: str, *, checkpoint: str = "", resumed: str = "", pieces: bool = False, beginning: str = ""
-    ) -> Ending | None:
+    ) -> Stored | None:
         """How this very run ended before, where nothing is left to do; None where it is to be computed.
 
         Parameters
@@ -134,18 +111,18 @@ class Run(Work):
         unfinished = self.folder.existing(checkpoint)
         report = self.folder.existing("report.html")
         anew = self.folder.overwrite or (report is None and self.folder.reported)  # it was made without a report
-        complete = before is not None and (pieces or unfinished is None)
-        if before is not None and complete and (self.resume or not anew):
+        complete = before and (pieces or unfinished is None)
+        if complete and (self.resume or not anew):
             where = f"; its report is {report}" if report is not None else ""
             self.progress.say(f"nothing to do: this {resumed} is finished{where} (--overwrite makes it again)")
-            status, lines, settings = before
-            return Ending(status, lines, RelativeError.from_settings(settings))
+            return read_ending(self.folder.path)
         if unfinished is not None and not complete and not self.folder.overwrite:
             require_resume(self.folder.path.name, f"an unfinished {resumed}", self.resume)
         return None
 
-    def save(self, record: Record, report: Report) -> Ending:
-        """Write manifest.json and report.html, remove what an unfinished run goes on from, and say how it ended."""
+    def save(self, record: Record, report: Report) -> Stored:
+        """Write result.npz, manifest.json and report.html, and remove what an unfinished run goes on from."""
+        result = replace(report.result, identity=record.identity, seed=self.seed)
         begun = {"beginning": record.beginning} if record.beginning else {}
         manifest = Manifest(
             command=self.command,
@@ -153,25 +130,24 @@ class Run(Work):
             inputs=[*report.inputs, *record.inputs],
             settings={**record.settings, **report.found, "identity": record.identity, **begun},
             wall_seconds=time.perf_counter() - self.began,
-            status=report.ending.status,
-            lines=report.ending.lines,
+            status=result.status,
+            lines=result.chosen,
         )
-        if report.result is not None:
-            write_result(self.folder, replace(report.result, identity=record.identity, seed=self.seed))
+        write_result(self.folder, result)
         save_report(self.folder, report.page, manifest)
         for name in report.done:
             self.folder.remove(name)
-        return report.ending
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What is shown of a result once its arrays and tables lie in the folder, and how the run ended.
+    """What is shown of a result once its arrays and tables lie in the folder, and what is read again.
 
     Parameters
     ----------
-    ending : Ending
-        How the computation ended.
+    result : StoredRun or StoredComparison
+        What is read again (`read_result`).
     page : Page
         Not drawn for a run without a report.
     found : mapping of str to object
@@ -180,16 +156,13 @@ class Report:
         Files that were written on the way and that the result is made of.
     done : sequence of str
         Names of files from which an unfinished run goes on: they are removed.
-    result : StoredRun or StoredComparison, optional
-        What is read again (`read_result`), where that can be.
     """
 
-    ending: Ending
+    result: Stored
     page: Page
     found: Mapping[str, object] = field(default_factory=dict)
     inputs: Sequence[InputFile] = ()
     done: Sequence[str] = ()
-    result: StoredRun | StoredComparison | None = None
 
 
 def carry_out(
@@ -201,7 +174,7 @@ def carry_out(
     checkpoint: str = "",
     resumed: str = "",
     pieces: bool = False,
-) -> Ending:
+) -> Stored:
     """Compute what is not finished in the folder already, show it there, and record it in the manifest.
 
     Parameters

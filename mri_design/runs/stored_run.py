@@ -42,7 +42,44 @@ _LONGEST_HEADER = 10_000  # characters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StoredRun:
+class Stored:
+    """How a run ended, of one mask or of many.
+
+    Parameters
+    ----------
+    readouts : str
+        Name of the kind of what masks are over, see `KINDS`.
+    status : str
+        "converged", or what did not converge or was out of reach, in words.
+    chosen : tuple of int
+        Lines, samples of a plane, or shots in the order of choice, and by number where nothing was chosen; none of
+        readouts, and of many masks.
+    error : RelativeError
+        Of the image, over all slices.
+    verdict : str
+        Which mask is best, of a comparison that was made just now.
+    identity : str
+        Checksum that differs from run to run.
+    seed : int
+        Of everything random.
+    """
+
+    readouts: str
+    status: str = ""
+    chosen: tuple[int, ...] = ()
+    error: RelativeError = field(default_factory=RelativeError)
+    verdict: str = field(default="", compare=False)
+    identity: str = ""
+    seed: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """What masks are over."""
+        return KINDS[self.readouts]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredRun(Stored):
     """What a run leaves of its image and its mask: read from its folder, or of a run in memory.
 
     Parameters
@@ -53,10 +90,6 @@ class StoredRun:
         Of a run that was stored.
     mask : bool array, shape (ky,), (ky, kz), (shot,) or (readout,)
         True where measured.
-    chosen : tuple of int
-        The same in the order of choice; none of readouts, and by number where nothing was chosen.
-    readouts : str
-        Name of the kind of what the mask is over, see `KINDS`.
     image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), of frames (frame, slice, ky, kx)
         The reconstruction; None where there is none.
     std : float32 array, shape as ``image``, or None
@@ -73,8 +106,6 @@ class StoredRun:
         Pixel size and place, of a volume of its first slice, where the scan's file said.
     source : SourceImage or None
         The DICOM image that the scan was simulated from, or what the header of its raw data says.
-    identity : str
-        Checksum that differs from run to run.
     part_of_scan : str
         Which slice or series the run is about, where the scan has several.
     numbers : tuple of int
@@ -91,10 +122,6 @@ class StoredRun:
         What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one.
     frames : tuple of int
         Their numbers.
-    status : str
-        How the run ended.
-    seed : int
-        Of everything random.
     acquired : tuple of tuples of int
         Lines or samples in the order of measurement, in echo trains; none where it is one by one as they were chosen.
     shots : float array, shape (shot, sample, 2), optional
@@ -107,8 +134,6 @@ class StoredRun:
         How its images lie on a page.
     judged : NamedImage, optional
         The image with its errors and how its computation ended; of a volume the one in the middle. None without image.
-    error : RelativeError
-        Of the image, over all slices.
     coverage : Coverage, optional
         Of the error bars, where they are calibrated on other scans.
     trace : DesignTrace, optional
@@ -122,8 +147,6 @@ class StoredRun:
     name: str = field(default="the image", compare=False)
     folder: Path | None = field(default=None, compare=False)
     mask: NDArray[np.bool_]
-    chosen: tuple[int, ...]
-    readouts: str
     image: NDArray[np.complex64] | None = None
     std: NDArray[np.float32] | None = None
     noise: NDArray[np.float32] | None = None
@@ -133,7 +156,6 @@ class StoredRun:
     maps: NDArray[np.complex64] | None = None
     geometry: SliceGeometry | None = None
     source: SourceImage | None = None
-    identity: str = ""
     part_of_scan: str = ""
     numbers: tuple[int, ...] = ()
     of_scan: int = 0
@@ -142,24 +164,16 @@ class StoredRun:
     sources: tuple[SourceImage, ...] = ()
     axis: str = ""
     frames: tuple[int, ...] = ()
-    status: str = ""
-    seed: int = 0
     acquired: tuple[tuple[int, ...], ...] = ()
     shots: NDArray[np.float64] | None = None
     grid: tuple[int, int] | None = None
     scan: str = ""
     layout: Layout = "ky-rows"
     judged: NamedImage | None = None
-    error: RelativeError = field(default_factory=RelativeError)
     coverage: Coverage | None = None
     trace: DesignTrace | None = None
     ended: str = ""
     acceleration: float | None = None
-
-    @property
-    def kind(self) -> Kind:
-        """What the mask is over."""
-        return KINDS[self.readouts]
 
     @property
     def counted(self) -> str:
@@ -260,31 +274,19 @@ class StoredRun:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StoredComparison:
+class StoredComparison(Stored):
     """What a comparison of strategies leaves: read from its folder, or of one in memory.
 
     Parameters
     ----------
     tables : StudyErrors
         Errors of every mask, and what follows from them.
-    readouts : str
-        Name of the kind of what masks are made of, see `KINDS`.
     methods : sequence of mappings
         Mean errors of every method on the masks of each strategy, as methods.csv has them; empty without methods.
-    identity, seed
-        As of `StoredRun`.
     """
 
     tables: StudyErrors
-    readouts: str
     methods: Sequence[Row] = ()
-    identity: str = ""
-    seed: int = 0
-
-    @property
-    def kind(self) -> Kind:
-        """What masks are made of."""
-        return KINDS[self.readouts]
 
 
 @dataclass(frozen=True)
@@ -295,12 +297,12 @@ class _Result:
     comparison: StoredComparison | None = None
 
 
-def write_result(folder: RunFolder, result: StoredRun | StoredComparison) -> None:
+def write_result(folder: RunFolder, result: Stored) -> None:
     """Write what is read again into the folder of a run, whose arrays lie there already."""
     path = folder.output_path(RESULT)
     if isinstance(result, StoredComparison):
-        write_record(path, _Result(comparison=result))
-        return
+        return write_record(path, _Result(comparison=result))
+    assert isinstance(result, StoredRun)
     files = {part: stored for name, part in FILES.items() if (stored := folder.existing(f"{name}.npy")) is not None}
     own = [(stored.stem, array) for part, stored in files.items() if (array := getattr(result, part)) is not None]
     mapped = {part: np.load(stored, mmap_mode="r", allow_pickle=False) for part, stored in files.items()}
@@ -308,7 +310,7 @@ def write_result(folder: RunFolder, result: StoredRun | StoredComparison) -> Non
     write_record(path, _Result(run=replace(result, **mapped)), [*beside, *own])
 
 
-def read_result(folder: Path) -> StoredRun | StoredComparison:
+def read_result(folder: Path) -> Stored:
     """Read the folder of a finished design, reconstruction, protocol or comparison.
 
     Raises
@@ -323,13 +325,13 @@ def read_result(folder: Path) -> StoredRun | StoredComparison:
         cure = "finish it with --resume first" if unfinished else "give a folder of design, recon, protocol or compare"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
     result = _result(folder, partial(_array, folder))
-    if isinstance(result, StoredComparison):
+    if not isinstance(result, StoredRun):
         return result
     maps = result.maps[0] if result.frames and result.maps is not None else result.maps
     return replace(result, name=folder.resolve().name, folder=folder, maps=maps)
 
 
-def _result(folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> StoredRun | StoredComparison:
+def _result(folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> Stored:
     """Content of `RESULT`, with the arrays that are beside it."""
     found = read_record(folder / RESULT, _Result, array)
     result = found.run or found.comparison
@@ -339,15 +341,20 @@ def _result(folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[A
     return result
 
 
+def read_ending(folder: Path) -> Stored:
+    """How a run ended, whose arrays are not looked at; errors as of `read_result`."""
+    return _result(folder, lambda *form: np.zeros(0))
+
+
 def kind_of_run(folder: Path) -> Kind:
-    """What the masks of a run are over, lines of one that has left none; its arrays are not looked at."""
-    return _result(folder, lambda *form: np.zeros(0)).kind if (folder / RESULT).is_file() else KINDS["lines"]
+    """What the masks of a run are over, lines of one that has left none."""
+    return read_ending(folder).kind if (folder / RESULT).is_file() else KINDS["lines"]
 
 
 def read_run(folder: Path) -> StoredRun:
     """`read_result` of a run about one mask; a UsageError for a comparison."""
     found = read_result(folder)
-    if isinstance(found, StoredComparison):
+    if not isinstance(found, StoredRun):
         raise UsageError(f"{folder} holds a comparison of many masks; give a folder of design, recon or protocol")
     return found
 

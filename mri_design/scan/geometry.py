@@ -159,25 +159,6 @@ class SliceGeometry:
         return sizes | why | ({name: list(getattr(self, name)) for name in names} if self.placed else {})
 
     @classmethod
-    def from_settings(cls, field: str, stored: object) -> SliceGeometry:
-        """Geometry that `as_settings` wrote.
-
-        Raises
-        ------
-        InputError
-            For anything else.
-        """
-        try:
-            sizes: Any = dict(stored)  # type: ignore[call-overload]
-            along_y, along_x = map(float, sizes["pixel_mm"])
-            thickness = sizes["thickness_mm"]
-            vectors = [_vector(sizes[name]) for name in ("centre", "phase", "read", "normal") if name in sizes]
-            known = None if thickness is None else float(thickness)
-            return cls((along_y, along_x), known, *vectors, unplaced=sizes.get("unplaced", ""))
-        except (TypeError, ValueError, KeyError) as error:
-            raise InputError(field, f"{error}", "the geometry of a slice, as runs write it") from error
-
-    @classmethod
     def of_header(
         cls, pixel: tuple[float, float], thickness: float, place: Sequence[Sequence[float]] = (), unsettled: str = ""
     ) -> SliceGeometry | None:
@@ -456,21 +437,6 @@ class SourceImage:
         """Entries for a manifest."""
         of_raw_data = {} if self.image else {"image": False}
         return {"identifiers": dict(self.identifiers), "frames": self.frames, "frame": self.frame, **of_raw_data}
-
-    @classmethod
-    def from_settings(cls, field: str, stored: object) -> SourceImage:
-        """Identifiers that `as_settings` wrote.
-
-        Raises
-        ------
-        InputError
-            For anything else.
-        """
-        try:
-            known: Any = dict(stored)  # type: ignore[call-overload]
-            return cls(dict(known["identifiers"]), known["frames"], known["frame"], known.get("image", True))
-        except (TypeError, ValueError, KeyError) as error:
-            raise InputError(field, str(error)[:120], "identifiers, as runs write them") from error
 
 
 def _is_valid(name: str, text: object, *, image: bool = True) -> bool:

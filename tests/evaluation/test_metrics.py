@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -214,6 +213,4 @@ def test_errors_of_several_images_are_averaged_over_those_of_which_both_are_know
     }
     assert RelativeError().over([alone]) == RelativeError(0.9) and RelativeError(0.3).over([]) == RelativeError(0.3)
     assert RelativeError(against="r.npy").over([pair]) == RelativeError(0.2, 0.1, against="r.npy")
-    assert RelativeError().settings == {} and RelativeError.from_settings({}) is None
-    for error in (RelativeError(0.12, 0.1, against="r.npy"), RelativeError(0.12, unknown="it is all")):
-        assert RelativeError.from_settings(json.loads(json.dumps(error.settings))) == error
+    assert RelativeError().settings == {}

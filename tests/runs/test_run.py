@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from mri_design import Recipe, UsageError
@@ -13,7 +14,8 @@ from mri_design.evaluation import Page, RunFolder
 from mri_design.runs.design.report import design_in_folder, report_design
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import design_scan
-from mri_design.runs.store import Ending, FolderKeep, Record, Report, Run
+from mri_design.runs.store import FolderKeep, Record, Report, Run
+from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Progress
 from tests.evaluation.pages import templates
 
@@ -30,16 +32,18 @@ def visible(run: Run) -> set[str]:
     return {path.name for path in run.folder.path.iterdir() if not path.name.startswith(".")}
 
 
-def end(run: Run, identity: str = "me", done: Sequence[str] = ()) -> Ending:
-    report = Report(ending=Ending("converged", (4, 3)), page=Page("plain", {}), done=done)
+def end(run: Run, identity: str = "me", done: Sequence[str] = ()) -> tuple[int, ...]:
+    """The lines of a run that ends."""
+    ended = StoredRun(mask=np.ones(2, dtype=bool), chosen=(4, 3), readouts="lines", status="converged")
+    report = Report(result=ended, page=Page("plain", {}), done=done)
     with templates(plain=PLAIN):
-        return run.save(Record(identity, [], {"a": 1}), report)
+        return run.save(Record(identity, [], {"a": 1}), report).chosen
 
 
 def test_the_end_is_in_the_manifest_and_on_the_page(run: Run) -> None:
     run.folder.output_path(KEPT).write_text("lines so far")
-    assert end(run, done=[KEPT]) == Ending("converged", (4, 3))
-    assert visible(run) == {"manifest.json", "report.html"}
+    assert end(run, done=[KEPT]) == (4, 3)
+    assert visible(run) == {"manifest.json", "result.npz", "report.html"}
     manifest = json.loads((run.folder.path / "manifest.json").read_text())
     assert (manifest["command"], manifest["seed"], manifest["lines"]) == (["design", "x"], 3, [4, 3])
     assert manifest["settings"] == {"a": 1, "identity": "me"}
@@ -53,7 +57,7 @@ def test_a_run_that_is_stopped_before_its_page_is_whole_is_not_finished(run: Run
     with interrupted, pytest.raises(KeyboardInterrupt):
         end(run)
     assert replace(run, resume=True).finished("me", checkpoint=KEPT, resumed="design") is None
-    assert not visible(run)
+    assert "manifest.json" not in visible(run)
 
 
 def test_a_finished_run_is_left_alone_unless_it_is_to_be_made_again(run: Run) -> None:
@@ -61,11 +65,11 @@ def test_a_finished_run_is_left_alone_unless_it_is_to_be_made_again(run: Run) ->
     watched = replace(run, resume=True, progress=Progress(say=said.append))
     assert watched.finished("me", checkpoint=KEPT, resumed="design") is None
     end(run)
-    assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
+    assert watched.finished("me", checkpoint=KEPT, resumed="design").chosen == (4, 3)
     report = run.folder.path / "report.html"
     assert len(said) == 1 and str(report) in said[0]
     watched = replace(watched, resume=False)
-    assert watched.finished("me", checkpoint=KEPT, resumed="design") == Ending("converged", (4, 3))
+    assert watched.finished("me", checkpoint=KEPT, resumed="design").chosen == (4, 3)
     assert len(said) == 2
     report.unlink()
     assert watched.finished("me", checkpoint=KEPT, resumed="design") is None  # to make the report that it lacks
@@ -96,11 +100,10 @@ def test_computing_leaves_the_writing_to_the_report(run: Run, tiny: Recipe) -> N
     data = DesignInput.read(request, run)
     result = design_scan(data, request, run, FolderKeep(run, request.record(run)))
     assert visible(run) == {KEPT}
-    assert result.ending.lines == result.trace.lines
     ended = run.save(request.record(run), report_design(run.folder, result))
-    assert ended == result.ending and ended.error is not None
+    assert (ended.chosen, ended.error) == (result.trace.lines, result.images[0].error) and str(ended.error)
     assert KEPT not in visible(run) and {"lines.csv", "recon.npy", "report.html", "manifest.json"} <= visible(run)
     before = (run.folder.path / "manifest.json").read_bytes()
     again = replace(run, resume=True)
-    assert design_in_folder(request, again) == result.ending
+    assert design_in_folder(request, again).chosen == ended.chosen
     assert (run.folder.path / "manifest.json").read_bytes() == before

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,29 +36,12 @@ def test_the_affine_leads_the_middle_pixel_to_the_centre_and_steps_along_the_dir
 
 
 @pytest.mark.parametrize(
-    "place",
-    [_turned(), SliceGeometry((1.5, 2.0), 5.0), SliceGeometry((1.5, 2.0), None)],
-    ids=["placed", "sizes", "flat"],
+    "parts",
+    [((1, 0), 1), ((1, 1), math.nan), ((1, 1), 1, (0, 0, 0))],
 )
-def test_manifests_hold_all_of_it(place: SliceGeometry) -> None:
-    assert SliceGeometry.from_settings("manifest", place.as_settings()) == place
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        None,
-        3,
-        {},
-        {"pixel_mm": [1, 2, 3], "thickness_mm": 1},
-        {"pixel_mm": [1, 0], "thickness_mm": 1},
-        {"pixel_mm": [1, 1], "thickness_mm": math.nan},
-        {"pixel_mm": [1, 1], "thickness_mm": 1, "centre": [0, 0, 0]},
-        {"pixel_mm": [1, 1], "thickness_mm": 1, "centre": [0, 0], "phase": [1], "read": [], "normal": "abc"},
-    ],
-)
-def test_damaged_settings_are_refused(stored: object) -> None:
-    refuses("manifest", SliceGeometry.from_settings, "manifest", stored)
+def test_sizes_and_places_that_cannot_be_are_refused(parts: Any) -> None:
+    with pytest.raises(InputError):
+        SliceGeometry(*parts)
 
 
 def test_headers_give_as_much_as_makes_sense() -> None:
@@ -102,16 +86,15 @@ PATIENT = {"PatientName": "Müller^Eva", "PatientID": "77 b", "PatientBirthDate"
 RAW = {**PATIENT, "StudyDate": "20200304", "FrameOfReferenceUID": "1.2.9", "SeriesInstanceUIDRoot": "1.2.8"}
 
 
-def test_a_manifest_keeps_identifiers() -> None:
+def test_identifiers_are_those_of_the_header() -> None:
     source, wrong = SourceImage.of_elements({**NEEDED, **PATIENT, "StudyID": ""}, frames=3)
     assert source is not None and not wrong
     assert source.identifiers == {**NEEDED, **PATIENT}
     third = source.of_frame(2)
-    assert third.frame == 3 and SourceImage.from_settings("manifest", third.as_settings()) == third
+    assert third.frame == 3
     assert SourceImage(NEEDED).of_frame(0) == SourceImage(NEEDED)
     raw, left_out = SourceImage.of_raw_data({**RAW, "StudyInstanceUID": ""})
     assert raw is not None and not raw.image and left_out == () and raw.identifiers == RAW
-    assert SourceImage.from_settings("manifest", raw.as_settings()) == raw
     assert SourceImage.of_raw_data({"PatientName": ""}) == (None, ())
 
 
@@ -150,8 +133,6 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
 @pytest.mark.parametrize(
     "stored",
     [
-        None,
-        {"identifiers": NEEDED},
         {"identifiers": NEEDED, "frames": 2, "frame": 3},
         {"identifiers": NEEDED, "frames": 2, "frame": "1"},
         {"identifiers": {**NEEDED, "Diagnosis": "none"}, "frames": 1, "frame": None},
@@ -162,8 +143,9 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
         {"identifiers": {**NEEDED, "SeriesInstanceUIDRoot": "1.2"}, "frames": 1, "frame": None},
     ],
 )
-def test_other_identifiers_are_refused(stored: object) -> None:
-    refuses("manifest", SourceImage.from_settings, "manifest", stored)
+def test_other_identifiers_are_refused(stored: Any) -> None:
+    with pytest.raises(InputError):
+        SourceImage(**stored)
 
 
 def test_without_places_the_numbers_of_slices_order_them() -> None:

@@ -28,7 +28,8 @@ from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, simulated_from, simulation_summary, told
-from mri_design.runs.store import Ending, Report, Run, carry_out
+from mri_design.runs.store import Report, Run, carry_out
+from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Keep
 
 Rows = list[dict[str, object]]
@@ -38,7 +39,7 @@ MOST_NUMBERS = 60_000
 ACQUISITION = "acquisition.csv"
 
 
-def design_in_folder(request: DesignRequest, run: Run) -> Ending:
+def design_in_folder(request: DesignRequest, run: Run) -> Stored:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
     record, data = request.record(run), DesignInput.read(request, run)  # refused before it is known whose folder it is
 
@@ -120,7 +121,7 @@ def report_design(
     if extensible and result.request.strategy.needs_posterior and shots is None:  # shots are drawn anew as a whole
         folder.rename(CHECKPOINT, STATE)
     page = Page(template, facts)
-    return Report(ending=result.ending, page=page, found=found, done=[CHECKPOINT], result=result.stored())
+    return Report(result=result.stored(), page=page, found=found, done=[CHECKPOINT])
 
 
 def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, noise: float) -> dict[str, Any]:

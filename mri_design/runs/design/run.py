@@ -16,7 +16,6 @@ from mri_design.runs.design.slices import DesignSlices, prepared
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import told
 from mri_design.runs.resident import design_among
-from mri_design.runs.store import Ending
 from mri_design.runs.stored_run import StoredRun, run_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
@@ -72,11 +71,6 @@ class DesignResult:
     def ended(self) -> str:
         """Why it ended with that many lines, where a rule could end it; else empty."""
         return _told("ended", self.end, self.known.slice_model.candidates.unit) if self.end.how else ""
-
-    @property
-    def ending(self) -> Ending:
-        """How the design ended: its status, its lines, and the error of its image."""
-        return Ending(self.status, self.trace.lines, self.images[0].error)
 
     def stored(self) -> StoredRun:
         """The run as its folder has it."""

@@ -60,8 +60,8 @@ from mri_design.runs.recon.slices import (
     slice_image,
     what_is_used,
 )
-from mri_design.runs.store import Ending, Record, Report, Run, carry_out
-from mri_design.runs.stored_run import ARRAYS, StoredRun, run_of
+from mri_design.runs.store import Record, Report, Run, carry_out
+from mri_design.runs.stored_run import ARRAYS, Stored, StoredRun, run_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
@@ -526,7 +526,7 @@ _MONTAGE = 24
 """Slices of the montage at most."""
 
 
-def reconstruct_in_folder(request: ReconRequest, run: Run) -> Ending:
+def reconstruct_in_folder(request: ReconRequest, run: Run) -> Stored:
     """Reconstruct and report in a run's folder; see `carry_out`."""
 
     def compute(keep: Keep) -> ReconResult:
@@ -561,9 +561,8 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     facts["summary"] = summary = simulation_summary([simulated_from(known.scan)]) | known.summary() | account
     if result.several:
         _describe(result, summary, settings)
-    ending = Ending(result.status, result.lines, result.error)
     kept, page = result.stored(arrays=False), Page("recon", facts)
-    return Report(ending=ending, page=page, found=settings, done=result.kept.files, result=kept)
+    return Report(result=kept, page=page, found=settings, done=result.kept.files)
 
 
 def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
