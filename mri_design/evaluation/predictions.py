@@ -131,9 +131,14 @@ class PredictionCheck:
         return predicted, actual
 
     @property
+    def unmeasured(self) -> NDArray[np.bool_]:
+        """Lines that are not behind the mean, and whose actual error is known."""
+        return self.known & ~self.acquired
+
+    @property
     def compared(self) -> tuple[float, float]:
         """Predicted and actual error that can be held against each other: of all lines, else of the unmeasured ones."""
-        return self.errors(np.ones_like(self.known) if self.known.all() else self.known & ~self.acquired)
+        return self.errors(self.known if self.known.all() else self.unmeasured)
 
     @property
     def ratio(self) -> float:
@@ -144,34 +149,31 @@ class PredictionCheck:
     @property
     def judged(self) -> NDArray[np.bool_]:
         """Unmeasured ones not far from DC, where most of the remaining error lies: those that lines are compared on."""
-        return self.known & ~self.acquired & self.inner
+        return self.unmeasured & self.inner
 
     @property
     def line_ratio(self) -> float:
         """Median over the judged lines of predicted over actual energy; NaN for too few lines."""
-        if self.judged.sum() < LEAST_LINES:
-            return float("nan")
-        actual = self.actual[self.judged]
-        ratios = np.full(len(actual), np.inf)
-        np.divide(self.predicted[self.judged], actual, out=ratios, where=actual > 0)
-        return float(np.median(ratios))
+        predicted, actual = self.predicted[self.judged], self.actual[self.judged]
+        ratios = np.divide(predicted, actual, out=np.full(len(actual), np.inf), where=actual > 0)
+        return float(np.median(ratios)) if len(ratios) >= LEAST_LINES else float("nan")
 
     @property
     def rank_correlation(self) -> float:
         """Spearman's, of predicted with actual energy over the judged lines; NaN for too few lines, or equal ones."""
-        if self.judged.sum() < LEAST_LINES:
-            return float("nan")
         ranks = [_ranks(energy[self.judged]) for energy in (self.predicted, self.actual)]
-        if any(np.ptp(r) == 0 for r in ranks):
+        if len(ranks[0]) < LEAST_LINES or any(np.ptp(r) == 0 for r in ranks):
             return float("nan")
         return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
     def as_row(self) -> dict[str, object]:
         """One row of a table."""
-        every, unmeasured = (self.errors(lines) for lines in (np.ones_like(self.known), self.known & ~self.acquired))
-        names = ("predicted_error", "actual_error", "unmeasured_predicted_error", "unmeasured_actual_error")
+        every, unmeasured = (self.errors(lines) for lines in (np.ones_like(self.known), self.unmeasured))
         errors = {
-            **dict(zip(names, (*every, *unmeasured), strict=True)),
+            "predicted_error": every[0],
+            "actual_error": every[1],
+            "unmeasured_predicted_error": unmeasured[0],
+            "unmeasured_actual_error": unmeasured[1],
             "ratio": self.ratio,
             f"{self.unit}_ratio": self.line_ratio,
             "rank_correlation": self.rank_correlation,
