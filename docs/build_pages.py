@@ -115,7 +115,7 @@ def notebook_page(name: str, folder: Path) -> tuple[str, dict[str, bytes]]:
     Raises
     ------
     PluginError
-        Where nobody has executed it.
+        If it has not been executed.
     """
     from nbconvert import MarkdownExporter  # here: it takes a second to import
     from nbconvert.preprocessors import CoalesceStreamsPreprocessor

@@ -23,7 +23,7 @@ def brief(value: object, depth: int = 0) -> str:
     value : object
         Anything.
     depth : int
-        How deep it stands inside of others; the deepest are told by their type alone.
+        How deep it stands inside of others; the deepest are given by their type alone.
     """
     if isinstance(value, float):
         return f"{value:.6g}"
@@ -46,7 +46,7 @@ def brief(value: object, depth: int = 0) -> str:
 
 
 def briefly(made: type[T]) -> type[T]:
-    """Class decorator, above ``@dataclass``: objects are told by `brief`, without fields that are as by default."""
+    """Class decorator, above ``@dataclass``: objects are shown by `brief`, without fields that are as by default."""
     made.__repr__ = brief  # type: ignore[method-assign]
     return made
 
@@ -59,7 +59,7 @@ def brief_attributes(value: object) -> str:
 
 
 def _usual(field: Field[Any], value: object) -> bool:
-    """Whether a field has its default, as far as that can be told without comparing arrays."""
+    """Whether a field has its default, as far as can be seen without comparing arrays."""
     if field.default_factory is not MISSING:
         return not isinstance(value, bool | int | float) and hasattr(value, "__len__") and not len(value)
     if value is field.default:

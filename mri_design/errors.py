@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NumberKind = Literal["any", "finite", "real", "positive"]
 LARGEST_ARRAY = 4 * 2**30
-"""Bytes of the largest array that is made because somebody has asked for a number of things."""
+"""Bytes of the largest array that is made because a user has asked for a number of things."""
 
 
 _COMMAND_LINE = "MRI_DESIGN_COMMAND_LINE"
@@ -359,7 +359,7 @@ def require_working(*, wanted: str, takes: int | None = None, method: str = "__c
     wanted : str
         For the message.
     takes : int, optional
-        How many positional arguments the call is made with, where that tells right from wrong.
+        How many positional arguments the call is made with, if that shows whether it is right.
     method : str
         What is called.
     **arguments
@@ -379,7 +379,7 @@ def require_working(*, wanted: str, takes: int | None = None, method: str = "__c
             called.bind(*range(takes)) if takes is not None else None
         except (AttributeError, TypeError) as error:
             raise InputError(name, described(value), wanted) from error
-        except ValueError:  # some of those written in C do not tell what they take
+        except ValueError:  # functions written in C may have no signature
             continue
 
 

@@ -53,7 +53,7 @@ def in_chunks(function: Callable[[Array], Array], batch: Array, at_once: int | N
 RUN = 256
 """Numbers whose products the iteration adds up in their own precision."""
 RECENT = 3
-"""Iterations whose mean step and mean momentum tell how far `ConjugateGradients.extrapolated` goes."""
+"""Iterations whose mean step and mean momentum decide how far `ConjugateGradients.extrapolated` goes."""
 MOST_MOMENTUM = 0.5
 """Largest momentum that is reckoned with there: twice the step leaves the error in the norm of A what it was."""
 

@@ -99,7 +99,7 @@ def info(
 ) -> int:
     """Show matrix, field of view, coils, measured lines and samples, centre, noise and provenance of INPUT.
 
-    Of raw data the samples of one slice are read, and headers tell the rest. Images, a Pulseq sequence (.seq) and the
+    Of raw data the samples of one slice are read; the rest is from headers. Images, a Pulseq sequence (.seq) and the
     folder of a run are described as what they are: of a run that is not finished how far it is and how to go on, of a
     folder of runs each.
 
@@ -238,7 +238,7 @@ def measure(
         Flags, or whole numbers from 1 for several regions, on the grid of the image (.npy with the axes of recon.npy),
         or a file whose header says where it lies (NIfTI, DICOM).
     against : MASK
-        Differences to this region, in the place of those of all pairs.
+        Differences to this region instead of those of all pairs.
     other : --and RUN
         The same regions in another run, and differences of both images.
     number : --slice N
@@ -291,7 +291,7 @@ def mask(
 ) -> int:
     """Make a mask without a scan, with exactly the acceleration asked for, and a picture of it.
 
-    The picture shows the mask and its point-spread function, what it makes of a point, whose largest side lobe is said
+    The picture shows the mask and its point-spread function, the image of a point, whose largest side lobe is given
     as a number. The same seed gives the same mask, which is that of design with the same strategy. recon takes .npy and
     .cfl as --mask.
 
@@ -312,7 +312,7 @@ def mask(
         The file; its ending is the format, one of <endings of masks>: NumPy, BART, a table in the order of measurement,
         or a Pulseq sequence.
     lines : --lines --samples --shots N
-        In the place of an acceleration: so many lines, samples or shots, those at the centre included.
+        Instead of an acceleration: so many lines, samples or shots, those at the centre included.
     calibration : N
         Lines, or side of the square, at the centre without a gap; they count. 0 is none. [default: the strategy's]
     encoding : NAME

@@ -188,7 +188,7 @@ class Override:
         return {name: _overriding(key, more.get(name, ""), texts.get(name)) for name, key in names.items()}
 
     def gathered(self, values: dict[str, Any]) -> Recipe:
-        """The recipe that was named, with what was given in the place of its settings."""
+        """The recipe that was named, with the values of the flags instead of its settings where they are given."""
         recipe = load_recipe(values["recipe"])
         for key in self.keys.split():
             section, _, setting = key.partition(".")
@@ -362,7 +362,7 @@ class Shared:
     lines : --lines --samples N
         Lines, or samples of a plane, in the end, those at the start included.
     acceleration : R
-        In the place of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.
+        Instead of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.
     strategy : NAME
         One of: <strategies of lines>; trained:FILE or calibrated:FILE with a file of mri-design train. [default:
         calibrated, or the recipe's]

@@ -203,9 +203,8 @@ def adapt(
 ) -> int:
     """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
 
-    The scanner is an MRD client that connects to --listen PORT, sends the header and then every readout, and is told
-    the next lines in text messages. Who sends them in a file or, with -, through a pipe is told in lines of JSON on
-    stdout.
+    The scanner is an MRD client that connects to --listen PORT, sends the header and then every readout, and gets
+    the next lines in text messages. For readouts from a file or, with -, from a pipe they are lines of JSON on stdout.
 
     Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
     are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
@@ -225,7 +224,7 @@ def adapt(
     host : str
         Address to listen at. Others than 127.0.0.1 let other machines in, without a password.
     timeout : float
-        Seconds to wait for a readout, and for the header of whoever connects.
+        Seconds to wait for a readout, and for the header of a client that connects.
     requests : N
         Times a line is asked for until it is given up.
     repeated : first|last

@@ -179,8 +179,7 @@ class InputRecipe(Settings):
     set : int or "all", optional
         Number of the set to read, by the file's own numbers; with 'all' recon makes images of every one.
     matrix : (int, int), optional
-        Pixels (ky, kx) of the image of samples along a trajectory, in the place of what a NumPy or BART file
-        says.
+        Pixels (ky, kx) of the image of samples along a trajectory, instead of what a NumPy or BART file says.
     dims : tuple of str, optional
         Names of the axes of an array (NumPy, BART, HDF5; MATLAB's in its own order): coil, slice, ky, kx, of
         volumes kz; repetition, frame, contrast, echo; real/imag of pairs of real numbers, coil*real/imag of
@@ -276,7 +275,7 @@ class NoiseRecipe(Settings):
 
 
 USUAL_CALIBRATION = 24
-"""Centre lines that coil maps are estimated from, where nobody says how many."""
+"""Centre lines that coil maps are estimated from, unless a setting says how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -568,7 +567,7 @@ class ReconstructionRecipe(Settings):
         Of least-squares: Tikhonov's weight, in units of X^H X; keeps images stable where coils determine
         little.
     std_samples : int
-        Posterior samples for the error bars, where no control variate tells them.
+        Posterior samples for the error bars, where no control variate gives them.
     band_factors : bool
         Mean of one coil: bands of k-space that are too small or too large are corrected by what random heads
         taught, as far as lines held back agree.
@@ -680,7 +679,7 @@ class Recipe(Settings):
         """A copy of the recipe with some settings of a section replaced; None keeps the recipe's.
 
         The section ``prior`` has the one setting ``blocks``: `SparsityBlock` and `SiteBlock` objects, or mappings as
-        ``[[prior]]`` tables have them, in the place of the recipe's.
+        ``[[prior]]`` tables have them, instead of the recipe's.
 
         Raises
         ------

@@ -58,7 +58,7 @@ class Setting:
     inner : Setting, optional
         Of the members of a tuple.
     words : tuple of str
-        Texts that may stand in the place of a number.
+        Texts that may be given instead of a number.
     """
 
     least: float | None = None

@@ -211,7 +211,7 @@ class PhasedParts(LinearOperator):
     """u -> parts of ``analysis(e^{-i phi} u)``: real output with a last axis (real part, imaginary part).
 
     Where phi is the image's own phase, e^{-i phi} u is real, its imaginary part small, and sites of their own on the
-    two parts say so; k-space then has conjugate symmetry, line k tells about line -k.
+    two parts say so; k-space then has conjugate symmetry, line k informs about line -k.
 
     Parameters
     ----------

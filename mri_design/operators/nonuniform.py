@@ -256,7 +256,7 @@ def density_weights(
     iterations : int
         Each costs two transforms on twice the grid. More of them make weights at the edge of the trajectory uneven.
     given : float array, shape (sample,), optional
-        Weights of any scale that somebody else has computed. They are returned with the sum that the weights computed
+        Weights of any scale, computed elsewhere. They are returned with the sum that the weights computed
         here have; computed ones where all of them are zero.
     tolerance : float
         Relative error of the transforms.

@@ -562,7 +562,7 @@ def require_offers(
     shape: tuple[int, ...] = (),
     relief: str = "",
 ) -> None:
-    """Refuse a site that does not offer what somebody needs, or is seen not to keep what it offers.
+    """Refuse a site that lacks a capability that its user needs, or visibly does not have one that it claims.
 
     Parameters
     ----------

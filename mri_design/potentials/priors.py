@@ -359,7 +359,7 @@ class Generic(SuperGaussian):
     g, dg, d2g : callable
         g and its derivatives, vectorised over arrays x >= 0 of any float type.
     log_concave : bool, optional
-        Whether t is; found out where it is not said.
+        Whether t is; found by its derivatives if not given.
     shape : tuple of int
         Shape of what g itself broadcasts over (its own scales), () for one site for all.
     start_variance : float or array, optional

@@ -113,7 +113,7 @@ class Readouts(ABC):
     overlapping = False
     """Whether candidates measure the same parts of k-space, so that their energies do not add up to the image's."""
     thinned = False
-    """Whether a block is chosen from one set of scores and thinned, as neighbours tell nearly the same."""
+    """Whether a block is chosen from one set of scores and thinned, as neighbours are nearly as informative."""
     draws = 12
     """Number of posterior draws behind scores, by default."""
     start_shows_level = True
@@ -280,7 +280,7 @@ class Readouts(ABC):
 
     @abstractmethod
     def opposite_of(self, candidate: int) -> int:
-        """The candidate at -k, which tells nearly the same where the phase is smooth; itself where there is none."""
+        """The candidate at -k, which measures nearly the same where the phase is smooth; itself if there is none."""
 
     @abstractmethod
     def central_run(self, ids: Sequence[int]) -> list[int]:

@@ -168,7 +168,7 @@ class ShotReadouts(Readouts):
         return sorted(ids)
 
     def opposite_of(self, candidate: int) -> int:
-        """The shot whose samples are at -k one by one, as that of half a turn further; itself where there is none."""
+        """The shot whose samples are at -k one by one, as that of half a turn further; itself if there is none."""
         apart = np.abs(self.shots + self.shots[candidate]).max(axis=(1, 2))
         nearest = int(np.argmin(apart))
         return nearest if apart[nearest] < _NEAR else candidate

@@ -6,7 +6,7 @@ low-rank representation, is cheap and always too small.
 Draws are b ~ N(0, A), solved A u = b. A draw A^-1 b that is solved to a tolerance lacks some of what converges slowly,
 and more draws do not bring it back. Where a control leaves little to the solver, moving every draw on along its next
 direction makes up for most of that without a product with A (`ConjugateGradients.extrapolated`). And a few draws go on
-for some iterations: what that changes in z tells the bias that all of them have in common (`SolvedDraws`).
+for some iterations: what that changes in z shows the bias that all of them have in common (`SolvedDraws`).
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class SolvedDraws:
         further iterations leave a fraction of the residual, the whole bias is taken to be what they change in z over
         one minus that fraction, which is on the safe side.
 
-        A few draws tell next to nothing of one coefficient, but much of many. So coefficients are sorted into groups by
+        A few draws show next to nothing of one coefficient, but much of many. So coefficients are sorted into groups by
         their size, the geometric mean of z and of its sampled part (all of z, without a control), and the bias of a
         group is taken to be proportional to it. The mean square over a group of the change relative to the size,
         averaged over D draws, is beta^2 + nu^2 / D, where beta^2 is the mean square of the bias, and nu is the scatter

@@ -351,8 +351,8 @@ class ControlVariate:
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
     extrapolated : bool
-        Whether draws beside a control are moved on from where the solver stopped, which takes no product. Whoever
-        judges lines by the draws themselves, as designs do, has them left there; lines of several coils without a
+        Whether draws beside a control are moved on from where the solver stopped, which takes no product. Designs,
+        which judge lines by the draws themselves, leave them there; lines of several coils without a
         control by columns then stay with plain sampling.
 
     Raises
@@ -427,7 +427,7 @@ class ControlVariate:
                 with_bias=self.with_bias and len(analyses) > 0,
                 extrapolated=self.extrapolated and control is not None,
             )
-            del b, solver  # images of every draw that nobody needs any more
+            del b, solver  # images of every draw, no longer needed
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
@@ -604,7 +604,7 @@ def _controlled(
         part = fraction * analysis(explained[which])
         return lambda some: squared_modulus(analysis(some) - part)
 
-    # The remainder is a circular Gaussian: its power is exponentially distributed, the mean tells the deviation.
+    # The remainder is a circular Gaussian: its power is exponentially distributed, the mean gives the deviation.
     left = np.asarray(power.mean)
     value, error = 2 * fraction * first + left, left / float(np.sqrt(len(draws)))
     return _Estimate(value, error, left, terms, known=True)
