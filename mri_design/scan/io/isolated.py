@@ -56,18 +56,15 @@ class IsolatedSource(Source):
         The file; its format is recognised in the child.
     options : ReadOptions
         As for reading here; the child's address space is four times ``max_bytes`` and 2 GiB.
-    seconds : float, optional
-        Longest time; by default half a minute, of which four seconds of computing, and for both a second more for every
-        5 MB of the file.
 
     Notes
     -----
-    Reading raises `InputError` as reading here would, and where the library crashes or does not come to an end.
+    An answer takes half a minute at most, of which four seconds of computing, and for both a second more for every 5 MB
+    of the file. Reading raises `InputError` as reading here would, and where the library crashes or does not end.
     """
 
     path: Path
     options: ReadOptions
-    seconds: float | None = None
 
     def load(self) -> Any:
         """All samples."""
@@ -98,7 +95,7 @@ class IsolatedSource(Source):
             As reading here would, and where the child crashes or does not come to an end.
         """
         more = self.path.stat().st_size / _BYTES_PER_SECOND
-        allowed = _SECONDS + more if self.seconds is None else self.seconds
+        allowed = _SECONDS + more
         computing = math.ceil(min(allowed, _COMPUTING + more)) * (_PASSES if question == "slices" else 1)
         request = {"path": str(self.path), "question": question, "computing": computing, "allowed": allowed}
         folders = [str(Path(__file__).parents[3]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]

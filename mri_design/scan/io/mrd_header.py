@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from datetime import date
+from datetime import date, time
 from typing import Any
 
 from mri_design.errors import InputError
@@ -40,12 +40,11 @@ _IDENTIFIERS = (
 )
 _MEASURED = {"RepetitionTime": "TR", "EchoTime": "TE", "FlipAngle": "flipAngle_deg"}
 """Parameters of the sequence, of which the header may have several."""
-_DATE, _ZONE = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
+_ZONE = re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
 _CONJUGATED = ("siemens",)
 """How names of makers begin whose samples are known to go with exp(2πi k·r) along the directions of their headers, see
 docs/left-and-right.md."""
 _ZERO = re.compile(r"[+-]?0+(?:\.0*)?(?:[eE][+-]?\d+)?", re.ASCII)
-_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -281,11 +280,9 @@ def _identifiers(root: ET.Element) -> dict[str, str]:
     said = {name: held.get(name.lower(), "") for name in _IDENTIFIERS}
     for name in ("PatientBirthDate", "StudyDate"):
         with suppress(ValueError):  # another text stays as it is
-            if _DATE.match(said[name]):
-                said[name] = date.fromisoformat(_ZONE.sub("", said[name])).strftime("%Y%m%d")
-    time = _TIME.fullmatch(_ZONE.sub("", said["StudyTime"]))
-    if time is not None:  # without its zone
-        said["StudyTime"] = "".join(time.groups("")[:3]) + (f".{time[4][:6]}" if time[4] else "")
+            said[name] = date.fromisoformat(_ZONE.sub("", said[name])).strftime("%Y%m%d")
+    with suppress(ValueError):
+        said["StudyTime"] = time.fromisoformat(said["StudyTime"]).strftime("%H%M%S.%f").rstrip("0").rstrip(".")
     return said | {name: sole_value(_sequence_values(root, parameter)) for name, parameter in _MEASURED.items()}
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
-from mri_design.scan.io.layouts import BARE, kspace_axes
+from mri_design.scan.io.layouts import BARE
 from mri_design.scan.io.safe import check_declared_shape, check_file
-from mri_design.scan.io.source import GE_CURE, ReadOptions
-from mri_design.scan.io.stored_arrays import ArrayHeader, StackSource, StoredArray
+from mri_design.scan.io.source import GE_CURE, ReadOptions, Source
+from mri_design.scan.io.stored_arrays import ArrayHeader, StoredArray, source_of
 
 REVISION = 26.002
 """Revision of the header (``rdb_hdr_rdbm_rev``) that is read."""
@@ -44,7 +44,7 @@ def recognises(path: Path) -> bool:
     return _LOGO in head or _INVALID in head
 
 
-def opened(path: Path, options: ReadOptions) -> StackSource:
+def opened(path: Path, options: ReadOptions) -> Source:
     """The slices of one P-file, in the order of their measurement.
 
     The first frame of each slice and channel, which the scanner leaves empty as a baseline, is left out, and where the
@@ -109,4 +109,4 @@ def opened(path: Path, options: ReadOptions) -> StackSource:
     if alternated:
         text["alternating_sign"] = "every second line was measured with the other sign, which was undone"
     header = ArrayHeader(dims=BARE[4], of_coils=True, text=text)
-    return StackSource(path, "kspace", {"kspace": array}, header, limits, kspace_axes(4, BARE[4]))
+    return source_of(path, "kspace", {"kspace": array}, header, limits)

@@ -80,21 +80,20 @@ def check_file(path: Path) -> int:
     """
     name = str(path)
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(name, "a folder", "a regular file", "Name a file in it.")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(name, "a device, pipe or socket", "a regular file", "Save what it gives to a file first.")
-        with path.open("rb") as stream:
-            head = stream.read(64)
+        status, head = path.stat(), b""
+        if stat.S_ISREG(status.st_mode):
+            with path.open("rb") as stream:
+                head = stream.read(64)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         cure = "Look at the spelling and the folder." if missing else "Look at the rights to read it."
         raise InputError(name, error.strerror or str(error), "a readable file", cure) from error
-    except InputError:
-        raise
     except ValueError as error:  # a path with an embedded null byte
         raise InputError(name, str(error), "a readable file") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(name, "a folder", "a regular file", "Name a file in it.")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(name, "a device, pipe or socket", "a regular file", "Save what it gives to a file first.")
     if not head:
         raise InputError(name, "an empty file", "a file that holds something", "Copy or download it again.")
     if head.startswith(_POINTERS):

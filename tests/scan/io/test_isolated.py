@@ -52,8 +52,9 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
 )
 def test_crashes_and_stalls_are_errors_with_the_path(fastmri_file, monkeypatch, child, got):
     monkeypatch.setattr(isolated, "_CHILD", child)
+    monkeypatch.setattr(isolated, "_SECONDS", 1)
     with refused("volume.h5") as caught:
-        IsolatedSource(fastmri_file, ReadOptions(), seconds=1).load()
+        IsolatedSource(fastmri_file, ReadOptions()).load()
     assert caught.value.field == str(fastmri_file)
     assert got in caught.value.got
 
