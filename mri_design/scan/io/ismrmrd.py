@@ -59,8 +59,8 @@ class ShotSource(MrdSource):
         stored, shot, slices = np.stack([by_place[at] for at in places.tolist()]), np.empty_like(places), []
         for rank in range(int(ranks[-1]) + 1):
             (here,) = np.nonzero(ranks == rank)
-            rows = stored[here].reshape(len(here), -1)
-            _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+            rows = stored[here].reshape(len(here), -1).view(f"V{stored[0].nbytes}").ravel()  # compared byte by byte
+            _, first, same = np.unique(rows, return_index=True, return_inverse=True)
             shot[here] = np.argsort(np.argsort(first))[same]
             again = np.flatnonzero(first[same] != np.arange(len(here)))
             if again.size and duplicates == "refuse":
