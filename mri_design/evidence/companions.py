@@ -101,23 +101,6 @@ class RigidMotion:
         return moved(image.real) + 1j * moved(image.imag) if np.iscomplexobj(image) else moved(image)
 
 
-@dataclass(frozen=True)
-class Registration:
-    """How an image had to be moved.
-
-    Parameters
-    ----------
-    motion : RigidMotion
-        No turn and no shift where moving it hardly at all makes the images most alike.
-    before, after : float
-        Normalised mutual information of both images, from 1, as they lay and after the motion.
-    """
-
-    motion: RigidMotion
-    before: float
-    after: float
-
-
 def alikeness(one: Image, other: Image) -> float:
     """Normalised mutual information of moduli from 0 to 1: 1 (none) to 2 (one tells the other), in `BINS` levels."""
     first, second = (np.minimum((image * BINS).astype(np.intp), BINS - 1).ravel() for image in (one, other))
@@ -131,7 +114,7 @@ def alike_after(motion: RigidMotion, fixed: Image, moving: Image) -> float:
     return -_unlike(_grey(fixed), _grey(moving))(np.array([*motion.shift, motion.angle]))
 
 
-def register(fixed: Image, moving: Image) -> Registration:
+def register(fixed: Image, moving: Image) -> RigidMotion:
     """Find the motion that makes an image most like another one.
 
     Coarse turns are tried first, each with the shift at which edges of both images lie upon each other best. Those that
@@ -144,6 +127,11 @@ def register(fixed: Image, moving: Image) -> Registration:
         The image that stays: may be of low resolution, or noisy.
     moving : array of the same shape
         The image to move.
+
+    Returns
+    -------
+    RigidMotion
+        No turn and no shift where moving it hardly at all makes the images most alike.
 
     Raises
     ------
@@ -169,10 +157,7 @@ def register(fixed: Image, moving: Image) -> Registration:
     if step > 1:
         best = _refined(fine, best, bounds)
     motion = _motion(best)
-    still = -fine(np.zeros(3))
-    if motion.displacement(fixed.shape) < LEAST:
-        return Registration(RigidMotion(), still, still)
-    return Registration(motion, still, -fine(best))
+    return RigidMotion() if motion.displacement(fixed.shape) < LEAST else motion
 
 
 Unlikeness = Callable[[NDArray[np.float64]], float]
@@ -402,7 +387,7 @@ class Offered:
     ----------
     companion : Companion
         After its registration.
-    registration : Registration, optional
+    motion : RigidMotion, optional
         How it was moved; None where that was not asked for, or there was no image yet.
     gain : float
         Mean over the lines held back of log(energy left without it / with it); NaN where that is not known.
@@ -417,7 +402,7 @@ class Offered:
     """
 
     companion: Companion
-    registration: Registration | None = None
+    motion: RigidMotion | None = None
     gain: float = float("nan")
     refused: str = ""
     used: bool = False
@@ -427,8 +412,7 @@ class Offered:
     @property
     def moved(self) -> bool:
         """Whether its registration moved it."""
-        found = self.registration
-        return found is not None and found.motion.displacement(self.companion.image.shape) > 0
+        return self.motion is not None and self.motion.displacement(self.companion.image.shape) > 0
 
     @property
     def saved(self) -> float | None:
@@ -671,28 +655,28 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
         found = register(image, companion.image) if registered and not companion.in_place else None
         if found is not None:
             companion, found, across = _across(companion, found, image)
-        moved = companion if found is None else replace(companion, image=found.motion.applied(companion.image))
+        moved = companion if found is None else replace(companion, image=found.applied(companion.image))
         companion_patches([moved.image])
     except InputError as error:
         return Offered(companion, refused=f"{error.got} where {error.wanted} is needed")
     pixel, aside = companion.pixel, companion.volume.places[across] if across and companion.volume else ""
     if found is not None and companion.by_headers and pixel is not None:
-        far = float(np.hypot(found.motion.displacement(image.shape) * max(pixel), across))
+        far = float(np.hypot(found.displacement(image.shape) * max(pixel), across))
         if far > FARTHEST:
             return Offered(moved, found, refused=f"it fits {far:.0f} mm from where the headers place it", aside=aside)
     return Offered(moved, found, aside=aside)
 
 
-def _across(companion: Companion, found: Registration, image: Array) -> tuple[Companion, Registration, float]:
+def _across(companion: Companion, found: RigidMotion, image: Array) -> tuple[Companion, RigidMotion, float]:
     """The place across the slice where the companion's volume tells clearly the most of the image, and its motion."""
     if companion.volume is None:
         return companion, found, 0.0
-    best, at, slices = ACROSS * (alike_after(found.motion, image, companion.image) - 1), 0.0, companion.image
+    best, at, slices = ACROSS * (alike_after(found, image, companion.image) - 1), 0.0, companion.image
     for place in companion.volume.places:
         there = companion.volume.at(place)
         if there is None or not there.any():
             continue
-        alike = alike_after(found.motion, image, there) - 1
+        alike = alike_after(found, image, there) - 1
         if alike > best:
             best, at, slices = alike, place, there
     return (replace(companion, image=slices), register(image, slices), at) if at else (companion, found, 0.0)
@@ -700,12 +684,12 @@ def _across(companion: Companion, found: Registration, image: Array) -> tuple[Co
 
 def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Offered:
     """A companion as it lies over another image, if it is used, and lies elsewhere there by so many pixels."""
-    if not one.used or one.registration is None:
+    if not one.used or one.motion is None:
         return one
     again = _laid_over(given, image, True)
-    if again.refused or again.registration is None:
+    if again.refused or again.motion is None:
         return one
-    far = again.registration.motion.apart(one.registration.motion, image.shape)
+    far = again.motion.apart(one.motion, image.shape)
     if far <= least and again.aside == one.aside:
         return one
     return replace(again, gain=one.gain, used=True, renewed=far)

@@ -59,19 +59,18 @@ def test_a_companion_that_moved_is_found_and_said():
     found = choice(slice_of(TRUTH, SD), moved)
     (offered,) = found.offered
     assert found.used == ("moved",)
-    assert offered.registration.motion.angle == pytest.approx(-4.0 - 2.7, abs=1.0)  # T1 itself is turned by 2.7
+    assert offered.motion.angle == pytest.approx(-4.0 - 2.7, abs=1.0)  # T1 itself is turned by 2.7
     still = choice(slice_of(TRUTH, SD), moved, prior=CompanionPrior(registered=False))
-    assert still.offered[0].registration is None
+    assert still.offered[0].motion is None
 
 
 def one_pixel_off(found: CompanionChoice, given: Companion, gain: float) -> CompanionChoice:
     """The choice as it were, had the first registration been wrong."""
     (offered,) = found.offered
-    (down, right), angle = offered.registration.motion.shift, offered.registration.motion.angle
-    motion = RigidMotion((down + 1, right), angle)
+    down, right = offered.motion.shift
+    motion = replace(offered.motion, shift=(down + 1, right))
     laid = replace(offered.companion, image=motion.applied(given.image))
-    registration = replace(offered.registration, motion=motion)
-    return replace(found, offered=(replace(offered, companion=laid, registration=registration),), gain=gain)
+    return replace(found, offered=(replace(offered, companion=laid, motion=motion),), gain=gain)
 
 
 def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the_lines_agree():
@@ -87,7 +86,7 @@ def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the
     assert renewed(found, 0 * TRUTH) is None  # nothing to lie over
     again = renewed(one_pixel_off(found, moved, gain=0.5 * found.gain))
     assert again.used == ("moved",) and again.offered[0].renewed == pytest.approx(1, abs=0.4)
-    assert again.offered[0].registration.motion.apart(found.offered[0].registration.motion, T1.shape) < 0.5
+    assert again.offered[0].motion.apart(found.offered[0].motion, T1.shape) < 0.5
     assert again.gain == again.offered[0].gain == pytest.approx(found.gain, rel=0.2)
     assert renewed(one_pixel_off(found, moved, gain=2 * found.gain)) is None  # the lines have the first one
 
@@ -231,7 +230,7 @@ def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_ma
     made = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
     with patch.object(companions, "REPEAT_ANEW", np.inf):
         first = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
-    turned = [abs(result.companions.offered[0].registration.motion.angle - 1.4) for result in (made, first)]
+    turned = [abs(result.companions.offered[0].motion.angle - 1.4) for result in (made, first)]
     assert turned[0] < 0.3 < turned[1]
     assert np.linalg.norm(made.image - TRUTH) < 0.95 * np.linalg.norm(first.image - TRUTH)
     assert made.companions.gain > first.companions.gain

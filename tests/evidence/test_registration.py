@@ -64,16 +64,15 @@ def test_motion_is_found_again_between_contrasts(seed):
     rng = np.random.default_rng(seed)
     motion = RigidMotion((float(rng.uniform(-4, 4)), float(rng.uniform(-4, 4))), float(rng.uniform(-5, 5)))
     found = register(noisy(FIRST, seed), motion.applied(noisy(OTHER, seed + 9)))
-    assert found.after > found.before
-    assert found.motion.angle == pytest.approx(-motion.angle, abs=1.0)
+    assert found.angle == pytest.approx(-motion.angle, abs=1.0)
     y, x = np.nonzero(FIRST)
-    back = found.motion.applied(motion.applied(OTHER, order=1), order=1)
+    back = found.applied(motion.applied(OTHER, order=1), order=1)
     moved_error = np.linalg.norm((motion.applied(OTHER, order=1) - OTHER)[y, x])
     assert np.linalg.norm((back - OTHER)[y, x]) < 0.5 * moved_error
 
 
 def test_images_that_lie_upon_each_other_stay():
-    assert register(noisy(FIRST, 3), noisy(OTHER, 4)).motion == RigidMotion()
+    assert register(noisy(FIRST, 3), noisy(OTHER, 4)) == RigidMotion()
 
 
 @pytest.mark.parametrize(

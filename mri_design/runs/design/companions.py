@@ -141,7 +141,7 @@ def agreement(image: Array, slice_model: SliceModel, start: Sequence[int]) -> fl
     slice_model = slice_model.calibrated(start, rough=True)
     shown, made = slice_model.central_image(start), slice_model.centrally(image, start)
     try:
-        motion = register(shown, np.abs(made)).motion
+        motion = register(shown, np.abs(made))
         made = slice_model.centrally(motion.applied(image).astype(np.complex64), start)
     except InputError:  # nothing to register
         pass
