@@ -418,9 +418,7 @@ def origin_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[MapsOri
     return MapsOrigin(source="gridded", lines=lines), centre, lines
 
 
-def expected_calibration(
-    part: AnyScan, recipe: Recipe, n_lines: int = 0, samplings: Sequence[Sampling] = ()
-) -> AnyScan:
+def expected_calibration(part: AnyScan, recipe: Recipe, samplings: Sequence[Sampling] = ()) -> AnyScan:
     """A scan with its noise known, and the origin of the coil maps that `calibrate` would make: few are made for it.
 
     Parameters
@@ -429,8 +427,6 @@ def expected_calibration(
         One slice of a scan on a grid, or a scan along a trajectory.
     recipe : Recipe
         Noise and calibration settings.
-    n_lines : int
-        Lines of the grid.
     samplings : sequence of Sampling
         Of all slices of the scan.
 
@@ -443,5 +439,5 @@ def expected_calibration(
     if isinstance(known, TrajectoryData):
         return known.known(maps=origin_of_sample_maps(known, recipe)[0])
     made: Any = known
-    lines = calibration_count(None, recipe, n_lines)
+    lines = calibration_count(None, recipe, made.grid_shape[0])
     return cast(AnyScan, _with_maps(made, made, lines, recipe, centre=gapless_square(samplings)))

@@ -134,11 +134,6 @@ class Image:
     sampler: PosteriorDraws | None = field(default=None, compare=False)
 
     @classmethod
-    def ended(cls, image: Array, convergence: Convergence) -> Image:
-        """What a solver returns, without error bars."""
-        return cls(image, None, convergence)
-
-    @classmethod
     def kept(cls, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Image:
         """An image that was kept: its arrays "recon", "std", "noise" and so on, and its `facts`."""
         ended = Convergence(Status(facts["status"]), facts["iterations"], facts["residual"], facts["matvecs"])
@@ -306,11 +301,14 @@ def _without_prior(
     """The image by a method that knows no prior of the recipe: zero filling, least squares, a rival."""
     if method == "zero-filled":
         return Image(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
+    asked, noise = recipe.reconstruction, None
     if method in TEXTBOOK:
-        return Image.ended(*textbook(slice_model, lines, method, recipe.reconstruction.weight))
-    model, damping = slice_model.model(lines, signal), recipe.reconstruction.damping
-    image = Image.ended(*least_squares(model, damping=damping))
-    return replace(image, noise=least_squares_noise(model, damping, rng)) if recipe.reconstruction.noise_map else image
+        image, ended = textbook(slice_model, lines, method, asked.weight)
+    else:
+        model = slice_model.model(lines, signal)
+        image, ended = least_squares(model, damping=asked.damping)
+        noise = least_squares_noise(model, asked.damping, rng) if asked.noise_map else None
+    return Image(image, None, ended, noise=noise)
 
 
 class _Estimate:
@@ -399,7 +397,8 @@ class _Estimate:
             model, start, left_out = non_local.map_stages(self.known, self.lines, estimate, signal=signal, start=start)
         else:
             model = self.known.model(self.lines, self.options.signal)
-        return replace(Image.ended(*estimate(model, start)), left_out=left_out)
+        image, ended = estimate(model, start)
+        return Image(image, None, ended, left_out=left_out)
 
     def _mean(self, before: Image | None) -> Image:
         """The posterior mean; in stages where the prior is non-local, since that is known from an image only."""

@@ -127,16 +127,16 @@ def _calibration(
     """Noise and coil maps as `calibrate` would have them, told by one slice."""
     along = isinstance(part, TrajectoryData)
     try:
-        ready = expected_calibration(part, recipe, scan.grid_shape[0], getattr(scan, "samplings", ()))
+        known = expected_calibration(part, recipe, getattr(scan, "samplings", ()))
     except InputError as error:
         return {"calibration": f"not possible: {error}"}
-    known, origin = ready, ready.provenance
+    origin = known.provenance
     white = known.noise_variance == 1 and (part.noise_covariance is not None if along else scan.n_coils > 1)
     beside = isinstance(part, KSpaceData) and noise_is_beside(part, scan.n_slices)
-    unmixed = None if along or not white or ready.mixing is None else np.linalg.inv(ready.mixing)
+    unmixed = None if along or not white or known.mixing is None else np.linalg.inv(known.mixing)
     facts = {
-        "deviation": ready.unit * float(np.sqrt(known.noise_variance or 0.0)),
-        "peak": ready.unit * float(np.abs(known.kspace).max()),
+        "deviation": known.unit * float(np.sqrt(known.noise_variance or 0.0)),
+        "peak": known.unit * float(np.abs(known.kspace).max()),
         "white": white,
         "slice": scan.index if isinstance(scan, ScanSummary) and scan.n_slices > 1 else None,
         "beside": beside and recipe.noise.variance is None,
