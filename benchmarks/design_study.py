@@ -27,7 +27,7 @@ from study.training import train_all
 from study.tuning import Show, tune_weight
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.manifest import InputFile, Manifest, manifest_text
+from mri_design.evaluation.manifest import InputFile, manifest_text
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.stored_designs import fingerprint
 from mri_design.experiment.strategies import reads_file
@@ -118,8 +118,8 @@ class Study:
         )
         cells = self.ledger.of("cells")
         missed = sum(not row["reconstruction_converged"] or not row["mask_converged"] for row in cells)
-        manifest = Manifest(
-            command=command,
+        manifest = manifest_text(
+            command,
             seed=SEED,
             inputs=[InputFile.of(file) for file in files],
             settings={"weight of MAP": self.setting.weight, "recipe": load_recipe("local").as_settings()},
@@ -127,7 +127,7 @@ class Study:
             status=f"{missed} of {len(cells)} cells not converged" if missed else "converged",
             lines=[],
         )
-        write_text(self.out / "manifest.json", manifest_text(manifest))
+        write_text(self.out / "manifest.json", manifest)
 
 
 def unusable(entry: Entry) -> str | None:

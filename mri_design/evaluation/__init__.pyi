@@ -1,7 +1,6 @@
 """Judging and showing: error measures, predictions held against the truth, figures, tables and pages."""
 
 from .manifest import InputFile as InputFile
-from .manifest import Manifest as Manifest
 from .manifest import installed_versions as installed_versions
 from .manifest import manifest_text as manifest_text
 from .metrics import FEWEST as FEWEST

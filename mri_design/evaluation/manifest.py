@@ -10,7 +10,7 @@ import platform
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
 from pathlib import Path, PurePath, PureWindowsPath
@@ -81,42 +81,6 @@ class InputFile:
         return [cls.of(source) for source in sources if names_file(source)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """Record of a run: everything needed to repeat it and to tell whether another run is the same.
-
-    No folder of the machine is kept: a path in ``command`` or ``settings`` is cut to its last name.
-
-    Parameters
-    ----------
-    command : sequence of str
-        The arguments as typed, without the interpreter.
-    seed : int or None
-        None where nothing was random.
-    inputs : sequence of InputFile
-        The files read.
-    settings : mapping
-        Every setting that was in force, defaults included.
-    wall_seconds : float
-        Duration of the run.
-    status : str
-        How the computation ended, in words (`mri_design.status.Status` values).
-    lines : sequence of int
-        Chosen phase-encode lines (index into ky) in acquisition order.
-    versions : mapping of str to str
-        Package versions; those installed here by default.
-    """
-
-    command: Sequence[str]
-    seed: int | None
-    inputs: Sequence[InputFile]
-    settings: Mapping[str, object]
-    wall_seconds: float
-    status: str
-    lines: Sequence[int]
-    versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
-
-
 def installed_versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """Version of Python and of each package, "not installed" where it is absent."""
     versions = {"python": platform.python_version()}
@@ -128,18 +92,35 @@ def installed_versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     return versions
 
 
-def manifest_text(manifest: Manifest) -> str:
+def manifest_text(
+    command: Sequence[str], wall_seconds: float, versions: Mapping[str, str] | None = None, **known: object
+) -> str:
     """The manifest as JSON with sorted keys, so that two runs can be compared as text.
+
+    No folder of the machine is kept: a path in ``command`` or ``settings`` is cut to its last name.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The arguments as typed, without the interpreter.
+    wall_seconds : float
+        Duration of the run.
+    versions : mapping of str to str, optional
+        Package versions; those installed here by default.
+    **known
+        Everything else that is needed to repeat it and to tell whether another run is the same: ``seed``, None where
+        nothing was random; ``inputs``, see `InputFile`; ``settings``, every one that was in force, defaults included;
+        ``status``, how the computation ended, in words (`mri_design.status.Status` values); ``lines``, those chosen
+        (index into ky) in acquisition order.
 
     Notes
     -----
     Arrays become lists, numbers that JSON lacks ("nan", "inf") become text, absolute paths lose their
     folders.
     """
-    plain = {entry.name: getattr(manifest, entry.name) for entry in dataclasses.fields(manifest)}
-    plain["command"] = [_without_folders(argument) for argument in manifest.command]
-    plain["wall_seconds"] = round(manifest.wall_seconds, 3)
-    return json.dumps(_portable(plain), indent=2, sort_keys=True, allow_nan=False) + "\n"
+    known |= {"command": [_without_folders(argument) for argument in command], "wall_seconds": round(wall_seconds, 3)}
+    known["versions"] = installed_versions() if versions is None else versions
+    return json.dumps(_portable(known), indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
 def command_line(command: Sequence[str]) -> str:

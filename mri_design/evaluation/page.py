@@ -7,7 +7,7 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -19,7 +19,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.manifest import PERSONAL, Manifest, command_line, installed_versions, manifest_text
+from mri_design.evaluation.manifest import PERSONAL, command_line, installed_versions, manifest_text
 from mri_design.evaluation.metrics import NO_RANKS
 from mri_design.evaluation.pictures import COLOURS, PALETTE, Drawing, inline, json_for_script, pointed_curves, svg_text
 from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
@@ -93,7 +93,7 @@ def write_page(
     write_text(path, template.render(context, script=script, digest=digest))
 
 
-def save_report(folder: RunFolder, page: Page, manifest: Manifest) -> None:
+def save_report(folder: RunFolder, page: Page, manifest: Mapping[str, Any]) -> None:
     """Write report.html with links to the run's files, and manifest.json; what did not converge stands on top.
 
     A folder without a report gets the manifest alone; figures and report of an earlier run there go. The manifest comes
@@ -101,20 +101,20 @@ def save_report(folder: RunFolder, page: Page, manifest: Manifest) -> None:
     """
     if folder.reported:
         there = {name for name in OUTPUTS if (folder.path / name).is_file()} | {"manifest.json"}
-        status = manifest.status
-        passed_on = {name: value for name, value in manifest.settings.items() if name not in PERSONAL}
+        status = manifest["status"]
+        passed_on = {name: value for name, value in manifest["settings"].items() if name not in PERSONAL}
         write_page(
             folder.output_path("report.html"),
             page,
             folder,
             [] if status == Status.CONVERGED.value else [f"{status[:1].upper()}{status[1:]}."],
-            **dated(manifest.command),
+            **dated(manifest["command"]),
             files={name: what for name, what in OUTPUTS.items() if what and name in there},
-            manifest=replace(manifest, settings=passed_on),
+            manifest={**manifest, "settings": passed_on},
         )
     else:
         folder.remove_report()
-    folder.write_text("manifest.json", manifest_text(manifest))
+    folder.write_text("manifest.json", manifest_text(**manifest))
 
 
 def worded(template: str, macro: str, *arguments: object, **facts: object) -> str:
@@ -155,7 +155,7 @@ def _templates() -> Environment:
         "without": lambda rows, *names: [{key: row[key] for key in row if key not in names} for row in rows],
         "row": lambda judged: judged.as_row(),
         "upfirst": lambda text: text[:1].upper() + text[1:],
-        "manifest_text": manifest_text,
+        "manifest_text": lambda manifest: manifest_text(**manifest),
     }
     templates.filters |= filters
     templates.tests["finite"] = math.isfinite

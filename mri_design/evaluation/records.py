@@ -57,7 +57,8 @@ def write_record(path: Path, record: object, beside: Sequence[tuple[str, NDArray
             end += array.nbytes
         return places[id(array)]
 
-    text = json.dumps({"beside": files, "record": _plain(record, place)}).encode()
+    kept = {"kind": type(record).__name__, "beside": files, "record": _plain(record, place)}
+    text = json.dumps(kept).encode()
     parts = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in stored]
     numbers = np.concatenate([np.zeros(1, np.uint8), *parts])  # never empty, as arrays of files are not
     write_npz(path, {_TEXT: np.frombuffer(text, np.uint8), _NUMBERS: numbers})
@@ -82,15 +83,15 @@ def _plain(value: Any, place: Callable[[NDArray[Any]], object]) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_record(path: Path, kind: type[T], beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> T:
+def read_record(path: Path, kinds: Sequence[type[T]], beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> T:
     """A dataclass that `write_record` wrote.
 
     Parameters
     ----------
     path : Path
         Of the archive.
-    kind : type
-        The dataclass.
+    kinds : sequence of type
+        The dataclasses that it may be.
     beside : callable
         Takes the name of an array that has a file of its own, its type and its shape, and returns it.
 
@@ -121,7 +122,7 @@ def read_record(path: Path, kind: type[T], beside: Callable[[str, str, tuple[int
         return np.frombuffer(numbers, stored["type"], count, start).reshape(shape).copy()
 
     try:
-        made: T = _made(kind, found["record"], array)
+        made: T = _made({kind.__name__: kind for kind in kinds}[found["kind"]], found["record"], array)
     except damage as error:
         raise InputError(field, f"another content ({error})", wanted, cure) from error
     return made

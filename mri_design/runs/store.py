@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.manifest import InputFile, Manifest
+from mri_design.evaluation.manifest import InputFile, installed_versions
 from mri_design.evaluation.page import Page, save_report
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
@@ -124,7 +124,7 @@ class Run(Work):
         """Write result.npz, manifest.json and report.html, and remove what an unfinished run goes on from."""
         result = replace(report.result, identity=record.identity, seed=self.seed)
         begun = {"beginning": record.beginning} if record.beginning else {}
-        manifest = Manifest(
+        manifest: dict[str, Any] = dict(
             command=self.command,
             seed=self.seed,
             inputs=[*report.inputs, *record.inputs],
@@ -132,6 +132,7 @@ class Run(Work):
             wall_seconds=time.perf_counter() - self.began,
             status=result.status,
             lines=result.chosen,
+            versions=installed_versions(),
         )
         write_result(self.folder, result)
         save_report(self.folder, report.page, manifest)

@@ -289,25 +289,16 @@ class StoredComparison(Stored):
     methods: Sequence[Row] = ()
 
 
-@dataclass(frozen=True)
-class _Result:
-    """Content of `RESULT`."""
-
-    run: StoredRun | None = None
-    comparison: StoredComparison | None = None
-
-
 def write_result(folder: RunFolder, result: Stored) -> None:
     """Write what is read again into the folder of a run, whose arrays lie there already."""
     path = folder.output_path(RESULT)
-    if isinstance(result, StoredComparison):
-        return write_record(path, _Result(comparison=result))
-    assert isinstance(result, StoredRun)
+    if not isinstance(result, StoredRun):
+        return write_record(path, result)
     files = {part: stored for name, part in FILES.items() if (stored := folder.existing(f"{name}.npy")) is not None}
     own = [(stored.stem, array) for part, stored in files.items() if (array := getattr(result, part)) is not None]
     mapped = {part: np.load(stored, mmap_mode="r", allow_pickle=False) for part, stored in files.items()}
     beside = [(files[part].stem, array) for part, array in mapped.items()]
-    write_record(path, _Result(run=replace(result, **mapped)), [*beside, *own])
+    write_record(path, replace(result, **mapped), [*beside, *own])
 
 
 def read_result(folder: Path) -> Stored:
@@ -333,11 +324,10 @@ def read_result(folder: Path) -> Stored:
 
 def _result(folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> Stored:
     """Content of `RESULT`, with the arrays that are beside it."""
-    found = read_record(folder / RESULT, _Result, array)
-    result = found.run or found.comparison
-    if result is None or result.readouts not in KINDS:
-        got = "nothing" if result is None else f"readouts {result.readouts[:40]!r}"
-        raise InputError(f"{folder.resolve().name}/{RESULT}", got, f"a run over {', '.join(KINDS)}")
+    result = read_record(folder / RESULT, (StoredRun, StoredComparison), array)
+    if result.readouts not in KINDS:
+        field, got = f"{folder.resolve().name}/{RESULT}", f"readouts {result.readouts[:40]!r}"
+        raise InputError(field, got, f"a run over {', '.join(KINDS)}")
     return result
 
 

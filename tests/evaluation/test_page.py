@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mri_design import InputError
-from mri_design.evaluation import Manifest, page, plots
+from mri_design.evaluation import page, plots
 from mri_design.evaluation.plots.panels import Frame
 from mri_design.evaluation.plots.style import panels
 from tests.evaluation.pages import write_parts
@@ -73,7 +73,7 @@ def written(folder: Path, text: str, **more: object) -> Page:
     """A page with everything that a page may hold, ``text`` wherever a name may stand."""
     figure, (axes,) = panels(2, width=5)
     axes.plot([1, 2], color="#0072B2", label=text)
-    manifest = Manifest(
+    manifest = dict(
         command=[text], seed=7, inputs=[], settings={text: text}, wall_seconds=0.0, status=text, lines=[], versions={}
     )
     shown = np.ones((4, 4))

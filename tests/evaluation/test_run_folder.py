@@ -21,7 +21,6 @@ from mri_design.evaluation import (
     PROGRESS,
     FolderLock,
     InputFile,
-    Manifest,
     RunFolder,
     RunProgress,
     manifest_text,
@@ -321,7 +320,7 @@ def test_the_manifest_holds_plain_values_and_no_folder_of_the_machine(tmp_path: 
     settings = {"tau": np.float32(0.5), "scan": scan, "maps": f"{tmp_path}/maps.npy", "status": Status.STALLED}
     settings |= {"nan": [float("nan"), np.inf], "input": inputs[0], "there": "C:\\me\\s.h5"}
     known = {"inputs": inputs, "settings": settings, "wall_seconds": 1.23456}
-    text = manifest_text(Manifest(command=command, seed=7, status="", lines=np.arange(2), **known))
+    text = manifest_text(command, seed=7, status="", lines=np.arange(2), **known)
     plain = json.loads(text)
     assert text == json.dumps(plain, indent=2, sort_keys=True) + "\n"
     assert plain["command"] == [
