@@ -128,10 +128,10 @@ def proper_factor(P: Array) -> Any:
     matrix = np.array(P.T, order="F")
     norm = lapack.dlange("1", matrix)
     try:
-        factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
-    except (scipy.linalg.LinAlgError, ValueError) as error:
+        factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError as error:
         raise undetermined() from error
-    if lapack.dpocon(factor[0], norm, uplo="L")[0] < np.finfo(float).eps:
+    if not lapack.dpocon(factor[0], norm, uplo="L")[0] >= np.finfo(float).eps:  # NaN where P is not finite
         raise undetermined()
     return factor
 

@@ -62,10 +62,13 @@ class Message:
 
     def multiply(self, chunk: LoadedChunk, *products: tuple[Array, Array], by: float = 1.0) -> None:
         """Multiply products, given by their P and h, by this message in place, or divide them (``by`` -1)."""
-        quadratic = by * (chunk.rows.T @ weighted(self.curvature, chunk.rows))
-        linear = by * (chunk.rows.T @ self.slope.ravel())
+        quadratic = chunk.rows.T @ weighted(by * self.curvature, chunk.rows)
+        linear = chunk.rows.T @ (by * self.slope.ravel())
         for P, h in products:
-            P[square(chunk.coordinates)] += quadratic
+            if isinstance(chunk.coordinates, slice):  # all of them: without a second copy of P
+                P += quadratic
+            else:
+                P[square(chunk.coordinates)] += quadratic
             h[chunk.coordinates] += linear
 
 
