@@ -27,7 +27,6 @@ from mri_design.runs.stored_run import kind_of_run, listed
 from mri_design.scan.calibration import find_centre, gapless_square, noise_is_beside
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SourceImage
-from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern, refused_samples
@@ -35,7 +34,6 @@ from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
-_SAID_ABOVE = ("pixel_mm", "slice_thickness_mm", "values")
 
 
 def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[str, str]:
@@ -190,8 +188,8 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     (count, rows, columns), complex_ = held.images.shape, np.iscomplexobj(held.images)
     pixels = np.abs(held.images) if complex_ else held.images
     facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
-    further = {name: text for name, text in held.header.items() if name not in _SAID_ABOVE and text != WITHOUT_KSPACE}
-    further |= left_out(held)
+    read_as = {code: told(code, *about) for code, about in held.provenance.read_as.items()}
+    further = {**held.header, **read_as, **left_out(held)}
     how, place = measured_how(held.source), held.geometry
     plane = told("plane", place) if place is not None and place.placed else ""
     rows = _rows("images", held, **facts, complex=complex_, plane=plane, how=how, way=_way, settings=recipe.simulation)

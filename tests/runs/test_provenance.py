@@ -38,6 +38,10 @@ READ_AS: dict[str, tuple] = {
     "oversampling_removed": (128, 400.0, 64, 200.0),
     "partial_echo": ("0-11",),
     "trajectory_unit": ("cycles per pixel", 0.5, (64, 64)),
+    "pixel_size": (),
+    "sidecar": ("head.json", "no JSON"),
+    "frames": ("distances", 5.0),
+    "mosaic": (7,),
 }
 
 

@@ -45,7 +45,6 @@ from .mrd_header import UNKNOWN_SIZES as UNKNOWN_SIZES
 from .mrd_header import MrdEncoding as MrdEncoding
 from .mrd_header import MrdHeader as MrdHeader
 from .mrd_header import parse_mrd_header as parse_mrd_header
-from .nifti import WITHOUT_KSPACE as WITHOUT_KSPACE
 from .numpy_files import is_npy as is_npy
 from .numpy_files import opened_npy as opened_npy
 from .numpy_files import read_npy as read_npy

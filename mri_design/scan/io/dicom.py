@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry, SourceImage, impossible_sizes
-from mri_design.scan.io.nifti import WITHOUT_KSPACE
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, check_file, check_sides, damage_named
 from mri_design.scan.io.source import ReadOptions
 from mri_design.scan.provenance import Provenance
@@ -58,8 +57,8 @@ def _kind(facts: Mapping[str, Any]) -> str:
 
 def _geometry(
     frames: Sequence[Mapping[str, Any]], shape: tuple[int, int], grouped: bool
-) -> tuple[SliceGeometry | None, dict[str, str]]:
-    """Sizes and place of the first frame, and for the header what is to be said about the others.
+) -> tuple[SliceGeometry | None, dict[str, tuple[Any, ...]]]:
+    """Sizes and place of the first frame, and what is to be said about the others, as `Provenance.read_as` has it.
 
     Frames that do not follow the first one at the distance of their thickness have no place of their own here: the
     thickness is left out then, so that none is made up for them. Without a size of pixels that all frames share there
@@ -69,7 +68,7 @@ def _geometry(
     if first is None or not others:
         return first, {}
     if any(other is None or not np.allclose(other.pixel, first.pixel, rtol=_SAME) for other in others):
-        return None, {"frames": "their pixels are not of one size"}
+        return None, {"frames": ("sizes", 0.0)}
     if not first.placed:
         return first, {}
     centre, _, _, normal = first.vectors
@@ -78,9 +77,7 @@ def _geometry(
         first = replace(first, normal=(x, y, z))
     if all(_alike(other, first.slice_after(number)) for number, other in enumerate(others, 1)):
         return first, {}
-    thick = "" if first.thickness is None else f" ({first.thickness:g} mm)"
-    about = f"the frames do not follow each other at the distance of their thickness{thick}"
-    return replace(first, thickness=None), {"frames": f"{about}; only the place of the first one is kept"}
+    return replace(first, thickness=None), {"frames": ("distances", first.thickness or 0.0)}
 
 
 def _place(facts: Mapping[str, Any], shape: tuple[int, int]) -> SliceGeometry | None:
@@ -174,12 +171,11 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     frames = [_facts(file, frame) for frame in range(count)]
     if len(kinds := sorted(set(map(_kind, frames)))) > 1:
         raise InputError("FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind", _AS_NIFTI)
-    geometry, about = _geometry(frames, (rows, columns), bool(groups))
+    geometry, read_as = _geometry(frames, (rows, columns), bool(groups))
     spacing = [float(side) for side in frames[0].get("PixelSpacing", ())]
     left_out: dict[str, tuple[Any, ...]] = {**impossible_sizes(spacing, float(frames[0].get("SliceThickness", np.nan)))}
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
     source, wrong = SourceImage.of_elements(elements, count)
-    header = _header(file, path, frames[0]) | about
     if wrong:
         left_out["identifiers_left_out"] = wrong
     images = _rescaled(file, frames, (rows, columns))
@@ -187,16 +183,14 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
         tiles, across = _mosaic(file, (rows, columns))
         shape = (tiles, rows // across, columns // across)
         images = (tile for image in images for tile in _tiles(image, *shape))
-        header["mosaic"] = f"{tiles} slices, which were tiles of one image"
+        read_as["mosaic"] = (tiles,)
         between = float(file.get("SpacingBetweenSlices") or np.nan)
         if geometry is not None and np.isfinite(between):  # the middle of the mosaic is that of a slice
             geometry = SliceGeometry.of_header(
                 geometry.pixel, between, [one.tolist() for one in geometry.vectors if geometry.placed]
             )
-    stack = np.stack(list(images))
-    if (low := float(stack.min())) < 0:
-        header["values"] = f"from {low:g}: negative ones are no magnitudes"
-    return ImageStack(stack, path.stem, header, geometry, source, Provenance(left_out=left_out))
+    known = Provenance(left_out=left_out, read_as=read_as)
+    return ImageStack(np.stack(list(images)), path.stem, _header(file, path), geometry, source, known)
 
 
 def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
@@ -264,15 +258,13 @@ def _rescaled(file: Any, frames: Sequence[Mapping[str, Any]], shape: tuple[int, 
         yield to_float32(f"PixelData, frame {number}", values)
 
 
-def _header(file: Any, path: Path, facts: Mapping[str, Any]) -> dict[str, str]:
-    header = {"file": path.name, "format": "DICOM", "kind": WITHOUT_KSPACE}
+def _header(file: Any, path: Path) -> dict[str, str]:
+    header = {"file": path.name, "format": "DICOM"}
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
-    said = {"modality": file.get("Modality"), "image_type": kinds, "slice_thickness_mm": facts.get("SliceThickness")}
+    said = {"modality": file.get("Modality"), "image_type": kinds}
     if maker := file.get("Manufacturer"):  # without one, the model is that of a program
         tesla = file.get("MagneticFieldStrength")
         named = f"{maker} {file.get('ManufacturerModelName') or ''}".strip()
         said["scanner"] = f"{named}, {tesla} T" if tesla else named
     header |= {name: str(value)[:80] for name, value in said.items() if value}
-    if "PixelSpacing" in facts:
-        header["pixel_mm"] = " x ".join(f"{float(side):g}" for side in facts["PixelSpacing"])
     return header

@@ -27,8 +27,6 @@ _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
 """By what lengths of a unit, as nibabel names it, are multiplied."""
 _SILENT = logging.Logger("mended headers")
 _SILENT.disabled = True
-WITHOUT_KSPACE = "image without k-space: its phase and its noise are simulated"
-"""Entry of the headers of such images."""
 
 
 def recognises(path: Path) -> bool:
@@ -81,16 +79,12 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         stream.read(offset - len(content))
         geometry = _geometry(header, sides, volume)
         impossible = impossible_sizes(sides[:2], (*sides, math.nan, math.nan)[2])
-        provenance = {"file": path.name, "format": "NIfTI", "kind": WITHOUT_KSPACE}
-        if geometry is None and not impossible:
-            provenance["pixel_size"] = "unknown: the file has no sizes"
-        elif geometry is not None:
-            known = sides if geometry.thickness is not None else sides[:2]
-            provenance["pixel_mm"] = " x ".join(f"{side:g}" for side in known)
+        unknown: dict[str, tuple[Any, ...]] = {} if geometry is not None or impossible else {"pixel_size": ()}
         several = len(shape) == 4 and shape[3] > 1
         series = {"volumes": (0, tuple(range(shape[3])))} if several else {}
-        read = Provenance(series=series, left_out=impossible)
         source, said = _sidecar(path, limits)
+        read = Provenance(series=series, left_out=impossible, read_as=unknown | said)
+        about = {"file": path.name, "format": "NIfTI"}
         data, most = stream.read(needed), limits.max_bytes
         if len(data) != needed:
             cure = "The file is truncated: copy or download it again."
@@ -99,7 +93,7 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
             most -= passed
         stored, scaling = np.frombuffer(data, dtype).reshape(volume[::-1]), header.get_slope_inter()
         images = [_scaled(f"data, slice {number}", one, *scaling) for number, one in enumerate(stored)]
-        return ImageStack(np.stack(images), _stem(path), provenance | said, geometry, source, read)
+        return ImageStack(np.stack(images), _stem(path), about, geometry, source, read)
 
 
 _PER_UNIT = {"EchoTime": 1e3, "RepetitionTime": 1e3, "FlipAngle": 1.0}
@@ -108,15 +102,15 @@ _LARGEST = 1e6
 """Above this no time or angle is believed."""
 
 
-def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, dict[str, str]]:
-    """How the images were measured, by the JSON file of their name as BIDS has it, and an entry where it is damaged."""
+def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, dict[str, tuple[Any, ...]]]:
+    """How the images were measured, by the JSON file of their name as BIDS has it, and whether it was read."""
     beside = path.with_name(f"{_stem(path)}.json")
     if not beside.is_file():
         return None, {}
     try:
         said = safe.read_json_table(beside, limits)
     except InputError as error:
-        return None, {"sidecar": f"{beside.name} was not read: {error.got[:80]}"}
+        return None, {"sidecar": (beside.name, error.got[:80])}
     found = {}
     for name, factor in _PER_UNIT.items():
         value = said.get(name)
@@ -124,7 +118,7 @@ def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, d
             found[name] = f"{factor * float(value):.6g}"
     protocol = said.get("ProtocolName") or said.get("SeriesDescription")
     found |= {"ProtocolName": protocol} if isinstance(protocol, str) else {}
-    return SourceImage.of_raw_data(found)[0], {"sidecar": beside.name}
+    return SourceImage.of_raw_data(found)[0], {"sidecar": (beside.name, "")}
 
 
 def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:

@@ -59,7 +59,6 @@ def test_frames_are_slices(tmp_path: Path) -> None:
     path = changed(tmp_path / "two.dcm", NumberOfFrames=2, Columns=4, PixelData=counts.tobytes(), **scaled)
     stack = read(path)
     np.testing.assert_array_equal(stack.images, 2.0 * counts - 1)
-    assert "values" in stack.header  # negative ones are no magnitudes
 
 
 COUNTS = np.full((2, 6, 4), 100, dtype=np.uint16)
@@ -210,7 +209,7 @@ def test_places_come_from_the_groups_and_none_is_made_up(tmp_path, step, orienta
     stack = read(enhanced(tmp_path / "x.dcm", frames, group(PixelSpacing=[1.5, 2.0], SliceThickness=5.0)))
     second = stack.select_slice(1).geometry
     assert stack.geometry is not None and stack.geometry.centre == (1.0, -1.5, 20.0)
-    assert ("frames" in stack.header) != follows
+    assert ("frames" in stack.provenance.read_as) != follows
     if follows:
         normal = (0.0, 0.0, float(np.sign(step)))
         assert stack.geometry == replace(
@@ -224,7 +223,7 @@ def test_places_come_from_the_groups_and_none_is_made_up(tmp_path, step, orienta
 def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None:
     frames = [group(PixelSpacing=[1.0, 1.0]), group(PixelSpacing=[2.0, 2.0])]
     stack = read(enhanced(tmp_path / "x.dcm", frames))
-    assert stack.geometry is None and "frames" in stack.header
+    assert stack.geometry is None and "frames" in stack.provenance.read_as
     for elements, known in (({"PixelSpacing": [0.001, 0.001]}, False), ({"SliceThickness": "5000"}, True)):
         stack = read(changed(tmp_path / "slice.dcm", **elements))
         assert "impossible_sizes" in stack.provenance.left_out and (stack.geometry is not None) == known

@@ -79,7 +79,7 @@ def test_what_export_writes_is_read_as_it_was(tmp_path: Path, thickness: float |
 )
 def test_sizes_are_known_where_the_file_has_them(tmp_path, affine, unit, pixel):
     stack = read(saved(tmp_path / "x.nii", VOLUME, affine, unit))
-    assert (stack.geometry is None) == (pixel is None) == ("pixel_mm" not in stack.header)
+    assert (stack.geometry is None) == (pixel is None)
     assert stack.geometry is None or stack.geometry.pixel == pytest.approx(pixel)
 
 
@@ -128,10 +128,10 @@ def test_values_are_scaled_and_the_first_of_several_volumes_is_read(tmp_path: Pa
 )
 def test_a_sidecar_may_say_how_the_images_were_measured(tmp_path, text, known):
     path = saved(tmp_path / "head.nii.gz", np.ones((5, 4, 3), np.float32))
-    assert "sidecar" not in read(path).header
+    assert "sidecar" not in read(path).provenance.read_as
     (tmp_path / "head.json").write_text(text)
     found = read(path)
-    assert found.header["sidecar"].startswith("head.json")
+    assert found.provenance.read_as["sidecar"][0] == "head.json"
     assert (None if found.source is None else found.source.identifiers) == known
 
 
