@@ -125,8 +125,6 @@ class Arrivals:
     ----------
     header : ScanHeader or None
         None before it came.
-    arrived : bool array, shape (ky,)
-        Lines that are here.
     changed : set of int
         Lines that came, or came again, since somebody emptied it.
     noise : list of NoiseReadout
@@ -143,7 +141,6 @@ class Arrivals:
     def __init__(self, repeated: RepeatPolicy = "first", limits: ReadLimits = mrd.STREAM_LIMITS) -> None:
         self._repeated, self._limits = repeated, limits
         self.header: mrd.ScanHeader | None = None
-        self.arrived = np.zeros(0, dtype=bool)
         self.changed = set[int]()
         self.counts = {"repeated": 0, "left out": 0}
         self._kspace: NDArray[np.complex64] | None = None
@@ -157,14 +154,16 @@ class Arrivals:
         """Put a message in its place; what is worth saying about it, empty where nothing is."""
         why = ""
         if isinstance(message, mrd.ScanHeader):
-            self.header, self.arrived = message, np.zeros(message.shape[0], dtype=bool)
-            self._peaks = np.zeros(message.shape[0])
+            self.header, self._peaks = message, np.zeros(message.shape[0])
         elif isinstance(message, str):
             why = message
         elif isinstance(message, mrd.LineReadout | mrd.NoiseReadout) and not np.isfinite(message.samples).all():
             why = "a readout with NaN or infinite samples"
         elif isinstance(message, mrd.LineReadout):
-            why = self._placed(self._moved(message))
+            try:
+                why = self._placed(self._moved(message))
+            except InputError as error:
+                why = str(error)
         elif isinstance(message, mrd.NoiseReadout):
             if sum(one.samples.nbytes for one in (*self.noise, message)) > _NOISE_BYTES:
                 why = "a noise readout after more of them than are needed"
@@ -182,12 +181,12 @@ class Arrivals:
         down, across = centre.shift
         if self._kspace is not None:
             self._kspace = np.roll(self._kspace, (down, across), (-2, -1))
-        self.arrived, self._peaks = np.roll(self.arrived, down), np.roll(self._peaks, down)
+        self._peaks = np.roll(self._peaks, down)
         self.changed, self._imaged = (set(self._numbered(old, down)) for old in (self.changed, self._imaged))
         self._calibration = {one.line: one for one in map(self._moved, self._calibration.values())}
 
     def _numbered(self, lines: Iterable[int], by: int) -> list[int]:
-        return [(line + by) % len(self.arrived) for line in lines]
+        return [(line + by) % len(self._peaks) for line in lines]
 
     def _moved(self, readout: mrd.LineReadout) -> mrd.LineReadout:
         """A readout with the line and the samples that it has around the centre of k-space."""
@@ -227,13 +226,9 @@ class Arrivals:
         if readout.calibration and not calibration_data(mode, (), (line,)):
             return "a readout of a calibration scan of its own, which is not the image's"
         if self._kspace is None:
+            require_counts(least=1, most=self._limits.max_coils, coils=coils)
             shape = (coils, *self.header.shape)
-            try:
-                if coils > self._limits.max_coils:
-                    raise InputError("readout", f"{coils} coils", f"at most {self._limits.max_coils}")
-                check_declared_shape("grid", shape, 8, self._limits)
-            except InputError as error:
-                return str(error)
+            check_declared_shape("grid", shape, 8, self._limits)
             self._kspace = np.zeros(shape, np.complex64)
         if coils != len(self._kspace):
             return f"line {line} with {coils} coils instead of {len(self._kspace)}"
@@ -255,17 +250,20 @@ class Arrivals:
     def _fill(self, readout: mrd.LineReadout) -> None:
         assert self._kspace is not None
         self._kspace[:, readout.line] = readout.samples
-        self.arrived[readout.line] = True
         self._peaks[readout.line] = strongest_component(readout.samples)
         self.changed.add(readout.line)
         self._dwells.append(readout.dwell)
         self._geometry = self._geometry or readout.geometry
         # Lines that turn out to hold the round-off of zeros, beside the strongest sample so far, were not measured.
         empty = np.flatnonzero(self.arrived & (self._peaks <= ROUND_OFF * self._peaks.max()))
-        self.arrived[empty] = False
-        self._kspace[:, empty] = 0
+        self._kspace[:, empty] = self._peaks[empty] = 0
         self._imaged.difference_update(empty.tolist())
         self.counts["left out"] += len(empty)
+
+    @property
+    def arrived(self) -> NDArray[np.bool_]:
+        """Lines that are here, shape (ky,)."""
+        return np.asarray(self._peaks > 0)
 
     @property
     def coils(self) -> int | None:
