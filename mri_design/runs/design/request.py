@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -116,10 +117,12 @@ class DesignRequest:
         """Lines or samples in the end on a grid of ``size``; None where only a rule ends the design."""
         return self.lines if self.acceleration is None else extent.readouts_wanted(size, self.acceleration)
 
-    @property
-    def settings(self) -> dict[str, object]:
+    @cached_property
+    def settings(self) -> dict[str, Any]:
         """The recipe's, without the folders of a strategy's file."""
-        return self.recipe.replacing("design", strategy=strategy_label(self.recipe.design.strategy)).as_settings()
+        settings = self.recipe.as_settings()
+        settings["design"]["strategy"] = strategy_label(self.recipe.design.strategy)
+        return settings
 
     def record(self, work: Work) -> Record:
         """Inputs and settings for the manifest, before anything is computed.
@@ -130,22 +133,12 @@ class DesignRequest:
             Where a file cannot be read.
         """
         scan, beside = InputFile.of_all([self.source]), InputFile.of_all(self.files)
-        choices = {
-            "recipe": self.settings,
-            "input": [file.sha256 for file in scan] or self.source,
-            "files": [file.sha256 for file in beside],
-            "slice": self.slices.named,
-            **self.named_companions,
-        }
+        asked = {"slice": self.slices.named, **self.named_companions}
+        checksums, of_files = ([file.sha256 for file in files] for files in (scan, beside))
+        choices = {"recipe": self.settings, "input": checksums or self.source, "files": of_files, **asked}
         number = {"lines": self.lines, "acceleration": self.acceleration}
         wanted = {} if self.acceleration is None else {"acceleration_wanted": self.acceleration}
-        settings = {
-            "source": self.source,
-            "slice": self.slices.named,
-            **wanted,
-            **self.named_companions,
-            **self.settings,
-        }
+        settings = {"source": self.source, **wanted, **asked, **self.settings}
         identity, beginning = (work.identity("design", choices | more) for more in (number, {}))
         return Record(identity, [*scan, *beside], settings, beginning)
 
@@ -156,7 +149,7 @@ class DesignRequest:
         others = [companion_file(source) for source in self.companions if not is_around(source)]
         return [*maps, *strategy_files([self.recipe.design.strategy]), *others]
 
-    @property
+    @cached_property
     def around(self) -> Around:
         """Which slices and frames of the scan itself are other images of the object.
 
