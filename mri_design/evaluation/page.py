@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -31,6 +33,7 @@ from mri_design.status import Status
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_MANY_OBJECTS = 50_000
 _ONE_LINE = 36  # letters of a cell that stay on one line
 
 
@@ -90,7 +93,20 @@ def write_page(
     digest = b64encode(sha256(script.encode()).digest()).decode()  # in the page's policy: no other script runs
     template = _templates().get_template(f"{page.template}.html.j2")
     context = frame | facts | dict(page.facts) | {"kept": kept, "warnings": warnings}
-    write_text(path, template.render(context, script=script, digest=digest))
+    with _rarely_collected():
+        text = template.render(context, script=script, digest=digest)
+    write_text(path, text)
+
+
+@contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Figures are made of many thousand objects: among them Python would look for garbage as long as they are drawn."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(thresholds[0], _MANY_OBJECTS), *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def save_report(folder: RunFolder, page: Page, manifest: Mapping[str, Any]) -> None:
