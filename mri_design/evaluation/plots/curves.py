@@ -213,7 +213,7 @@ Energies = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
 
 
 def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units squared") -> Figure:
-    """Predicted and actual energy of the error on every line at some moments of a run, one panel each, one scale.
+    """Predicted and actual energy of the error on every unmeasured line at some moments of a run, a panel each.
 
     Parameters
     ----------
@@ -223,26 +223,23 @@ def line_predictions(panels: Mapping[str, Energies], unit: str = "k-space units 
     unit : str
         Unit of the energies.
     """
-    every = np.concatenate([energy for predicted, actual, _ in panels.values() for energy in (predicted, actual)])
-    n_lines = len(every) // (2 * len(panels))
-    every = every[np.isfinite(every) & (every > 0)]
-    ky = style.ky_coordinates(np.arange(n_lines), n_lines)
     figure, rows = style.panels(max(1.45 * len(panels) + 0.6, 3.2), len(panels), sharex=True, sharey=True)
-    top = every.max() * 2
+    rows[0].set_yscale("log")
     for axes, (title, (predicted, actual, acquired)) in zip(rows, panels.items(), strict=True):
-        axes.set_yscale("log")
-        style.plain_numbers(axes.yaxis)
-        starts, widths = style.runs(acquired)
-        axes.bar(starts, top, widths, align="edge", color=style.BLANK, linewidth=0, label="measured")
-        for energy, mark, colour, label in ((actual, "s", ACTUAL, "actual"), (predicted, "o", PREDICTED, "predicted")):
-            drawn = np.where(energy > 0, energy, np.nan)
-            fresh, known = np.where(acquired, np.nan, drawn), np.where(acquired, drawn, np.nan)
-            axes.plot(ky, fresh, f"{mark}-", color=colour, markersize=1.8, linewidth=0.8, label=label)
-            axes.plot(ky, known, mark, color=colour, markersize=1.5, alpha=0.4, markeredgewidth=0)
+        ky, (starts, widths) = style.ky_coordinates(np.arange(len(acquired)), len(acquired)), style.runs(acquired)
+        looks: dict[str, Any] = {"align": "edge", "linewidth": 0, "transform": axes.get_xaxis_transform()}
+        axes.bar(starts, 1.0, widths, color=style.BLANK, label="measured", **looks)
+        for energy, mark, colour, label in (
+            (actual, "s-", ACTUAL, "actual"),
+            (predicted, "o-", PREDICTED, "predicted"),
+        ):
+            drawn = np.where(~acquired & (energy > 0), energy, np.nan)
+            axes.plot(ky, drawn, mark, color=colour, markersize=1.8, linewidth=0.8, label=label)
         style.panel_title(axes, title)
         style.label_axes(axes, "", "")
-    rows[0].set_ylim(max(every.min() / 1.5, top / _DECADES_SHOWN), top)
-    rows[0].set_xlim(ky[0] - 0.5, ky[-1] + 0.5)
+    low, high = rows[0].get_ylim()
+    rows[0].set(xlim=style.ky_ends(len(acquired)), ylim=(max(low, high / _DECADES_SHOWN), high))
+    style.plain_decades(rows[0].yaxis)
     rows[-1].set_xlabel(style.KY_LABEL, fontsize=style.LABEL)
     figure.supylabel(style.plain_text(f"energy of the error ({unit})"), fontsize=style.LABEL)
     style.legend_above(figure, 3, rows[0])
