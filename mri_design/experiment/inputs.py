@@ -112,20 +112,15 @@ class SliceChoice:
         InputError
             Where the scan has no such slice.
         """
-        if self.text == EVERY:
-            return list(range(n_slices))
-        if self.text == MIDDLE:
-            return [n_slices // 2]
-        if self._from_the_end is not None:
-            if self._from_the_end > n_slices:
-                raise InputError("slices", self.text, f"-{n_slices} to {n_slices - 1}", behind=("slices", "sources"))
-            return [n_slices - self._from_the_end]
-        chosen: list[int] = []
-        for first, last in number_ranges(self.text) or []:
-            if last >= n_slices:
-                raise InputError("slices", self.text, f"0 to {n_slices - 1}", behind=("slices", "sources"))
-            chosen += range(first, last + 1)
-        return list(dict.fromkeys(chosen))
+        if self.text in (EVERY, MIDDLE):
+            return list(range(n_slices)) if self.text == EVERY else [n_slices // 2]
+        back = self._from_the_end
+        ranges = number_ranges(self.text) if back is None else [(n_slices - back, n_slices - back)]
+        ranges = ranges or []
+        if any(first < 0 or last >= n_slices for first, last in ranges):
+            least = 0 if back is None else -n_slices
+            raise InputError(field="slices", got=self.text, wanted=f"{least} to {n_slices - 1}")
+        return list(dict.fromkeys(number for first, last in ranges for number in range(first, last + 1)))
 
     @property
     def named(self) -> int | str:

@@ -464,7 +464,7 @@ class _Live:
         written = scan.as_read(calibrated.kspace, calibrated.maps, float(calibrated.noise_variance))
         write_npz(self._keep.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
         frames = self._frames_that_came(journal)
-        within = companions_within({}, {0: (scan, slice_model)}, frames, state.trace.lines, recipe, work)
+        within = companions_within({}, {0: slice_model}, frames, state.trace.lines, recipe, work)
         slices = DesignSlices(
             recipe=recipe,
             plan=self._plan,

@@ -93,7 +93,7 @@ def test_slices_of_a_mask_tell_their_neighbours_of_measured_lines_alone(scan: KS
 
     def told(slices: list[KSpaceData]) -> Any:
         scans = [calibrate(one, RECIPE, calibration_lines=8, growing=True) for one in slices]
-        known = {number: (one, one.slice_model(0, **RECIPE.slice_settings)) for number, one in enumerate(scans)}
+        known = {number: one.slice_model(0, **RECIPE.slice_settings) for number, one in enumerate(scans)}
         near = {"mean": {0: 0.5, 2: 0.5}}
         (made,) = companions_within(near, known, [], lines, RECIPE, Work())
         return made.image

@@ -27,7 +27,7 @@ from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs.work import Work
-from mri_design.scan.data import KSpaceData, Scan
+from mri_design.scan.data import KSpaceData
 
 DRAWS = 12
 """Posterior draws behind the energies of what the earlier scan did not measure."""
@@ -186,7 +186,7 @@ class OtherFrame:
         held = readouts.measured_flags(self.data.samplings[0].samples)
         used = held if self.complete else held & mask
         scan = calibrate_by(self.data, recipe, measured=used.reshape(readouts.shape), ordinary=True)
-        return in_units(scan, scan.slice_model(0, **recipe.slice_settings), np.flatnonzero(used).tolist(), recipe, seed)
+        return in_units(scan.slice_model(0, **recipe.slice_settings), np.flatnonzero(used).tolist(), recipe, seed)
 
 
 def frame_of_design(recipe: Recipe) -> tuple[str, int]:
@@ -238,15 +238,15 @@ def other_frames(
     return [OtherFrame(name, data, axis == SUCCESSIVE) for name, data in found.items() if isinstance(data, KSpaceData)]
 
 
-def in_units(scan: Scan, one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int) -> NDArray[np.float32]:
+def in_units(one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int) -> NDArray[np.float32]:
     """The modulus of a slice that its neighbours know, in the units of the input."""
-    modulus = neighbour_modulus(one.calibrated(lines), lines, recipe, seed)
-    return np.asarray(modulus * scan.image_unit(0), dtype=np.float32)
+    known = one.calibrated(lines)
+    return np.asarray(neighbour_modulus(known, lines, recipe, seed) * known.image_unit, dtype=np.float32)
 
 
 def companions_within(
     near: Mapping[str, Mapping[int, float]],
-    slices: Mapping[int, tuple[Scan, SliceModel]],
+    slices: Mapping[int, SliceModel],
     frames: Sequence[OtherFrame],
     lines: Sequence[int],
     recipe: Recipe,
@@ -258,7 +258,7 @@ def companions_within(
     ----------
     near : mapping
         Slices around that of the image (`Around.of`).
-    slices : mapping of int to (Scan, SliceModel)
+    slices : mapping of int to SliceModel
         Those that share the mask, by number, that of the image first.
     frames : sequence of OtherFrame
         Of the slice of the image.
@@ -269,13 +269,13 @@ def companions_within(
     work : Work
         Shows how far it is.
     """
-    readouts = next(iter(slices.values()))[1].candidates
+    readouts = next(iter(slices.values())).candidates
     mask = np.isin(np.arange(readouts.size), lines)
     asked = [number for weights in near.values() for number in weights]
 
     def of_slice(number: int) -> NDArray[np.float32]:
         work.progress.show(NEIGHBOURS, asked.index(number), len(asked) + len(frames))
-        return in_units(*slices[number], lines, recipe, work.seed)
+        return in_units(slices[number], lines, recipe, work.seed)
 
     def of_frame(place: int) -> NDArray[np.float32]:
         work.progress.show(NEIGHBOURS, len(asked) + place, len(asked) + len(frames))

@@ -110,7 +110,7 @@ def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Kee
     state = _choose_lines(slices, request, looks, work, keep)
     lines = state.trace.lines
     measured = slices.measured(lines, work.progress)
-    by_number = dict(zip(slices.numbers, zip(measured.scans, slices.slices, strict=True), strict=True))
+    by_number = dict(zip(slices.numbers, slices.slices, strict=True))
     within = companions_within(slices.near, by_number, data.frames, lines, slices.recipe, work)
     image = looks.image_of(lines) if slices.shown is slices.slices and not within else None
     measured = replace(measured, companions=(*slices.companions, *within))
