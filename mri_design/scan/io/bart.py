@@ -247,10 +247,10 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: stored_arrays
     Both have the same axes. A plane has no trajectory beside it; either its header says so (``"encoding": "plane"``)
     or the energy gathers in the middle of both its phase encodes, as it does not over shots.
     """
-    told = KINDS.get(header.text.get("encoding", ""))
+    told = KINDS.get(str(header.content.get("encoding")))
     if told is not None and told.square:
         return True
-    if "trajectory" in header.text or _trajectory_beside(samples, header) is not None or min(array.shape[1:3]) < 4:
+    if "trajectory" in header.content or _trajectory_beside(samples, header) is not None or min(array.shape[1:3]) < 4:
         return False
     energies = np.sum(np.abs(array) ** 2, axis=(0, 1, 3, 4))
     held = energies[energies > 0]
@@ -259,7 +259,7 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: stored_arrays
 
 def _trajectory_beside(samples: Path, header: stored_arrays.ArrayHeader) -> Path | None:
     """The pair in the same folder with the trajectory of samples, by its usual name or that of the header."""
-    named = header.text.get("trajectory", f"{samples.stem}_traj")
+    named = str(header.content.get("trajectory", f"{samples.stem}_traj"))
     plain = Path(named).name == named
     return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
 

@@ -7,7 +7,6 @@ a trajectory lie on no grid: which array is what, in which unit, and on which gr
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -71,8 +70,6 @@ class ArrayHeader:
         Line and sample of the centre of k-space, where it is not at ``N // 2``.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image along a trajectory, if they were asked for.
-    matrix_said : object
-        What the header says of them.
     counters : mapping of str to int
         Which repetition and contrast to read, of arrays with such axes; the first where none is given.
     from_matlab : bool
@@ -85,6 +82,8 @@ class ArrayHeader:
         Of the patient, the study and the sequence.
     text : mapping of str to str
         Every field, for people.
+    content : mapping of str to object
+        Every field of a header file, as JSON has it.
     left_out : mapping of str to tuple
         See `Provenance`.
     """
@@ -100,13 +99,13 @@ class ArrayHeader:
     key: str | None = None
     centre: tuple[int, int] | None = None
     matrix: tuple[int, int] | None = None
-    matrix_said: Any = None
     counters: Mapping[str, int] = field(default_factory=dict)
     from_matlab: bool = False
     of_coils: bool = False
     place: SliceGeometry | None = None
     identifiers: SourceImage | None = None
     text: Mapping[str, str] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def asked(self, options: ReadOptions) -> ArrayHeader:
@@ -202,7 +201,7 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         shapes={name: tuple(sides) for name, sides in shapes.items()},
         key=known.get("key") or None,
         centre=None if centre is None else (centre[0], centre[1]),
-        matrix_said=known.get("matrix"),
+        content=known,
         text={name: value for name, value in said.items() if name not in ("noise_covariance", "centre")},
     ).asked(options)
 
@@ -565,7 +564,7 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
         For arrays that do not fit together, a matrix that is none or unknown, positions that cannot be in the
         header's unit, and as `TrajectoryData`.
     """
-    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header.text)
+    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header.content)
     if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
         trajectory = trajectory[..., :2]
     axes = trajectory.shape[:-1]
@@ -594,7 +593,7 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
             on_grid[name] = np.broadcast_to(_complex_or_real(name, arrays[name]), shape).copy()
     return TrajectoryData(
         sampling.to_complex64("kspace", kspace).reshape(slices, coils, -1),
-        _per_field_of_view(points, header.text.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
+        _per_field_of_view(points, header.content.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
         grid,
         n_readouts=axes[0] if len(axes) == 2 else 1,
         name=path.stem,
@@ -606,15 +605,14 @@ def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: R
     )
 
 
-def _in_order(trajectory: NDArray[Any], header: Mapping[str, str]) -> NDArray[Any]:
+def _in_order(trajectory: NDArray[Any], content: Mapping[str, Any]) -> NDArray[Any]:
     """The columns ky, kx and perhaps kz of a trajectory whose header may name them in another order."""
-    if "trajectory_axes" not in header:
+    if (named := content.get("trajectory_axes")) is None:
         return trajectory
-    named = re.findall(r"k[xyz]", header["trajectory_axes"])
     columns = _COLUMNS[: trajectory.shape[-1]]
-    if sorted(named) != sorted(columns) or len(columns) < 2:
+    if not isinstance(named, list) or sorted(map(str, named)) != sorted(columns) or len(columns) < 2:
         wanted = f"the names of the {trajectory.shape[-1]} columns of the trajectory"
-        raise InputError("trajectory_axes", header["trajectory_axes"][:60], wanted, _NAME_COLUMNS)
+        raise InputError("trajectory_axes", str(named)[:60], wanted, _NAME_COLUMNS)
     return trajectory[..., [named.index(name) for name in columns]]
 
 
@@ -656,11 +654,12 @@ def _grid(
     arrays: Arrays, header: ArrayHeader, points: NDArray[np.float64], limits: ReadLimits, held: str
 ) -> tuple[int, int]:
     """The pixels of the image, as said or by the reach of the trajectory; ``held`` names the samples in messages."""
-    said = (header.matrix, arrays.get("matrix"), header.matrix_said)
+    said = (header.matrix, arrays.get("matrix"), header.content.get("matrix"))
     if (matrix := next((one for one in said if one is not None), None)) is not None:
         sides = np.array(matrix, dtype=object).ravel()
-        whole = [int(side) for side in sides if isinstance(side, int | float | np.number) and side == np.floor(side)]
-        if not len(whole) == sides.size in (1, 2) or not all(4 <= side <= limits.max_side for side in whole):
+        real = [side for side in sides if isinstance(side, int | float | np.integer | np.floating)]
+        whole = [int(side) for side in real if 4 <= side <= limits.max_side and side == np.floor(side)]
+        if not len(whole) == sides.size in (1, 2):
             raise InputError("matrix", str(sides[:4]), f"one or two whole numbers, 4 to {limits.max_side}")
         return whole[0], whole[-1]
     reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
