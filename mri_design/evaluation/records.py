@@ -83,15 +83,18 @@ def _plain(value: Any, place: Callable[[NDArray[Any]], object]) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_record(path: Path, kinds: Sequence[type[T]], beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> T:
+def read_record(
+    path: Path, kinds: Mapping[str, type[T]], beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]]
+) -> T:
     """A dataclass that `write_record` wrote.
 
     Parameters
     ----------
     path : Path
         Of the archive.
-    kinds : sequence of type
-        The dataclasses that it may be.
+    kinds : mapping of str to type
+        What is to be made of the dataclasses that it may be, by their names: themselves, or classes that they are made
+        from, which have less parts.
     beside : callable
         Takes the name of an array that has a file of its own, its type and its shape, and returns it.
 
@@ -122,7 +125,9 @@ def read_record(path: Path, kinds: Sequence[type[T]], beside: Callable[[str, str
         return np.frombuffer(numbers, stored["type"], count, start).reshape(shape).copy()
 
     try:
-        made: T = _made({kind.__name__: kind for kind in kinds}[found["kind"]], found["record"], array)
+        kind: Any = kinds[found["kind"]]
+        parts = {name: found["record"][name] for name in _kinds(kind)}
+        made: T = _made(kind, parts, array)
     except damage as error:
         raise InputError(field, f"another content ({error})", wanted, cure) from error
     return made

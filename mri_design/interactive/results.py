@@ -33,11 +33,12 @@ from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design.report import report_design
 from mri_design.runs.design.run import DesignResult
 from mri_design.runs.export import export_run
-from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.known_slice import KnownSlice
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.provenance import told
 from mri_design.runs.recon.run import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
+from mri_design.runs.stored_image import StoredImage
 from mri_design.runs.stored_run import StoredComparison, StoredRun, read_result, write_made_files
 
 METRICS = "metrics.csv"
@@ -129,11 +130,11 @@ def mask_png(mask: NDArray[np.bool_], layout: Layout) -> bytes:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class ScanImage(Saved, StoredRun):
+class ScanImage(Saved, StoredImage):
     """An image with error bars, in the units of the scan's file; ``numpy.asarray`` takes it as its complex pixels.
 
-    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` make it. Beside what is told here it has all of
-    `StoredRun`: ``std``, ``mask``, ``draws``, ``noise``, ``g_factor``, ``maps``, ``geometry``, ``error``, ``coverage``.
+    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` make it. It has all of `StoredImage`: ``std``,
+    ``mask``, ``draws``, ``noise``, ``g_factor``, ``maps``, ``geometry``, ``error``, ``coverage`` and more.
 
     Parameters
     ----------
@@ -150,14 +151,9 @@ class ScanImage(Saved, StoredRun):
         return known
 
     @property
-    def _image(self) -> NamedImage:
-        assert self.judged is not None  # only a protocol has none
-        return self.judged
-
-    @property
     def reconstruction(self) -> Image:
         """Image, error bars, and how the computation ended; of a volume those of the slice in the middle."""
-        return self._image.reconstruction
+        return self.judged.reconstruction
 
     @property
     def array(self) -> NDArray[np.complex64]:
@@ -174,12 +170,12 @@ class ScanImage(Saved, StoredRun):
     @property
     def method(self) -> str:
         """The method that made it, see `reconstruct`; the zero-filled image of a trajectory is "gridded"."""
-        return self._image.name
+        return self.judged.name
 
     @property
     def errors(self) -> ImageMetrics | None:
         """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
-        return self._image.errors
+        return self.judged.errors
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of the interval that holds the true modulus of each pixel with this probability, shape of `array`.
@@ -339,7 +335,7 @@ class ScanImage(Saved, StoredRun):
             "image": f"{rows} x {columns} pixels of {used}",
             "error bars": bars if factor is None else f"{bars}, {told('error_bars', factor, template='image')}",
             "coverage": "" if self.coverage is None else self.coverage.short,
-            "error": ", ".join(filter(None, (str(self._image.error), others))),
+            "error": ", ".join(filter(None, (str(self.judged.error), others))),
             "ended": self.status,
         }
 
@@ -399,10 +395,10 @@ def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVol
     >>> image = md.load_run("run")
     """
     require_instance((str, os.PathLike), wanted="the folder of a run", folder=folder)
-    run = read_result(Path(named_file(folder)))
+    run = read_result(Path(named_file(folder)), StoredImage)
     if not isinstance(run, StoredRun):
         return StrategyComparison(**vars(run))
-    if run.judged is None:
+    if not isinstance(run, StoredImage):
         return run
     image = (ScanVolume if run.numbers else ScanImage)(**vars(run))
     return image if run.trace is None else ScanDesign(image)

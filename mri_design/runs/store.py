@@ -13,7 +13,7 @@ from mri_design.evaluation.page import Page, save_report
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.kinds import count_text
-from mri_design.runs.stored_run import Stored, read_ending, write_result
+from mri_design.runs.stored_run import RESULT, Stored, read_ending, write_result
 from mri_design.runs.work import Arrays, Keep, Work
 from mri_design.scan.io.atomic import write_json
 from mri_design.scan.io.numpy_files import read_npz_members
@@ -111,7 +111,7 @@ class Run(Work):
         unfinished = self.folder.existing(checkpoint)
         report = self.folder.existing("report.html")
         anew = self.folder.overwrite or (report is None and self.folder.reported)  # it was made without a report
-        complete = before and (pieces or unfinished is None)
+        complete = before and self.folder.existing(RESULT) is not None and (pieces or unfinished is None)
         if complete and (self.resume or not anew):
             where = f"; its report is {report}" if report is not None else ""
             self.progress.say(f"nothing to do: this {resumed} is finished{where} (--overwrite makes it again)")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
-from mri_design.evaluation.plots.panels import Frame, Layout, layout_of
+from mri_design.evaluation.plots.panels import Frame, Layout
 from mri_design.evaluation.records import read_record, write_record
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
-from mri_design.experiment.reconstruction import Image
 from mri_design.kinds import KINDS, Kind
-from mri_design.operators.base import Array
 from mri_design.runs.error_tables import StudyErrors
-from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.runs.provenance import part_of_scan
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import read_npy
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.sequences.orders import GridOrder, SpiralOrder, SpokeOrder
+
+if TYPE_CHECKING:
+    from mri_design.experiment.reconstruction import Image
+    from mri_design.operators.base import Array
+    from mri_design.runs.known_slice import KnownSlice
 
 RESULT = "result.npz"
 """What a run has left beside arrays and tables, as it is read again."""
@@ -110,10 +111,6 @@ class StoredRun(Stored):
         Which slice or series the run is about, where the scan has several.
     numbers : tuple of int
         Of the slices of a volume in their scan; none where ``image`` is one slice.
-    of_scan : int
-        Slices of the scan of a volume, in each frame.
-    shown : int, optional
-        Number of the slice that ``judged`` is, of a volume.
     places : tuple of SliceGeometry
         Of the slices of a volume, frame after frame; none where they are not known.
     sources : tuple of SourceImage
@@ -132,8 +129,6 @@ class StoredRun(Stored):
         Name of the scan.
     layout : {"ky-rows", "ky-columns", "plane-rows", "plane-columns", "no-lines"}
         How its images lie on a page.
-    judged : NamedImage, optional
-        The image with its errors and how its computation ended; of a volume the one in the middle. None without image.
     coverage : Coverage, optional
         Of the error bars, where they are calibrated on other scans.
     trace : DesignTrace, optional
@@ -158,8 +153,6 @@ class StoredRun(Stored):
     source: SourceImage | None = None
     part_of_scan: str = ""
     numbers: tuple[int, ...] = ()
-    of_scan: int = 0
-    shown: int | None = None
     places: tuple[SliceGeometry, ...] = ()
     sources: tuple[SourceImage, ...] = ()
     axis: str = ""
@@ -169,7 +162,6 @@ class StoredRun(Stored):
     grid: tuple[int, int] | None = None
     scan: str = ""
     layout: Layout = "ky-rows"
-    judged: NamedImage | None = None
     coverage: Coverage | None = None
     trace: DesignTrace | None = None
     ended: str = ""
@@ -301,8 +293,10 @@ def write_result(folder: RunFolder, result: Stored) -> None:
     write_record(path, replace(result, **mapped), [*beside, *own])
 
 
-def read_result(folder: Path) -> Stored:
+def read_result(folder: Path, image: type[StoredRun] = StoredRun) -> Stored:
     """Read the folder of a finished design, reconstruction, protocol or comparison.
+
+    What is read of a run with an image is an ``image``: `StoredImage` has all of it.
 
     Raises
     ------
@@ -315,16 +309,23 @@ def read_result(folder: Path) -> Stored:
         unfinished = (folder / "checkpoint.npz").exists()
         cure = "finish it with --resume first" if unfinished else "give a folder of design, recon, protocol or compare"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
-    result = _result(folder, partial(_array, folder))
+    result = _result(folder, partial(_array, folder), image)
     if not isinstance(result, StoredRun):
         return result
     maps = result.maps[0] if result.frames and result.maps is not None else result.maps
     return replace(result, name=folder.resolve().name, folder=folder, maps=maps)
 
 
-def _result(folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]]) -> Stored:
+def _result(
+    folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]], image: type[StoredRun] = StoredRun
+) -> Stored:
     """Content of `RESULT`, with the arrays that are beside it."""
-    result = read_record(folder / RESULT, (StoredRun, StoredComparison), array)
+    kinds: dict[str, type[Stored]] = {
+        "StoredImage": image,
+        "StoredRun": StoredRun,
+        "StoredComparison": StoredComparison,
+    }
+    result = read_record(folder / RESULT, kinds, array)
     if result.readouts not in KINDS:
         field, got = f"{folder.resolve().name}/{RESULT}", f"readouts {result.readouts[:40]!r}"
         raise InputError(field, got, f"a run over {', '.join(KINDS)}")
@@ -347,24 +348,6 @@ def read_run(folder: Path) -> StoredRun:
     if not isinstance(found, StoredRun):
         raise UsageError(f"{folder} holds a comparison of many masks; give a folder of design, recon or protocol")
     return found
-
-
-def run_of(known: KnownSlice, image: NamedImage, /, **more: Any) -> StoredRun:
-    """What a run leaves of the image of a slice; ``more`` are further parts, or others than those of the slice."""
-    data, candidates = known.scan, known.slice_model.candidates
-    arrays = arrays_of(known, image.reconstruction, known.shown_reference)
-    parts: dict[str, Any] = {
-        "scan": data.name,
-        "layout": layout_of(candidates, data.orientation),
-        "readouts": candidates.name,
-        "grid": candidates.grid,
-        "judged": image,
-        "error": image.error,
-        "part_of_scan": part_of_scan(data),
-    }
-    if data.on_grid:
-        parts |= {"geometry": None if data.geometry is None else data.geometry[0], "source": data.source}
-    return StoredRun(**{ARRAYS[name]: array for name, array in arrays.items()} | parts | more)
 
 
 def arrays_of(known: KnownSlice, made: Image, reference: Array | None) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ from mri_design.runs.design.slices import DesignSlices, prepared
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import told
 from mri_design.runs.resident import design_among
-from mri_design.runs.stored_run import StoredRun, run_of
+from mri_design.runs.stored_image import StoredImage, run_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 
@@ -72,7 +72,7 @@ class DesignResult:
         """Why it ended with that many lines, where a rule could end it; else empty."""
         return _told("ended", self.end, self.known.slice_model.candidates.unit) if self.end.how else ""
 
-    def stored(self) -> StoredRun:
+    def stored(self) -> StoredImage:
         """The run as its folder has it."""
         known, readouts, lines = self.known, self.known.slice_model.candidates, self.trace.lines
         return run_of(

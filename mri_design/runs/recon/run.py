@@ -61,7 +61,8 @@ from mri_design.runs.recon.slices import (
     what_is_used,
 )
 from mri_design.runs.store import Record, Report, Run, carry_out
-from mri_design.runs.stored_run import ARRAYS, Stored, StoredRun, run_of
+from mri_design.runs.stored_image import StoredImage, run_of
+from mri_design.runs.stored_run import ARRAYS, Stored
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
@@ -275,7 +276,7 @@ class ReconResult:
             found["reference_source"] = told("given_reference", known.given.name, scales)
         return found
 
-    def stored(self, *, arrays: bool = True) -> StoredRun:
+    def stored(self, *, arrays: bool = True) -> StoredImage:
         """The run as its folder has it, of several slices with their ``arrays`` or without."""
         known, image = self.known, self.images[0]
         more = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
