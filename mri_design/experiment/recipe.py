@@ -687,8 +687,10 @@ class Recipe(Settings):
             For a section or setting that does not exist, and for values that a recipe file could not have either; an
             oracle may be named, as with ``--strategy``.
         """
-        sections = {name: value for name in self.declared() if isinstance(value := getattr(self, name), Settings)}
-        if section == "prior" and set(settings) == {"blocks"}:
+        if section == "prior":
+            if set(settings) != {"blocks"}:
+                cure = "Blocks are replaced as a whole: replacing('prior', blocks=[...])."
+                raise InputError("recipe: prior", f"{', '.join(settings)}", "blocks", cure)
             if (blocks := settings["blocks"]) is None:
                 return self
             if not isinstance(blocks, list | tuple) or not blocks:
@@ -696,17 +698,13 @@ class Recipe(Settings):
                 raise InputError("recipe: blocks", described(blocks), wanted)
             read = (_read(BlockRecipe, block, "recipe", f"blocks.{place}") for place, block in enumerate(blocks))
             return replace(self, prior=tuple(read))
-        if section not in sections:
-            blocks = "Blocks are replaced as a whole: replacing('prior', blocks=[...])."
-            cure = blocks if section == "prior" else did_you_mean(section, list(sections))
-            got, wanted = f"{section!r}, which is no section", f"one of: {', '.join(sections)}"
-            raise InputError(f"recipe: {section}", got, wanted, cure)
+        present = getattr(self, section) if section in self.declared() else None
         given = {name: value for name, value in settings.items() if value is not None}
-        if not given:
+        if isinstance(present, Settings) and not given:
             return self
-        present = sections[section].plain()
-        changed: dict[str, Any] = {section: _read(type(sections[section]), present | given, "recipe", section)}
-        return replace(self, **changed)
+        whole = present.plain() | given if isinstance(present, Settings) else settings
+        changed = _read(Recipe, {section: whole}, "recipe")  # which refuses what is no section
+        return replace(self, **{section: getattr(changed, section)})
 
     def as_settings(self) -> dict[str, Any]:
         """Plain values for a manifest; of noise samples the file's name and checksum, without its folder."""
