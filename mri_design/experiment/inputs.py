@@ -119,7 +119,7 @@ class SliceChoice:
         ranges = ranges or []
         if any(first < 0 or last >= n_slices for first, last in ranges):
             least = 0 if back is None else -n_slices
-            raise InputError(field="slices", got=self.text, wanted=f"{least} to {n_slices - 1}")
+            raise InputError("slices", self.text, f"{least} to {n_slices - 1}", behind=("slices", "sources"))
         return list(dict.fromkeys(number for first, last in ranges for number in range(first, last + 1)))
 
     @property
