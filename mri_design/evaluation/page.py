@@ -29,6 +29,7 @@ from mri_design.evaluation.tables import Row, alike, column_names, format_cell, 
 from mri_design.kinds import count_text
 from mri_design.scan.io.atomic import write_text
 from mri_design.status import Status
+from mri_design.templates import environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -148,15 +149,7 @@ def dated(command: Sequence[str]) -> dict[str, str]:
 @cache
 def _templates() -> Environment:
     """Pages, whose text is escaped, with what they may ask for."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # here: runs without a report make no page
-
-    templates = Environment(
-        loader=PackageLoader("mri_design.evaluation", "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = environment("mri_design.evaluation", "pages", autoescape=True)
     filters: dict[str, Callable[..., object]] = {
         "words": _words,
         "plain": _plain,

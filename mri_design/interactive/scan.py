@@ -54,6 +54,7 @@ from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_n
 from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
+from mri_design.templates import environment
 
 if TYPE_CHECKING:
     from mri_design.design.strategy import Strategy
@@ -154,11 +155,7 @@ class Shown(ABC):
         return "\n".join(line if len(line) <= _WIDE else f"{line[: _WIDE - 3]}..." for line in lines)
 
     def _repr_html_(self) -> str:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
-        page = Environment(
-            loader=PackageLoader("mri_design.interactive", "."), autoescape=True, undefined=StrictUndefined
-        )
+        page = environment("mri_design.interactive", autoescape=True)
         figures = [(says, b64encode(png).decode()) for says, png in self._pictures]
         facts = {name: text for name, text in self.facts.items() if text}
         return page.get_template("shown.html.j2").render(title=self._title, figures=figures, facts=facts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from mri_design.kinds import count_text
 from mri_design.scan.data import ImageStack, Scan, ScanSummary
 from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import few_runs, index_runs, line_pattern
+from mri_design.templates import environment
 
 if TYPE_CHECKING:  # scans are loaded without
     from mri_design.experiment.reconstruction import Image
@@ -28,11 +28,8 @@ Described = Scan | ScanSummary | ImageStack
 @cache
 def words(name: str) -> Any:
     """The macros of a template of this package, which say in words what verbs about files found and made."""
-    from jinja2 import StrictUndefined, Template  # here: scans are described without
-
-    text = resources.files("mri_design.runs").joinpath(f"{name}.txt.j2").read_text("utf-8")
-    macros = Template(text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     known = {"option": option, "count_text": count_text, "runs": index_runs, "few_runs": few_runs, "flat": _flat}
+    macros = environment("mri_design.runs").get_template(f"{name}.txt.j2")
     return macros.make_module({**known, "line_pattern": line_pattern})
 
 

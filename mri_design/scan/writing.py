@@ -12,7 +12,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -24,6 +23,7 @@ from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage
 from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES
+from mri_design.templates import environment
 
 if TYPE_CHECKING:  # loaded where a file is written
     from jinja2 import Template
@@ -320,11 +320,7 @@ def mrd_header(shape: tuple[int, int], places: Places, partitions: int = 1, shot
 
 @cache
 def _header_template() -> Template:
-    from jinja2 import StrictUndefined, Template
-
-    text = resources.files("mri_design.scan").joinpath("mrd_header.xml.j2").read_text("utf-8")
-    options: dict[str, Any] = dict.fromkeys(("trim_blocks", "lstrip_blocks", "keep_trailing_newline"), True)
-    return Template(text, undefined=StrictUndefined, **options)
+    return environment("mri_design.scan", keep_trailing_newline=True).get_template("mrd_header.xml.j2")
 
 
 def readout_heads(

@@ -1,0 +1,40 @@
+"""Templates of the package. What is compiled is kept beside the compiled modules, where that folder can be written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def environment(package: str, folder: str = "", **options: Any) -> Environment:
+    """Templates of a package's folder, in which an unknown name is an error and statements leave no lines.
+
+    To compile those of a report takes longer than to render them.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    folder : str
+        Inside it.
+    **options
+        Further ones of the environment.
+    """
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined  # here: many runs need none
+
+    kept = Path(str(resources.files(package)), "__pycache__")
+    writable = not sys.dont_write_bytecode and os.access(kept, os.W_OK)
+    return Environment(
+        loader=PackageLoader(package, folder),
+        bytecode_cache=FileSystemBytecodeCache(str(kept)) if writable else None,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        **options,
+    )
