@@ -44,6 +44,7 @@ from mri_design.runs import image_sections
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
 from mri_design.runs.provenance import simulated_from, simulation_summary, tell_part, told, warn_of_maps, warn_of_noise
 from mri_design.runs.recon.slices import (
+    AHEAD,
     OTHER_IMAGES,
     REPORT,
     KeptSlices,
@@ -72,8 +73,6 @@ from mri_design.status import Status
 T = TypeVar("T")
 SLICES = "slices"
 """Name of the stage in which slices are reconstructed, after that in which neighbours are."""
-_AHEAD = 2
-"""Slices in memory for each process."""
 
 
 @dataclass(frozen=True)
@@ -476,7 +475,7 @@ class OpenScan:
         near = {number: self._around.of(number, self._numbering, places) for number in left}
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
         missing = [number for number in asked if number not in kept.neighbours]
-        jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), _AHEAD * work.jobs
+        jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), AHEAD * work.jobs
         with Workers(self.shared, jobs, work.executor if self.several or missing else LOCAL) as workers:
             moduli = workers.map(neighbour_image, map(self.measured, missing), ahead)
             for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
@@ -498,8 +497,7 @@ class OpenScan:
         show(REPORT, 0, 1)
         bright = [number for number in self._first_frame if not kept.facts[number].noise_only] or self._first_frame
         shown = bright[len(bright) // 2]
-        data, mask = self._slices.read(shown), self.masks[shown]
-        measured = MeasuredSlice(shown, data, mask, self._given.get(shown))
+        measured = replace(self.measured(shown), companions=())
         image = Image.kept(kept.arrays(shown), kept.facts[shown].image)
         return shown, *self.calibrated(measured).judged(self.recipe.reconstruction.method, image)
 

@@ -353,7 +353,7 @@ _BESIDE = (".json", ".hdr", ".md", ".txt", ".csv", ".toml")
 """Ends of the names of files that lie beside scans and are none; the header of a BART pair is read with its samples."""
 _NAMED = 3
 """Files that cannot serve which an error names."""
-_AHEAD = 2
+AHEAD = 2
 """Slices in memory for each process."""
 _STAGE = "calibrating on other scans"
 
@@ -456,7 +456,7 @@ def coverage_of(
     work.progress.show(_STAGE, 0, count)
     shared = Shared(recipe, work.seed, Slices(1), several=False)
     with Workers(shared, max(1, min(work.jobs, count)), work.executor) as workers:
-        for number, file, made in workers.map(_scores, items(), ahead=_AHEAD * work.jobs):
+        for number, file, made in workers.map(_scores, items(), ahead=AHEAD * work.jobs):
             if isinstance(made, str):
                 refused.append(f"{file} is left out: {made}")
             else:
