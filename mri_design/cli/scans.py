@@ -84,9 +84,7 @@ def design(
     if shots is not None and not kind.shots:
         counted = f"{flags.NAMES['shots']} (--encoding {flags.NAMES['kinds of shots']})"
         raise UsageError(f"--shots counts {counted}: give --{kind.unit}s {shots}")
-    if kind.shots and strategy is None and recipe.design.strategy == "calibrated":
-        strategy = "information-gain"
-    recipe = recipe.replacing("design", strategy=strategy)
+    recipe = recipe.with_strategy(strategy)
     flags.check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
     recipe, given = maps.applied(recipe)
     request = DesignRequest(

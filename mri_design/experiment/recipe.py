@@ -675,6 +675,12 @@ class Recipe(Settings):
         """The recipe without what is true of the samples of one file alone: axes, centre and noise."""
         return replace(self, input=replace(self.input, dims=None, centre=None), noise=NoiseRecipe())
 
+    def with_strategy(self, name: str | None) -> Recipe:
+        """The recipe with this strategy; without a name with its own, or, of shots, with one that can choose them."""
+        if name is None and KINDS[self.design.encoding].shots and self.design.strategy == "calibrated":
+            name = "information-gain"
+        return self.replacing("design", strategy=name)
+
     def replacing(self, section: str, **settings: object) -> Recipe:
         """A copy of the recipe with some settings of a section replaced; None keeps the recipe's.
 

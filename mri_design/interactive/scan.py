@@ -392,11 +392,8 @@ class LoadedScan(Shown):
         settings = self._settings(recipe, blocks).replacing(
             "design", start=start, block=block, encoding=encoding, until_error=until_error
         )
-        if strategy is None and KINDS[settings.design.encoding].shots and settings.design.strategy == "calibrated":
-            strategy = "information-gain"
-        if strategy is not None:
-            name = name_of_strategy(strategy, settings.design.encoding)
-            settings = settings.replacing("design", strategy=name)
+        named = None if strategy is None else name_of_strategy(strategy, settings.design.encoding)
+        settings = settings.with_strategy(named)
         request = runs.DesignRequest(
             self.source,
             settings,
