@@ -33,7 +33,6 @@ from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import (
     ErrorEvidence,
     HeldBackEnergy,
-    ImagesAlike,
     SquaredErrorModel,
     features,
     kind_of,
@@ -152,7 +151,7 @@ def squared_error_of(row: Row) -> float:
     return max(found - (1 - 2 * share) * noise, LEAST * found) if int(str(row["raw"])) else found
 
 
-def fitted(rows: Sequence[Row]) -> tuple[NDArray[np.float64], ImagesAlike]:
+def fitted(rows: Sequence[Row]) -> SquaredErrorModel:
     """Straight line and images alike, by a robust kernel ridge regression; subjects count by the root of their images.
 
     The kernel is that of a constant, of the features with `STRAIGHT` as the variance of their weights, and of a
@@ -166,8 +165,10 @@ def fitted(rows: Sequence[Row]) -> tuple[NDArray[np.float64], ImagesAlike]:
     mean, unit, level = matrix.mean(axis=0), matrix.std(axis=0), wanted.mean()
     mean[0], unit[unit == 0] = 0.0, 1.0
     straight = (matrix - mean)[:, 1:] / unit[1:]
-    images = ImagesAlike(matrix, np.zeros(len(rows)), unit, REACH)
-    alike = CURVED * np.array([images.alike(row) for row in matrix])
+    shipped = shipped_squared_error_model()
+    lowest, highest = matrix.min(axis=0), matrix.max(axis=0)
+    begun = replace(shipped, images=matrix, unit=unit, lowest=lowest, highest=highest, reach=REACH)
+    alike = CURVED * np.array([begun.alike(row) for row in matrix])
     kernel = 1.0 + STRAIGHT * straight @ straight.T + alike
     trust = usual
     for _ in range(PASSES):
@@ -176,13 +177,7 @@ def fitted(rows: Sequence[Row]) -> tuple[NDArray[np.float64], ImagesAlike]:
         trust = usual * np.minimum(1, HUBER * 1.48 * np.median(left) / np.maximum(left, 1e-9))
     slopes = STRAIGHT * straight.T @ found / unit[1:]
     constant = level + found.sum() - mean[1:] @ slopes
-    return np.array([constant, *slopes]), replace(images, pulls=CURVED * found)
-
-
-def log_ratio(known: ErrorEvidence, line: NDArray[np.float64], images: ImagesAlike) -> float:
-    """Logarithm of the squared error over the sum of the variances, as it is predicted."""
-    found = np.array([*features(known).values()])
-    return float(found @ line + images(found))
+    return replace(begun, weights=np.array([constant, *slopes]), pulls=CURVED * found)
 
 
 def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
@@ -190,34 +185,31 @@ def left_open(rows: Sequence[Row]) -> NDArray[np.float64]:
     groups = [str(row["group"]) for row in rows]
     found = np.empty(len(rows))
     for group in dict.fromkeys(groups):
-        line, images = fitted([row for row, own in zip(rows, groups, strict=True) if own != group])
+        model = fitted([row for row, own in zip(rows, groups, strict=True) if own != group])
         for place, row in enumerate(rows):
             if groups[place] == group:
-                known = evidence_of(row)
-                predicted = known.variance * math.exp(log_ratio(known, line, images))
-                found[place] = math.log(predicted / squared_error_of(row))
+                found[place] = math.log(model.squared_error(evidence_of(row)) / squared_error_of(row))
     return found
 
 
 def learn(rows: Sequence[Row], path: Path = JSON) -> None:
     """Fit, and write the weights, and what they leave open of subjects that are left out."""
     rows = with_held(rows)
-    matrix = np.array([[*features(evidence_of(row)).values()] for row in rows])
     apart = left_open(rows)
     kinds = np.array([kind_of(evidence_of(row)) for row in rows])
     spread = {kind: float(np.quantile(np.abs(apart[kinds == kind]), 0.68)) for kind in dict.fromkeys(kinds.tolist())}
-    line, images = fitted(rows)
+    model = fitted(rows)
     stored = {
         "made by": "python benchmarks/error_bars.py learn",
         "features": list(features(evidence_of(rows[0]))),
-        "weights": [round(float(weight), 5) for weight in line],
-        "lowest": [round(float(low), 4) for low in matrix.min(axis=0)],
-        "highest": [round(float(high), 4) for high in matrix.max(axis=0)],
+        "weights": [round(float(weight), 5) for weight in model.weights],
+        "lowest": [round(float(low), 4) for low in model.lowest],
+        "highest": [round(float(high), 4) for high in model.highest],
         "spread": {kind: round(each, 3) for kind, each in spread.items()},
-        "reach": images.reach,
-        "unit": [round(float(each), 4) for each in images.unit],
-        "pulls": [round(float(pull), 4) for pull in images.pulls],
-        "images": [[round(float(each), 3) for each in row] for row in images.features],
+        "reach": model.reach,
+        "unit": [round(float(each), 4) for each in model.unit],
+        "pulls": [round(float(pull), 4) for pull in model.pulls],
+        "images": [[round(float(each), 3) for each in row] for row in model.images],
     }
     text = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in stored.items())
     path.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
@@ -226,9 +218,7 @@ def learn(rows: Sequence[Row], path: Path = JSON) -> None:
 def learnt_without(groups: Sequence[str]) -> SquaredErrorModel:
     """What the other subjects teach."""
     rows = [row for row in with_held(read_rows()) if row["group"] not in groups]
-    line, images = fitted(rows)
-    lowest, highest = images.features.min(axis=0), images.features.max(axis=0)
-    return SquaredErrorModel(line, images, lowest, highest, shipped_squared_error_model().spread)
+    return fitted(rows)
 
 
 def with_held(rows: Sequence[Row]) -> list[Row]:

@@ -12,7 +12,6 @@ from .companions import register as register
 from .companions import renew_companions as renew_companions
 from .error_bars import ErrorEvidence as ErrorEvidence
 from .error_bars import HeldBackEnergy as HeldBackEnergy
-from .error_bars import ImagesAlike as ImagesAlike
 from .error_bars import PosteriorDraws as PosteriorDraws
 from .error_bars import SquaredErrorModel as SquaredErrorModel
 from .error_bars import StdFactor as StdFactor

@@ -333,57 +333,46 @@ def kind_of(known: ErrorEvidence) -> str:
     return known.encoding + (", coils" if known.coils > 1 else "")
 
 
-@dataclass(frozen=True)
-class ImagesAlike:
-    """What a straight line leaves open, by images whose truth is known: each pulls those alike up or down.
-
-    Parameters
-    ----------
-    features : float array, shape (image, features)
-        Of the images.
-    pulls : float array, shape (image,)
-        How much an image like it is pulled by each, in nats.
-    unit : float array, shape (features,)
-        By which differences of features are divided.
-    reach : float
-        Distance, in these units, at which the pull has fallen to exp(-1/2).
-    """
-
-    features: Numbers
-    pulls: Numbers
-    unit: Numbers
-    reach: float
-
-    def __call__(self, found: Numbers) -> float:
-        """What is added to the straight line at these features."""
-        return float(self.alike(found) @ self.pulls)
-
-    def alike(self, found: Numbers) -> Numbers:
-        """How much every image is like the one with these features, 0 to 1."""
-        return np.asarray(np.exp(-np.sum(((self.features - found) / self.unit) ** 2, axis=1) / (2 * self.reach**2)))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SquaredErrorModel:
     """log(squared error / sum of variances) = features . weights + what images alike add, up to a spread.
+
+    Each image whose truth is known pulls those alike up or down by what the straight line leaves open of it.
 
     Parameters
     ----------
     weights : float array, shape (features,)
         Of the `features`.
-    images : ImagesAlike
-        Those that it has been learnt from.
+    images : float array, shape (image, features)
+        Features of those that it has been learnt from.
+    pulls : float array, shape (image,)
+        How much an image like it is pulled by each, in nats.
+    unit : float array, shape (features,)
+        By which differences of features are divided.
     lowest, highest : float array, shape (features,)
         What the features ranged over in learning.
+    reach : float
+        Distance, in these units, at which the pull has fallen to exp(-1/2).
     spread : mapping of str to float
         By `kind_of`: standard deviation of what the features leave open, in nats, on subjects that were left out.
     """
 
     weights: Numbers
-    images: ImagesAlike
+    images: Numbers
+    pulls: Numbers
+    unit: Numbers
     lowest: Numbers
     highest: Numbers
+    reach: float
     spread: Mapping[str, float]
+
+    def alike(self, found: Numbers) -> Numbers:
+        """How much every image is like the one with these features, 0 to 1."""
+        return np.asarray(np.exp(-np.sum(((self.images - found) / self.unit) ** 2, axis=1) / (2 * self.reach**2)))
+
+    def pull(self, found: Numbers) -> float:
+        """What is added to the straight line at these features."""
+        return float(self.alike(found) @ self.pulls)
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
         """Names of the features that lie outside of what has been learnt from."""
@@ -397,20 +386,16 @@ class SquaredErrorModel:
     def squared_error(self, known: ErrorEvidence) -> float:
         """What it predicts of an image, in the units of the evidence."""
         found = np.array([*features(known).values()])
-        return known.variance * float(np.exp(found @ self.weights + self.images(found)))
+        return known.variance * float(np.exp(found @ self.weights + self.pull(found)))
 
 
 @cache
 def shipped_squared_error_model() -> SquaredErrorModel:
     """The weights that ``benchmarks/error_bars.py learn`` has learnt."""
     text = resources.files("mri_design.evidence").joinpath("squared_error.json").read_text("utf-8")
-    stored = json.loads(text)
-    weights, lowest, highest, unit, pulls, known = (
-        np.array(stored[name], dtype=float) for name in ("weights", "lowest", "highest", "unit", "pulls", "images")
-    )
-    return SquaredErrorModel(
-        weights, ImagesAlike(known, pulls, unit, stored["reach"]), lowest, highest, stored["spread"]
-    )
+    stored = {name: held for name, held in json.loads(text).items() if name not in ("made by", "features")}
+    arrays = {name: np.array(held, dtype=float) for name, held in stored.items() if isinstance(held, list)}
+    return SquaredErrorModel(**stored | arrays)
 
 
 How = Literal["learnt", "held back"]

@@ -10,7 +10,6 @@ from mri_design.evidence import (
     ErrorEvidence,
     HeldBack,
     HeldBackEnergy,
-    ImagesAlike,
     energy_missing,
     error_ratios,
     found_ratios,
@@ -190,14 +189,15 @@ def test_a_scan_unlike_those_that_were_learnt_from_is_scaled_by_what_it_holds_ba
 
 def test_images_alike_pull_a_straight_line_and_others_leave_it() -> None:
     """At an image that was learnt from, the pull is its own and those of its neighbours; far from all there is none."""
-    shipped = shipped_squared_error_model().images
-    two = ImagesAlike(np.array([[0.0, 0.0], [2.0, 8.0]]), np.array([0.3, -0.1]), np.array([1.0, 2.0]), reach=2.0)
+    shipped = shipped_squared_error_model()
+    learnt = {"images": np.array([[0.0, 0.0], [2.0, 8.0]]), "pulls": np.array([0.3, -0.1])}
+    two = replace(shipped, **learnt, unit=np.array([1.0, 2.0]), reach=2.0)
     distance = 2.0**2 + (8.0 / 2.0) ** 2
-    assert two(np.zeros(2)) == pytest.approx(0.3 - 0.1 * np.exp(-distance / 8))
-    assert two(np.array([50.0, 0.0])) == pytest.approx(0.0, abs=1e-12)
+    assert two.pull(np.zeros(2)) == pytest.approx(0.3 - 0.1 * np.exp(-distance / 8))
+    assert two.pull(np.array([50.0, 0.0])) == pytest.approx(0.0, abs=1e-12)
     place = int(np.argmax(np.abs(shipped.pulls)))
-    assert shipped.alike(shipped.features[place])[place] == 1.0
-    assert shipped(shipped.features[place] + 100 * shipped.unit) == pytest.approx(0.0, abs=1e-9)
+    assert shipped.alike(shipped.images[place])[place] == 1.0
+    assert shipped.pull(shipped.images[place] + 100 * shipped.unit) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_map_shows_where_the_image_moved_and_its_squares_sum_to_the_same() -> None:
