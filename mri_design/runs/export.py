@@ -24,7 +24,7 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS
-from mri_design.runs.provenance import centre_words, left_out_text, told, words
+from mri_design.runs.provenance import centre_words, left_out_text, sentences, told
 from mri_design.runs.stored_run import (
     NO_SIZES,
     MadeFiles,
@@ -33,7 +33,6 @@ from mri_design.runs.stored_run import (
     listed,
     name_beside,
     read_run,
-    sentences,
     sized,
 )
 from mri_design.scan.data import ImageStack, KSpaceData, Scan, TrajectoryData
@@ -176,7 +175,7 @@ def export_run(
 
 def _made(form: str, files: Mapping[Path, bytes], run: StoredRun, **facts: object) -> MadeFiles:
     """Files, and what the template says of them: macro of the format, then which part of its scan the run is about."""
-    said = sentences(getattr(words("export"), form)(run, listed, option("fov"), **facts))
+    said = sentences("export", form, run, listed, option("fov"), **facts)
     part = [f"Of the run's scan: {run.part_of_scan}."] if run.part_of_scan else []
     return MadeFiles(files, (*said, *part))
 
@@ -609,7 +608,7 @@ def _sentences(data: Content, out: Path, ending: str, files: list[Path], kept: t
     lost = [part for part in held if part not in kept]
     sizes = "" if isinstance(data, ImageStack) else told("sizes", data)
     places = data.geometry if isinstance(data, ImageStack) else None if data.geometry is None else data.geometry[0]
-    return sentences(words("export").converted(data, sizes, ending, out, files, lost, complex_images, places))
+    return sentences("export", "converted", data, sizes, ending, out, files, lost, complex_images, places)
 
 
 def _as_plane(data: KSpaceData | TrajectoryData | ImageStack, source: str) -> KSpaceData:

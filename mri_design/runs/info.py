@@ -8,6 +8,7 @@ import re
 import shlex
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from mri_design.evaluation.run_folder import MANIFEST, RunStatus, read_manifest,
 from mri_design.experiment.calibration import expected_calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_summary
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.provenance import across, centre_words, left_out, simulated_from, told, words
+from mri_design.runs.provenance import across, centre_words, labelled, left_out, sentences, simulated_from, told
 from mri_design.runs.stored_run import kind_of_run, listed
 from mri_design.scan.calibration import find_centre, gapless_square, noise_is_beside
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
@@ -32,6 +33,7 @@ from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern, refused_samples
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
 
+_rows = partial(labelled, "info")
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
 
@@ -160,7 +162,9 @@ SAME_PLACE = 1e-3
 
 
 def _trajectory(data: TrajectoryData) -> dict[str, str]:
-    return _rows("trajectory", data.n_readouts, len(data.trajectory), np.abs(data.trajectory).max(axis=0).tolist())
+    return labelled(
+        "info", "trajectory", data.n_readouts, len(data.trajectory), np.abs(data.trajectory).max(axis=0).tolist()
+    )
 
 
 def _density(data: TrajectoryData) -> dict[str, str]:
@@ -192,14 +196,10 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     further = {**held.header, **read_as, **left_out(held)}
     how, place = measured_how(held.source), held.geometry
     plane = told("plane", place) if place is not None and place.placed else ""
-    rows = _rows("images", held, **facts, complex=complex_, plane=plane, how=how, way=_way, settings=recipe.simulation)
+    rows = labelled(
+        "info", "images", held, **facts, complex=complex_, plane=plane, how=how, way=_way, settings=recipe.simulation
+    )
     return rows | further
-
-
-def _rows(kind: str, *facts: object, **named: object) -> dict[str, str]:
-    """Label and text of every line that a macro of info.txt.j2 makes of some facts."""
-    lines = str(getattr(words("info"), kind)(*facts, **named)).splitlines()
-    return {label: said for label, _, said in (line.strip().partition(": ") for line in lines) if said}
 
 
 def _way(direction: tuple[float, float, float]) -> str:
@@ -239,9 +239,11 @@ def describe_folder(folder: Path) -> dict[str, str]:
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
         kind, name = kind_of_run(folder), folder.resolve().name
-        rows = _rows("finished", name, manifest, inputs, kind.counted, listed(manifest["lines"], _MOST_LINES))
-        uses = words("info").uses(folder, kind, {path.name for path in folder.iterdir()})
-        return rows | _holds(folder, uses.splitlines())
+        rows = labelled(
+            "info", "finished", name, manifest, inputs, kind.counted, listed(manifest["lines"], _MOST_LINES)
+        )
+        uses = sentences("info", "uses", folder, kind, {path.name for path in folder.iterdir()})
+        return rows | _holds(folder, uses)
     if not runs:
         raise InputError(
             field=str(folder),
@@ -268,7 +270,7 @@ def _state(run: RunStatus) -> str:
     stages = [] if progress is None else progress.stages
     current = max(stages, key=lambda stage: (stage.updated, stage.began), default=None)
     left = [stage for stage in stages if stage.done < stage.total and stage is not current]
-    text = " ".join(str(words("info").state(run, current, left, time.time(), duration_text, bool(command))).split())
+    text = told("state", run, current, left, time.time(), duration_text, bool(command), template="info")
     goes_on = command and run.state not in ("finished", "running")
     return f"{text} with: {shlex.join(['mri-design', *command])}" if goes_on else text
 
@@ -415,7 +417,9 @@ def _order(path: Path) -> dict[str, str] | None:
     from mri_design.experiment.stored_designs import load_trained
 
     order = load_trained(path)
-    return _rows("order", path, order, "samples" if order.counts else "lines", listed(order.lines, _MOST_LINES))
+    return labelled(
+        "info", "order", path, order, "samples" if order.counts else "lines", listed(order.lines, _MOST_LINES)
+    )
 
 
 def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, count_text
 from mri_design.runs.export import SequenceRequest, export_run
-from mri_design.runs.provenance import words
+from mri_design.runs.provenance import sentences
 from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.scan.trajectories import decibels, largest_side_lobe, to_bart
@@ -118,13 +118,13 @@ def make_mask(request: MaskRequest) -> MadeFiles:
     )
     spread, shots, count = drawn.spread, drawn.trajectory, len(drawn.order)
     counted, lobe = count_text(count, drawn.readouts.unit), largest_side_lobe(spread)
-    sentences = words("mask").mask(request, drawn, count, counted, shots, *lobe, decibels(lobe[0])).splitlines()
+    lines = sentences("mask", "mask", request, drawn, count, counted, shots, *lobe, decibels(lobe[0]))
     made = _written(request, drawn)
-    files, said = dict(made.files), [*sentences, *made.sentences]
+    files, said = dict(made.files), [*lines, *made.sentences]
     if request.picture:
         from mri_design.evaluation.plots.kspace import mask_with_spread  # here, because no other figure is needed
 
-        figure = mask_with_spread(f"{sentences[0]}\n{sentences[-1]}", drawn.mask, spread, shots)
+        figure = mask_with_spread(f"{lines[0]}\n{lines[-1]}", drawn.mask, spread, shots)
         path = request.out.with_suffix(".png")
         files[path] = png_bytes(figure)
         said.append(f"picture: {path}")
@@ -144,7 +144,7 @@ def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
         rows = [{"order": n, "shot": shot, "degrees": float(degrees[shot])} for n, shot in enumerate(drawn.order)]
         files[out] = csv_text(rows).encode()
     if files:
-        return MadeFiles(files, (words("mask").file(drawn, out, out.suffix).strip(),))
+        return MadeFiles(files, tuple(sentences("mask", "file", drawn, out, out.suffix)))
     acquisition = in_acquisition_order(drawn.order, drawn.readouts, request.recipe)
     trains = tuple((line,) for line in drawn.order) if acquisition is None else acquisition.trains
     run = StoredRun(

@@ -19,8 +19,8 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
-from mri_design.runs.provenance import words
-from mri_design.runs.stored_run import StoredRun, read_run, sentences
+from mri_design.runs.provenance import sentences
+from mri_design.runs.stored_run import StoredRun, read_run
 
 _MOST_PAIRS = 10
 """Regions of which all differences are told."""
@@ -264,13 +264,13 @@ def measure_run(
     outlines = own | ({} if beside is None else regions_of(one, beside, "against"))
     shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
     place = one.places[shown] if one.places else one.geometry
-    said = words("measure").said(one, 0 if against else len(own), _MOST_PAIRS, other)
+    said = sentences("measure", "said", one, 0 if against else len(own), _MOST_PAIRS, other)
     return Measured(
         tuple(means),
         one.image[shown],
         {name: inside[shown] for name, inside in outlines.items()},
         None if place is None else place.pixel,
-        tuple(sentences(said)),
+        tuple(said),
     )
 
 

@@ -43,15 +43,20 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def lines(macro: str, *about: object, template: str = "scan") -> list[str]:
-    """What a macro of a template makes of some facts, line by line, without those that are empty."""
-    return [line for line in str(getattr(words(template), macro)(*about)).splitlines() if line]
+def sentences(template: str, macro: str, /, *facts: object, **named: object) -> list[str]:
+    """The lines that a macro of a template of this package makes of some facts, without those that are empty."""
+    return [line for line in str(getattr(words(template), macro)(*facts, **named)).splitlines() if line]
+
+
+def labelled(template: str, macro: str, /, *facts: object, **named: object) -> dict[str, str]:
+    """Label and text of every line that a macro makes; those without a text are left out."""
+    parts = (line.strip().partition(": ") for line in sentences(template, macro, *facts, **named))
+    return {label: text for label, _, text in parts if text}
 
 
 def account_of(image: Image) -> dict[str, str]:
     """Words for a summary and a manifest: choices that the scan made about its image, and what was left out."""
-    rows = (line.partition(": ") for line in lines("account", image, template="image"))
-    return {label: text for label, _, text in rows if text}
+    return labelled("image", "account", image)
 
 
 def across(scan: Described) -> str:
@@ -134,7 +139,7 @@ def warn_of_noise(scan: Scan, progress: Progress) -> None:
     The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
     given that the scan contradicts, for which there is a cure; or it was raised to what the samples can carry.
     """
-    for line in lines("noise_warnings", scan.provenance):
+    for line in sentences("scan", "noise_warnings", scan.provenance):
         progress.warn(f"{scan.name}: {line}")
 
 

@@ -459,8 +459,3 @@ def sized(
 ) -> SliceGeometry | None:
     """Geometry of an image (rows, columns) with the field of view that was asked for, where one was, in metres."""
     return geometry if extents is None else (geometry or NO_SIZES).with_field_of_view(extents, (shape[0], shape[1]))
-
-
-def sentences(text: str) -> list[str]:
-    """The lines of a macro's text that are not empty."""
-    return [line for line in text.splitlines() if line]
