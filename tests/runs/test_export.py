@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mri_design.scan.io import summary
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.sequences import load_scanner
 from tests.refusals import refused
-from tests.stored_runs import left
+from tests.stored_runs import differences, left
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")
@@ -130,6 +131,27 @@ def test_damaged_and_missing_files_are_refused_by_name(folder, name, content):
 def test_contents_that_contradict_each_other_are_refused(folder, parts):
     with refused("run/result.npz"):
         read_run(folder(**parts)).grid_order()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_flipped_bit_gives_the_run_or_an_error(folder, seed):
+    path, rng = folder(place=PLACED, maps=np.ones((3, *IMAGE.shape), np.complex64)), np.random.default_rng(seed)
+    whole, content = read_run(path), bytearray((path / "result.npz").read_bytes())
+    content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+    (path / "result.npz").write_bytes(content)
+    with suppress(InputError):
+        assert list(differences(read_run(path), whole)) == []
+
+
+def test_links_and_objects_are_refused(folder: Callable[..., Path], tmp_path: Path) -> None:
+    result = folder() / "result.npz"
+    np.savez(result, text=np.array([{"kind": "StoredRun"}]), numbers=np.zeros(1, np.uint8))
+    with refused("run/result.npz"):
+        read_run(result.parent)
+    (folder() / "result.npz").rename(tmp_path / "elsewhere.npz")
+    result.symlink_to(tmp_path / "pipe")
+    with pytest.raises((InputError, UsageError)):
+        read_run(result.parent)
 
 
 def _sequence(resolution: float | None = None) -> SequenceRequest:
