@@ -94,19 +94,14 @@ class FolderLock:
 
     def __init__(self, folder: Path, name: str = LOCK_NAME) -> None:
         self._path = folder / name
-        holder, held = "another process", self._taken()
-        for _ in range(_ATTEMPTS - 1):  # it may just have been released, or looked at by `lock_holder`
-            if held is None:
-                holder = lock_holder(self._path) or holder
-                time.sleep(_PAUSE)
-                held = self._taken()
-        if held is None:
-            raise InputError(
-                field=str(folder),
-                got=f"a folder in use by {holder}",
-                wanted="a folder no other run is writing to",
-                cure="Wait for that run to end or choose another output folder.",
-            )
+        for pause in (0.0, *[_PAUSE] * (_ATTEMPTS - 1)):  # it may just have been released, or looked at
+            time.sleep(pause)
+            if (held := self._taken()) is not None:
+                break
+        else:
+            got = f"a folder in use by {lock_holder(self._path) or 'another process'}"
+            cure = "Wait for that run to end or choose another output folder."
+            raise InputError(str(folder), got, "a folder no other run is writing to", cure)
         os.ftruncate(held, 0)
         os.pwrite(held, f"process {os.getpid()} on host {socket.gethostname()}".encode(), 0)
         self._descriptor: int | None = held
