@@ -354,25 +354,18 @@ class Innovations:
 
 def innovations(trace: DesignTrace) -> Innovations | None:
     """Predicted and measured energy of the innovation at every step; None where a rule predicts nothing."""
-    predicted, measured = (
-        np.array([(step.outcome.predicted_energy, step.outcome.actual_energy) for step in trace.steps]).reshape(-1, 2).T
-    )
-    noise = np.array([_noise_share(trace, index) for index in range(len(trace.steps))])
+    energies = [(step.outcome.predicted_energy, step.outcome.actual_energy) for step in trace.steps]
+    predicted, measured = np.array(energies).reshape(-1, 2).T
+    believed = [trace.block_start(index).forecast.predicted for index in range(len(trace.steps))]  # at a block's start
+    lines = [np.nan if every is None else every[step.line] for every, step in zip(believed, trace.steps, strict=True)]
     known = np.isfinite(predicted) & np.isfinite(measured) & (predicted > 0) & (measured > 0)
     if not known.any():
         return None
     logs = np.log(predicted[known] / measured[known])
     running = np.full(len(measured), np.nan)
     running[known] = np.exp([np.mean(logs[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(logs))])
-    nowhere = np.where(known, 1.0, np.nan)
-    return Innovations(predicted * nowhere, measured * nowhere, noise, running)
-
-
-def _noise_share(trace: DesignTrace, index: int) -> float:
-    """The noise's part of a step's predicted energy; NaN without a prediction for every line."""
-    step = trace.steps[index]
-    believed = trace.block_start(index).forecast.predicted  # a block's energies are those predicted there
-    return float("nan") if believed is None else step.outcome.predicted_energy - float(believed[step.line])
+    expected, found = (np.where(known, energy, np.nan) for energy in (predicted, measured))
+    return Innovations(expected, found, predicted - np.array(lines), running)
 
 
 WITHIN = (2.0, 1.25)

@@ -32,10 +32,8 @@ class Drawn:
 
     def masks(self, masks: Masks) -> Figure:
         """What is measured, of several masks side by side or one above the other."""
-        sizes = {title: style.size_of(mask, readouts.kind.counted) for title, (readouts, mask) in masks.items()}
-        return kspace.plane_flags(
-            {f"{title}\n{sizes[title]}": each.cells(mask) for title, (each, mask) in masks.items()}
-        )
+        named = {title: f"{title}\n{style.size_of(mask, each.kind.counted)}" for title, (each, mask) in masks.items()}
+        return kspace.plane_flags({named[title]: each.cells(mask) for title, (each, mask) in masks.items()})
 
     def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
         """Of lines, the ``pattern`` in which they lie if any, those around the ``centre``, and the largest ``gap``."""
@@ -65,14 +63,10 @@ class DrawnLines(Drawn):
         return kspace.mask_barcodes({title: mask for title, (_, mask) in masks.items()})
 
     def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        dc, lines = len(mask) // 2, np.flatnonzero(mask)
+        dc, gaps = len(mask) // 2, np.diff(np.flatnonzero(mask)) - 1
         low, high = gapless_run(mask, dc)
-        more = len(lines) > max(high - low + 1, 1)
-        return {
-            "pattern": line_pattern(mask) if len(lines) else "",
-            "centre": (low - dc, high - dc) if mask[dc] else None,
-            "gap": int((np.diff(lines) - 1).max()) if more else None,
-        }
+        centre = (low - dc, high - dc) if mask[dc] else None
+        return {"pattern": line_pattern(mask), "centre": centre, "gap": int(gaps.max(initial=0))}
 
     def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
         return kspace.mask_growth(trace.lines, trace.n_lines, len(trace.start))
