@@ -245,10 +245,10 @@ class Shared:
         """
         if not (self.several and isinstance(data, KSpaceData)):
             return
-        known = self.recipe.noise.variance is not None or data.noise_variance is not None
-        if self.recipe.noise.variance is None and data.noise_covariance is not None:
-            self._given, known = data.noise_covariance, True
-        if not known:
+        estimated = self.recipe.noise.variance is None
+        if estimated and data.noise_covariance is not None:
+            self._given = data.noise_covariance
+        elif estimated and data.noise_variance is None:
             try:
                 self._noise.append(measure_noise(data))
             except InputError as error:  # an empty rim: other slices may have some

@@ -374,8 +374,8 @@ class OpenScan:
         Whether they are a volume, or a series of frames.
     first : KSpaceData or TrajectoryData
         The first of them, as read.
-    masks : dict of int to bool array
-        What is used of each, see `what_is_used`.
+    masks, used : dict of int to bool array
+        What is used of each and of those that inform them, see `what_is_used`; and of each that is asked for.
     places, sources : dict of int to SliceGeometry or None, and to SourceImage or None
         Of each.
     alike : bool
@@ -436,18 +436,14 @@ class OpenScan:
             self.sources[number] = getattr(data, "source", None)
         progress.show("reading", len(every), len(every))
         mask, grid, references = self.masks[self.numbers[0]], self.first.grid_shape, self._references
-        self.alike = all(np.array_equal(self.masks[number], mask) for number in self.numbers)
+        self.used = {number: self.masks[number] for number in self.numbers}
+        self.alike = all(np.array_equal(one, mask) for one in self.used.values())
         self.recipe = recipe = recipe_for(mask, self.first, recipe)
         given = {} if references is None else references.of_slices(self._first_frame, self._count, grid)
         self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them
         check_size_of_draws(recipe.reconstruction, len(self.numbers), grid)
         self.shared.settle()
         self.shared.recipe = recipe
-
-    @property
-    def used(self) -> dict[int, NDArray[np.bool_]]:
-        """What is used of each image that is asked for."""
-        return {number: self.masks[number] for number in self.numbers}
 
     def measured(self, number: int, near: Sequence[Companion] = ()) -> MeasuredSlice:
         """A slice with other images of the object: those of files, and those ``near`` it in the scan."""
