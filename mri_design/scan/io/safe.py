@@ -104,11 +104,8 @@ def check_file(path: Path) -> int:
 def is_hdf5(path: Path) -> bool:
     """True where the HDF5 signature stands at the start, or after a user block of up to 4 KiB."""
     with path.open("rb") as stream:
-        for offset in (0, 512, 1024, 2048, 4096):
-            stream.seek(offset)
-            if stream.read(len(_HDF5)) == _HDF5:
-                return True
-    return False
+        head = stream.read(4096 + len(_HDF5))
+    return any(head[start : start + len(_HDF5)] == _HDF5 for start in (0, 512, 1024, 2048, 4096))
 
 
 def read_small(path: Path, most: int, field: str = "") -> bytes:
