@@ -197,7 +197,7 @@ def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
     images, volume, compressed = _images(run, out, "nifti"), bool(run.numbers), out.name.endswith(".gz")
     known, order = run.geometry, list(range(max(len(run.numbers), 1)))
     if run.geometry is not None and len(run.numbers) > 1:
-        known, order = stacked(_places(run) or (run.geometry,) * len(run.numbers), run.numbers)
+        known, order = stacked(_places(run), run.numbers)
     geometry = sized(known, extents, images[0][2].shape[-2:])
     stacks = [(path, name, values[..., order, :, :] if volume else values) for path, name, values in images]
     if run.maps is not None:
@@ -242,8 +242,8 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
         paths = [name_beside(path, f"_{n:04d}") if run.numbers else path for n in range(1, len(stack) + 1)]
         names.append((name, paths))
         for number, (file, one) in enumerate(zip(paths, stack, strict=True)):
-            place = sized(run.places[number] if run.places else run.geometry, extents, one.shape)
-            source = run.sources[number] if run.sources else run.source
+            place = sized(run.places[number] if run.places else None, extents, one.shape)
+            source = run.sources[number] if run.sources else None
             labels = DicomLabels(name, derivation, run.identity, series, number + 1, source)
             files[file] = dicom_bytes(one, place, labels, float(stack.max()))
     return _made("dicom", files, run, names=names, geometry=sized(run.geometry, extents, images[0][2].shape[-2:]))

@@ -205,7 +205,7 @@ def regions_of(run: StoredRun, mask: RegionMask, word: str = "region") -> dict[s
     """The regions of a mask on the slices of a run (`slices_of`), by their names."""
     assert run.image is not None
     slices, rows, columns = run.image.shape
-    return named_regions(mask.over(run.places or [run.geometry] * slices, (slices, rows, columns)), word)
+    return named_regions(mask.over(run.places or [None] * slices, (slices, rows, columns)), word)
 
 
 def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
@@ -263,7 +263,7 @@ def measure_run(
             means.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
     outlines = own | ({} if beside is None else regions_of(one, beside, "against"))
     shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
-    place = one.places[shown] if one.places else one.geometry
+    place = one.places[shown] if one.places else None
     said = sentences("measure", "said", one, 0 if against else len(own), _MOST_PAIRS, other)
     return Measured(
         tuple(means),

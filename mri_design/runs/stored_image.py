@@ -44,5 +44,5 @@ def run_of(known: KnownSlice, image: NamedImage, /, **more: Any) -> StoredImage:
         "part_of_scan": part_of_scan(data),
     }
     if data.on_grid:
-        parts |= {"geometry": None if data.geometry is None else data.geometry[0], "source": data.source}
+        parts |= {"places": (data.geometry or ())[:1], "sources": () if data.source is None else (data.source,)}
     return StoredImage(**{ARRAYS[name]: array for name, array in arrays.items()} | parts | more)

@@ -103,18 +103,14 @@ class StoredRun(Stored):
         What errors are measured against; of a volume it is kept beside draws.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
         Coil maps of the scan's own coils, of the first frame where there are several; None where it has one coil.
-    geometry : SliceGeometry or None
-        Pixel size and place, of a volume of its first slice, where the scan's file said.
-    source : SourceImage or None
-        The DICOM image that the scan was simulated from, or what the header of its raw data says.
     part_of_scan : str
         Which slice or series the run is about, where the scan has several.
     numbers : tuple of int
         Of the slices of a volume in their scan; none where ``image`` is one slice.
     places : tuple of SliceGeometry
-        Of the slices of a volume, frame after frame; none where they are not known.
+        Pixel size and place of every slice, frame after frame; none where the scan's file did not say them of all.
     sources : tuple of SourceImage
-        Of the slices of a volume, frame after frame, where they are made from several images.
+        The DICOM images that the slices were simulated from, or what the header of their raw data says, likewise.
     axis : str
         What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one.
     frames : tuple of int
@@ -149,8 +145,6 @@ class StoredRun(Stored):
     draws: NDArray[np.complex64] | None = None
     reference: NDArray[np.complex64] | None = None
     maps: NDArray[np.complex64] | None = None
-    geometry: SliceGeometry | None = None
-    source: SourceImage | None = None
     part_of_scan: str = ""
     numbers: tuple[int, ...] = ()
     places: tuple[SliceGeometry, ...] = ()
@@ -176,6 +170,16 @@ class StoredRun(Stored):
     def plane(self) -> bool:
         """Whether it is over the samples of a plane."""
         return self.kind.axes > 1
+
+    @property
+    def geometry(self) -> SliceGeometry | None:
+        """Pixel size and place of the first slice; None where they are not known."""
+        return next(iter(self.places), None)
+
+    @property
+    def source(self) -> SourceImage | None:
+        """The DICOM image of the first slice, or what the header of its raw data says; None where neither is."""
+        return next(iter(self.sources), None)
 
     @property
     def frame(self) -> Frame:

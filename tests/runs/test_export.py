@@ -42,8 +42,9 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
 
     def make(*, images: bool = True, place: SliceGeometry | None = None, **parts: Any) -> Path:
         arrays = {"image": IMAGE, "std": STD} if images else {}
-        known = {"mask": MASK, "chosen": tuple(LINES), "readouts": "lines", "geometry": place, "identity": "its own"}
-        return left(tmp_path / "run", StoredRun(**arrays | known | parts))
+        known = {"mask": MASK, "chosen": tuple(LINES), "readouts": "lines", "identity": "its own"}
+        places = () if place is None else (place,)
+        return left(tmp_path / "run", StoredRun(**arrays | {"places": places} | known | parts))
 
     return make
 
@@ -123,7 +124,7 @@ def test_damaged_and_missing_files_are_refused_by_name(folder, name, content):
         {"chosen": (1.5,)},
         {"chosen": (True,)},
         {"readouts": "edges"},
-        {"geometry": 7},
+        {"places": 7},
         {"seed": "x"},
         {"layout": "upside down"},
     ],

@@ -294,10 +294,8 @@ class ReconResult:
             of_scan=self.numbering.count,
             axis=self.numbering.axis,
             frames=tuple(self.numbering.numbers),
-            geometry=next(iter(self.places), None),
             places=self.places,
-            source=next(iter(self.sources), None),
-            sources=self.sources if any(one != self.sources[0] for one in self.sources) else (),
+            sources=self.sources,
         )
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
