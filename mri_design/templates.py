@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from jinja2.bccache import Bucket
 
 
 def environment(package: str, folder: str = "", **options: Any) -> Environment:
@@ -28,11 +30,18 @@ def environment(package: str, folder: str = "", **options: Any) -> Environment:
     """
     from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined  # here: many runs need none
 
+    class Kept(FileSystemBytecodeCache):
+        """What cannot be kept, as on a full disk, is compiled anew."""
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
     kept = Path(str(resources.files(package)), "__pycache__")
     writable = not sys.dont_write_bytecode and os.access(kept, os.W_OK)
     return Environment(
         loader=PackageLoader(package, folder),
-        bytecode_cache=FileSystemBytecodeCache(str(kept)) if writable else None,
+        bytecode_cache=Kept(str(kept)) if writable else None,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -25,3 +26,10 @@ def test_what_is_compiled_is_kept_beside_the_modules_of_a_package(
         found = environment(package.name, "pages").get_template("a.txt").render(one=1)
         assert found == text.replace("{{ one }}", "1")
     assert bool(list(package.rglob("__jinja2*"))) == kept
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    (package / "pages/a.txt").write_text("new {{ one }}")
+    assert environment(package.name, "pages").get_template("a.txt").render(one=1) == "new 1"
+
+
+def full(*_: object, **__: object) -> NoReturn:
+    raise OSError("No space left on device")
