@@ -352,9 +352,14 @@ class ScanImage(Saved, StoredImage):
 class ScanVolume(ScanImage):
     """Images of several slices, with error bars; what is said of one slice is said of the one in the middle."""
 
+    @property
+    def _slices(self) -> list[tuple[int, NDArray[np.complex64]]]:
+        """Numbers and images, of the first frame where there are several."""
+        return list(zip(self.numbers, self.array[0] if self.frames else self.array, strict=True))
+
     def plot(self) -> Drawing:
-        """The slices side by side on one grey scale: a figure of matplotlib."""
-        panels = [ImagePanel(one, f"slice {number}") for number, one in zip(self.numbers, self.array, strict=True)]
+        """The slices side by side on one grey scale, of the first frame: a figure of matplotlib."""
+        panels = [ImagePanel(one, f"slice {number}") for number, one in self._slices]
         return plots.image_grid(panels, self.frame, _COLUMNS)
 
     @property
@@ -367,8 +372,8 @@ class ScanVolume(ScanImage):
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
         """Some slices, evenly spread over the volume."""
-        every = list(zip(self.numbers, self.array, strict=True))[:: -(-len(self.numbers) // _COLUMNS)]
-        return [(f"slice {number}", image_png(one, self.frame.layout)) for number, one in every]
+        every = -(-len(self.numbers) // _COLUMNS)
+        return [(f"slice {number}", image_png(one, self.frame.layout)) for number, one in self._slices[::every]]
 
 
 @naming_arguments

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mri_design as md
 from mri_design import load_phantom
 from mri_design.runs.recon import run as recon_run
 from tests.cli.folders import Run, manifest, rows
@@ -164,6 +165,8 @@ def test_every_repetition_is_a_frame_of_all_files(run: Run, series: Path, every:
     out = every
     images = np.load(out / "recon.npy")
     assert images.shape == (3, SLICES, *SHAPE) and images.dtype == np.complex64
+    read = md.load_run(out)
+    assert (read.frames, read.array.shape) == ((0, 2, 5), images.shape) and read._repr_html_().count("<img") == SLICES
     run(*frames_of(series, "--repetition", 2, "--no-report", "--out", tmp_path / "one"), code=(0, 4))
     np.testing.assert_array_equal(images[1], np.load(tmp_path / "one" / "recon.npy"))
     own = [row for row in rows(out / "metrics.csv") if row["method"] == "zero-filled"]
