@@ -431,21 +431,20 @@ class Workers(Generic[Material]):
             if not begun:
                 return
             item, future = begun.popleft()
-            losses = 0
+            losses, gone = 0, [False] * len(begun)
             while executor is not None and is_lost(executor, future):
                 losses += 1
                 if losses == PUT_UP_WITH:
                     future = Future()
                     future.set_exception(lost_worker())
                     break
-                for _, other in begun:
-                    is_lost(executor, other)  # waits: this piece begins alone
+                if losses == 1:  # waits for the others: this piece begins alone
+                    gone = [is_lost(executor, other) for _, other in begun]
                 executor.renew(future.cancelled())
                 future = executor.submit(function, item)
             if executor is not None and losses:
-                begun = deque(
-                    (one, executor.submit(function, one) if is_lost(executor, old) else old) for one, old in begun
-                )
+                others = zip(begun, gone, strict=True)
+                begun = deque((one, executor.submit(function, one) if lost else old) for (one, old), lost in others)
             yield item, future
 
     def _submit(self, function: Piece, item: Any) -> Future[Any]:
