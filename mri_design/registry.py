@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from mri_design.errors import InputError, described
@@ -154,3 +155,58 @@ register_block("repeat", Shipped("model.sparsity", "repeat"))
 register_site("laplace", Shipped("potentials.priors", "Laplace"))
 register_site("student-t", Shipped("model.sparsity", "student_t"))
 register_site("sech2", Shipped("potentials.priors", "Sech2"))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How files of one format are recognised and opened.
+
+    Parameters
+    ----------
+    says : str
+        The format, for people: help and refusals of other files list it.
+    recognises : function
+        Whether a file, which exists and is not empty, is of this format: of its path.
+    opens : function
+        Opens a path by `ReadOptions`: a `Source`, a context manager of one (a file that stays open while samples are
+        read), or at once what the file holds.
+    series : bool
+        Whether files may hold repeated lines and several series, of which `ReadOptions` choose.
+    matrix : bool
+        Whether files may hold samples along a trajectory without the matrix of their image.
+    arrays : bool
+        Whether files hold arrays whose axes `ReadOptions` may name.
+    container : function, optional
+        Whether a file is of the format around this one, whose library damaged files can crash: recognised and read in a
+        process of its own.
+    """
+
+    says: str
+    recognises: Callable[[Path], bool]
+    opens: Callable[..., Any]
+    _: KW_ONLY
+    series: bool = False
+    matrix: bool = False
+    arrays: bool = False
+    container: Callable[[Path], bool] | None = None
+
+
+def _reader(says: str, module: str, **what: Any) -> Reader:
+    """The reader that a module of scan/io is, by its ``recognises`` and ``opened``, loaded when a file is asked."""
+    recognises, opens = (Shipped(f"scan.io.{module}", name) for name in ("recognises", "opened"))
+    return Reader(says, recognises, opens, **what)
+
+
+_IN_HDF5 = Shipped("scan.io.safe", "is_hdf5")
+READERS: list[Reader] = [
+    _reader("NumPy .npy or .npz", "numpy_files", series=True, matrix=True, arrays=True),
+    _reader("DICOM images", "dicom"),
+    _reader("NIfTI images", "nifti"),
+    _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, container=_IN_HDF5),
+    _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, container=_IN_HDF5),
+    _reader("GE P-files of revision 26.002", "pfile"),
+    _reader("Siemens raw data (twix .dat)", "twix", series=True),
+]
+"""Formats that are read, a module of scan/io and a line each, in the order in which a file is asked for their marks."""
+BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arrays=True)
+"""Recognised by names, because only one file of a pair need be named."""

@@ -33,6 +33,7 @@ from mri_design.experiment.strategies import (
     strategy_names,
 )
 from mri_design.kinds import KINDS, designed_kinds
+from mri_design.registry import BART, READERS
 
 if TYPE_CHECKING:
     from mri_design.experiment.inputs import GivenMaps
@@ -58,6 +59,7 @@ NAMES = {
     "usual of lines": USUAL["lines"],
     "usual of a plane": USUAL["plane"],
     "strategies of lines": names_in_help("lines", TRAINING_RULES),
+    "formats of INPUT": "; ".join(reader.says for reader in (*READERS, BART)),
     "phantoms": ", ".join(PHANTOMS),
     "recipes": ", ".join(shipped_recipes()),
     "another image": "Another image of the object, which the scan's own lines may refuse: another contrast, echo, "
@@ -334,8 +336,7 @@ class Shared:
     Parameters
     ----------
     source : argument INPUT
-        k-space (NumPy .npy/.npz with optional JSON header, fastMRI, MATLAB or ISMRMRD HDF5, Siemens .dat, GE P-files,
-        BART .cfl), images to simulate it from (NumPy, NIfTI, DICOM), or phantom:NAME (<phantoms>).
+        k-space or images to simulate it from (<formats of INPUT>), or phantom:NAME (<phantoms>).
     recipe : FILE.toml
         Settings: a TOML file, or a shipped recipe (<recipes>).
     out : Path

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
-from mri_design.registry import Shipped
+from mri_design.registry import BART, READERS, Reader, Shipped
 from mri_design.scan.data import ImageStack, Scan
 from mri_design.scan.io import source as sources
 from mri_design.scan.io.acquisitions import Noise, noise_of_samples
@@ -33,25 +33,6 @@ from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 
-
-def _reader(says: str, module: str, **what: Any) -> sources.Reader:
-    """The reader that a module of this folder is, by its ``recognises`` and ``opened``, loaded when a file is asked."""
-    recognises, opens = (Shipped(f"scan.io.{module}", name) for name in ("recognises", "opened"))
-    return sources.Reader(says, recognises, opens, **what)
-
-
-READERS: list[sources.Reader] = [
-    _reader("NumPy .npy or .npz", "numpy_files", series=True, matrix=True, arrays=True),
-    _reader("DICOM images", "dicom"),
-    _reader("NIfTI images", "nifti"),
-    _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, container=is_hdf5),
-    _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, container=is_hdf5),
-    _reader("GE P-files of revision 26.002", "pfile"),
-    _reader("Siemens raw data (twix .dat)", "twix", series=True),
-]
-"""The formats of this package, a module and a line each, in the order in which a file is asked for their marks."""
-BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arrays=True)
-"""Recognised by names, because only one file of a pair need be named."""
 ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
 """Source of a file in a container whose library damaged files can crash."""
 
@@ -171,12 +152,12 @@ def opened(
         sources.require_counters(path, options.counters)
     if reader is BART:
         path, _ = pair_of(path)
-    with errors_named(path), reader.opened(path, options) as source:
+    with errors_named(path), sources.opened_by(reader, path, options) as source:
         centre = source.centre if options.centre is None else options.centre
         yield sources.CentredSource(source, centre=centre, matrix=options.matrix)
 
 
-def _reader_of(path: Path, isolated: bool) -> sources.Reader | None:
+def _reader_of(path: Path, isolated: bool) -> Reader | None:
     """The reader of a file, by its first bytes or its name; None for one that another process has to look at."""
     if not path.name:  # the current folder, or the root
         check_file(path)

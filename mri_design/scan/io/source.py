@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mri_design.errors import InputError, described, option, require_choice, require_counts
+from mri_design.registry import Reader
 from mri_design.scan.calibration import centred, find_centre, summary_with_its_centre, with_its_centre
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, middle_slice, summarised
 from mri_design.scan.geometry import SliceGeometry
@@ -320,47 +321,14 @@ def of_no_trajectory(matrix: tuple[int, int]) -> InputError:
     return InputError("matrix", f"{matrix}", "samples along a trajectory, in NumPy or BART files", cure)
 
 
-@dataclass(frozen=True)
-class Reader:
-    """How files of one format are recognised and opened.
-
-    Parameters
-    ----------
-    says : str
-        The format, for people: refusals of other files list it.
-    recognises : function
-        Whether a file, which exists and is not empty, is of this format.
-    opens : function
-        Opens a path by `ReadOptions`: a `Source`, a context manager of one (a file that stays open while samples are
-        read), or at once what the file holds.
-    series : bool
-        Whether files may hold repeated lines and several series, of which `ReadOptions` choose.
-    matrix : bool
-        Whether files may hold samples along a trajectory without the matrix of their image.
-    arrays : bool
-        Whether files hold arrays whose axes `ReadOptions` may name.
-    container : function, optional
-        Whether a file is of the format around this one, whose library damaged files can crash: recognised and read in a
-        process of its own.
-    """
-
-    says: str
-    recognises: Callable[[Path], bool]
-    opens: Callable[[Path, ReadOptions], AbstractContextManager[Source] | Source | Content]
-    _: KW_ONLY
-    series: bool = False
-    matrix: bool = False
-    arrays: bool = False
-    container: Callable[[Path], bool] | None = None
-
-    @contextmanager
-    def opened(self, path: Path, options: ReadOptions) -> Iterator[Source]:
-        """The source that a file is, while it is open."""
-        made = self.opens(path, options)
-        with made if isinstance(made, AbstractContextManager) else nullcontext(made) as held:
-            if not isinstance(held, Source | KSpaceData | TrajectoryData | ImageStack):
-                raise InputError(f"reader of {self.says}", described(held), "a scan, an ImageStack or a Source")
-            yield held if isinstance(held, Source) else Loaded(held)
+@contextmanager
+def opened_by(reader: Reader, path: Path, options: ReadOptions) -> Iterator[Source]:
+    """The source that a file is for its reader, while it is open."""
+    made = reader.opens(path, options)
+    with made if isinstance(made, AbstractContextManager) else nullcontext(made) as held:
+        if not isinstance(held, Source | KSpaceData | TrajectoryData | ImageStack):
+            raise InputError(f"reader of {reader.says}", described(held), "a scan, an ImageStack or a Source")
+        yield held if isinstance(held, Source) else Loaded(held)
 
 
 REGISTERED: list[Reader] = []
@@ -379,7 +347,7 @@ def register_reader(
     begins : bytes or function
         The first bytes of such files, or a function of a path that says whether a file is one.
     series, matrix : bool
-        As of a `Reader`.
+        As of a `mri_design.registry.Reader`.
 
     Returns
     -------
