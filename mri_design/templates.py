@@ -28,10 +28,16 @@ def environment(package: str, folder: str = "", **options: Any) -> Environment:
     **options
         Further ones of the environment.
     """
-    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined  # here: many runs need none
+    import jinja2  # here: many runs need none
 
-    class Kept(FileSystemBytecodeCache):
-        """What cannot be kept, as on a full disk, is compiled anew."""
+    class Compiled(jinja2.FileSystemBytecodeCache):
+        """Compiled templates as files: what cannot be read, or not be kept, as on a full disk, is compiled anew."""
+
+        def load_bytecode(self, bucket: Bucket) -> None:
+            try:
+                super().load_bytecode(bucket)
+            except Exception:  # whatever a damaged file does to the reading of code
+                bucket.reset()
 
         def dump_bytecode(self, bucket: Bucket) -> None:
             with suppress(OSError):
@@ -39,10 +45,11 @@ def environment(package: str, folder: str = "", **options: Any) -> Environment:
 
     kept = Path(str(resources.files(package)), "__pycache__")
     writable = not sys.dont_write_bytecode and os.access(kept, os.W_OK)
-    return Environment(
-        loader=PackageLoader(package, folder),
-        bytecode_cache=Kept(str(kept)) if writable else None,
-        undefined=StrictUndefined,
+    ways = "-".join([jinja2.__version__, *(f"{name}={value}" for name, value in options.items())])
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package, folder),
+        bytecode_cache=Compiled(str(kept), f"__jinja2_{ways}_%s.cache") if writable else None,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         **options,
