@@ -1,7 +1,7 @@
 """The history of a design: its decisions one after another, each with what was predicted, found and spent.
 
-The trace keeps a `DesignStep` as it is, a checkpoint writes and reads the fields of its parts whatever they are called
-(`experiment.stored_designs`), and steps.csv has a column for every field that is marked as one (`columns`). A new field
+The trace keeps a `DesignStep` as it is, a checkpoint writes and reads its fields whatever they are called
+(`scan.io.records`), and steps.csv has a column for every field that is marked as one (`columns`). A new field
 is added here and nowhere else.
 
 A design ends when it has enough lines: the information still to be gained, or the remaining error, is small enough.

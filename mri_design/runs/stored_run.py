@@ -15,7 +15,6 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.plots.panels import Frame, Layout
-from mri_design.evaluation.records import read_record, write_record
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.kinds import KINDS, Kind
@@ -23,6 +22,7 @@ from mri_design.runs.error_tables import StudyErrors
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.atomic import require_folder_of, write_bytes
 from mri_design.scan.io.numpy_files import read_npy
+from mri_design.scan.io.records import read_record, write_record
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.sequences.orders import GridOrder, SpiralOrder, SpokeOrder
 

@@ -59,7 +59,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         Where the disk is full, a size limit is reached or the folder cannot be written; ``filename`` and
         the message hold ``path``.
     """
-    with _replacing(Path(path)) as stream:
+    with replacing(Path(path)) as stream:
         stream.write(content)
 
 
@@ -93,7 +93,7 @@ def write_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
     InputError
         Where the array holds Python objects, which only pickle could store.
     """
-    with _replacing(Path(path)) as stream:
+    with replacing(Path(path)) as stream:
         np.save(stream, _without_objects(array, str(path)))
 
 
@@ -126,7 +126,7 @@ def write_npy_parts(
         For a part of another shape, or another number of them; the file stays as it was.
     """
     kind = np.dtype(dtype)
-    with _replacing(Path(path)) as stream:
+    with replacing(Path(path)) as stream:
         described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(stream, described)
         written = 0
@@ -149,7 +149,7 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> 
     InputError
         Where a name is not a plain identifier, or an array holds Python objects.
     """
-    with _replacing(Path(path)) as stream:
+    with replacing(Path(path)) as stream:
         _put_archive(stream, arrays, str(path))
 
 
@@ -183,7 +183,8 @@ def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A stream whose content takes the place of the file where all goes well; see `write_bytes` for the guarantees."""
     if path.name in ("", ".", "..") or path.is_symlink():
         got = "a symbolic link" if path.is_symlink() else "a folder"
         raise InputError(str(path), got, "the name of a file", "Name the file itself.")

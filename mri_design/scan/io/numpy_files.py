@@ -34,6 +34,8 @@ _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0} | dict.fromkeys(
     ((2, 0), (3, 0)), np.lib.format.read_array_header_2_0
 )
 _MOST_AXES = 8
+_PIECE = 2**22
+"""Bytes; what is read at once from an archive is copied there twice."""
 _NOISE = ("noise_variance", "noise_covariance")
 
 is_npy = starting(MAGIC)
@@ -89,8 +91,10 @@ def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> s
 
     def values(first: int, shape: tuple[int, ...]) -> NDArray[Any]:
         stream.seek(start + first * dtype.itemsize)
-        flat = np.empty(math.prod(shape), dtype)
-        if (filled := stream.readinto(flat.view(np.uint8))) != flat.nbytes:  # type: ignore[attr-defined]
+        flat, filled = np.empty(math.prod(shape), dtype), 0
+        while more := stream.readinto(flat.view(np.uint8)[filled : filled + _PIECE]):  # type: ignore[attr-defined]
+            filled += more
+        if filled != flat.nbytes:
             raise InputError(field, f"{filled} of {flat.nbytes} bytes", "the whole array")
         return flat.reshape(shape)
 

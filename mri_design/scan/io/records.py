@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -22,15 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
-from mri_design.scan.io.atomic import write_npz
+from mri_design.scan.io.atomic import replacing
 from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.safe import ReadLimits, check_file
 
 T = TypeVar("T")
-_LIMITS = ReadLimits(max_bytes=2**33)
+LIMITS = ReadLimits(max_bytes=2**33)
+"""The bounds used where a caller names none; bytes count eightfold in them."""
 _TEXT, _NUMBERS = "text", "numbers"
 _TYPES = ("bool", "int64", "float32", "float64", "complex64", "complex128")
 """Of arrays."""
+_SCALARS = (bool, int, float, str)
 
 
 def write_record(path: Path, record: object, beside: Sequence[tuple[str, NDArray[Any]]] = ()) -> None:
@@ -58,10 +61,19 @@ def write_record(path: Path, record: object, beside: Sequence[tuple[str, NDArray
         return places[id(array)]
 
     kept = {"kind": type(record).__name__, "beside": files, "record": _plain(record, place)}
-    text = json.dumps(kept).encode()
-    parts = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in stored]
-    numbers = np.concatenate([np.zeros(1, np.uint8), *parts])  # never empty, as arrays of files are not
-    write_npz(path, {_TEXT: np.frombuffer(text, np.uint8), _NUMBERS: numbers})
+    text = np.frombuffer(json.dumps(kept).encode(), np.uint8)
+    with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        _put(archive, _TEXT, [text])
+        _put(archive, _NUMBERS, [np.zeros(1, np.uint8), *stored])  # never empty, as arrays of files are not
+
+
+def _put(archive: zipfile.ZipFile, name: str, arrays: Sequence[NDArray[Any]]) -> None:
+    """Write the bytes of several arrays as one member, as `numpy.savez` does of one; none of them is copied."""
+    header = {"descr": "|u1", "fortran_order": False, "shape": (sum(array.nbytes for array in arrays),)}
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        for array in arrays:
+            member.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _form(array: NDArray[Any]) -> dict[str, object]:
@@ -70,6 +82,8 @@ def _form(array: NDArray[Any]) -> dict[str, object]:
 
 def _plain(value: Any, place: Callable[[NDArray[Any]], object]) -> Any:
     """The value as JSON takes it, with arrays as ``place`` names them."""
+    if value is None or type(value) in _SCALARS:  # of which a long design has very many
+        return value
     if isinstance(value, np.ndarray):
         return place(value)
     if is_dataclass(value):
@@ -84,7 +98,10 @@ def _plain(value: Any, place: Callable[[NDArray[Any]], object]) -> Any:
 
 
 def read_record(
-    path: Path, kinds: Mapping[str, type[T]], beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]]
+    path: Path,
+    kinds: Mapping[str, type[T]],
+    beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]] | None = None,
+    limits: ReadLimits = LIMITS,
 ) -> T:
     """A dataclass that `write_record` wrote.
 
@@ -95,8 +112,11 @@ def read_record(
     kinds : mapping of str to type
         What is to be made of the dataclasses that it may be, by their names: themselves, or classes that they are made
         from, which have less parts.
-    beside : callable
-        Takes the name of an array that has a file of its own, its type and its shape, and returns it.
+    beside : callable, optional
+        Takes the name of an array that has a file of its own, its type and its shape, and returns it. Without it the
+        archive holds them all.
+    limits : ReadLimits
+        The budget.
 
     Raises
     ------
@@ -108,12 +128,12 @@ def read_record(
     damage = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
     try:
         check_file(path)
-        members, _ = read_npz_members(path, (_TEXT, _NUMBERS), _LIMITS)
-        found, numbers = json.loads(members[_TEXT].tobytes()), members[_NUMBERS].tobytes()
+        members, _ = read_npz_members(path, (_TEXT, _NUMBERS), limits)
+        found, numbers = json.loads(members[_TEXT].tobytes()), members[_NUMBERS]
         forms = [(name, str(one["type"]), tuple(one["shape"])) for name, one in found["beside"].items()]
     except damage as error:
         raise InputError(field, f"a damaged file ({error})", wanted, cure) from error
-    own = {form[0]: beside(*form) for form in forms}
+    own = {} if beside is None else {form[0]: beside(*form) for form in forms}
 
     def array(stored: Any) -> NDArray[Any]:
         if isinstance(stored, str):
