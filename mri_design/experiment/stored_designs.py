@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -89,22 +89,13 @@ def saving_states(checkpoint: Checkpoint, *, every: float | None = None) -> Iter
         save_state(checkpoint, waiting)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Owner:
-    """What of a stored state says whose it is."""
-
-    format: str = FORMAT
-    identity: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StoredState(_Owner):
+@dataclass(frozen=True)
+class _StoredState:
     """What a file holds of a state."""
 
+    format: str
+    identity: str | None
     state: DesignState
-
-
-Stored = TypeVar("Stored", bound=_Owner)
 
 
 def save_state(checkpoint: Checkpoint, state: DesignState) -> None:
@@ -115,7 +106,7 @@ def save_state(checkpoint: Checkpoint, state: DesignState) -> None:
     trace = replace(state.trace, declined=None, closing=None)
     warm = [replace(one, z=tuple(map(np.asarray, one.z))) for one in state.warm]  # a pooled z is a number
     state = replace(state, trace=trace, warm=warm)
-    write_record(checkpoint.path, _StoredState(identity=checkpoint.identity, state=state))
+    write_record(checkpoint.path, _StoredState(FORMAT, checkpoint.identity, state))
 
 
 def load_state(checkpoint: Checkpoint) -> DesignState:
@@ -130,7 +121,17 @@ def load_state(checkpoint: Checkpoint) -> DesignState:
     """
     path, identity = checkpoint.path, checkpoint.identity
     limits = LIMITS if identity is None else _OWN_LIMITS  # without one it is in a folder that anybody may have written
-    found = _read(path, _StoredState, limits)
+    try:
+        found = read_record(path, {_StoredState.__name__: _StoredState}, limits=limits)
+        if found.format != FORMAT:
+            raise InputError(path.name, found.format, FORMAT)
+    except InputError as error:
+        raise InputError(
+            field=path.name,
+            got=f"an unreadable checkpoint ({error.got})",
+            wanted=f"a complete one of this version of the program ({FORMAT})",
+            cure="Finish the design with the version that began it, or begin anew with --overwrite.",
+        ) from error
     if identity is not None and found.identity != identity:
         raise UsageError(
             f"{path.name} is the checkpoint of a design with another input, recipe, seed, start, number of lines, "
@@ -143,26 +144,10 @@ def load_state(checkpoint: Checkpoint) -> DesignState:
 def has_identity(checkpoint: Checkpoint) -> bool:
     """Whether the file holds a state of this program and of that identity."""
     try:
-        return _read(checkpoint.path, _Owner, _OWN_LIMITS).identity == checkpoint.identity
-    except InputError:
+        load_state(checkpoint)
+    except (InputError, UsageError):
         return False
-
-
-def _read(path: Path, kind: type[Stored], limits: ReadLimits) -> Stored:
-    """A stored state, or whose it is."""
-    try:
-        found = read_record(path, {_StoredState.__name__: kind}, limits=limits)
-        if found.format == FORMAT:
-            return found
-        got = found.format
-    except InputError as error:
-        got = error.got
-    raise InputError(
-        field=path.name,
-        got=f"an unreadable checkpoint ({got})",
-        wanted=f"a complete one of this version of the program ({FORMAT})",
-        cure="Finish the design with the version that began it, or begin anew with --overwrite.",
-    )
+    return True
 
 
 TRAINED_FORMAT = "mri-design trained design 1"
