@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind, did_you_mean, whole_number
@@ -287,25 +286,6 @@ MOST_USED = {
     "mask": "--kind --shape --acceleration --calibration --out",
 }
 """Options that stand first in the help of verbs that have many."""
-
-
-class _WithoutTypes:
-    """A help that shows no type of flags: they have no value."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The help without types."""
-        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        super().format_help(ctx, formatter)  # type: ignore[misc]
-
-
-class HelpfulGroup(_WithoutTypes, TyperGroup):
-    """The command with the verbs."""
-
-
-class HelpfulCommand(_WithoutTypes, TyperCommand):
-    """A verb."""
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))

@@ -38,7 +38,7 @@ from .fixed import poisson_disc as poisson_disc
 from .fixed import radial_density as radial_density
 from .greedy import ExpectedError as ExpectedError
 from .greedy import InformationGain as InformationGain
-from .greedy import KeptPosteriors as KeptPosteriors
+from .greedy import KeptElsewhere as KeptElsewhere
 from .greedy import block_by_scores as block_by_scores
 from .greedy import controlled_variances as controlled_variances
 from .greedy import covering as covering

@@ -20,7 +20,7 @@ values will be.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -46,21 +46,52 @@ from mri_design.variances.control_variate import LEAST, CirculantControl, Phased
 Found = TypeVar("Found")
 
 
-class KeptPosteriors(Sequence[GaussianPosterior]):
-    """Posteriors that are kept in other processes.
+class KeptElsewhere(Sequence[Any]):
+    """A part of every slice that is kept in other processes, such as its posterior.
 
-    Their means are here. What else is asked of them is computed there (`of_each`), and a posterior that is looked up by
-    its number is fetched as a whole.
+    What is asked of it is computed there (`of_each`), and one that is looked up by its number is fetched as a whole,
+    once.
+
+    Parameters
+    ----------
+    which : str
+        The name of the part.
+    count : int
+        Number of slices.
+    ask : callable
+        Has ``function(slice, *arguments)`` computed where the slices are, for a mapping of slices to ``arguments``.
+    means : sequence of arrays (ky, kx)
+        Of posteriors, the mean of every slice.
     """
 
-    @property
-    @abstractmethod
-    def means(self) -> Sequence[Array]:
-        """The mean of every slice, (ky, kx)."""
+    def __init__(
+        self,
+        which: str,
+        count: int,
+        ask: Callable[[Callable[..., Any], Mapping[int, tuple[Any, ...]]], list[Any]],
+        means: Sequence[Array] = (),
+    ) -> None:
+        self._which, self._count, self._ask, self.means = which, count, ask, means
+        self._whole = dict[int, Any]()
 
-    @abstractmethod
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        numbers = range(len(self))[index]
+        if not isinstance(numbers, int):
+            return [self[i] for i in numbers]
+        if numbers not in self._whole:
+            (self._whole[numbers],) = self._ask(getattr, {numbers: (self._which,)})
+        return self._whole[numbers]
+
     def each(self, function: Callable[..., Found], arguments: Sequence[tuple[Any, ...]]) -> list[Found]:
-        """``function(posterior, *arguments)`` of every slice, each with its own arguments."""
+        """``function(part, *arguments)`` of every slice, each with its own arguments."""
+        return self._ask(_of_part, {n: (self._which, function, *own) for n, own in enumerate(arguments)})
+
+
+def _of_part(one: object, which: str, function: Callable[..., Found], *arguments: Any) -> Found:
+    return function(getattr(one, which), *arguments)
 
 
 @dataclass(frozen=True)
@@ -91,7 +122,7 @@ def of_each(posteriors: Sequence[GaussianPosterior], function: Callable[..., Fou
     """
     every = range(len(posteriors))
     own = [tuple(a.values[i] if isinstance(a, PerSlice) else a for a in arguments) for i in every]
-    if isinstance(posteriors, KeptPosteriors):
+    if isinstance(posteriors, KeptElsewhere):
         return posteriors.each(function, own)
     return [function(posterior, *mine) for posterior, mine in zip(posteriors, own, strict=True)]
 
@@ -106,7 +137,7 @@ def generators(rng: np.random.Generator, count: int) -> PerSlice:
 
 def means_of(posteriors: Sequence[GaussianPosterior]) -> list[Array]:
     """The mean of every slice, (ky, kx)."""
-    if isinstance(posteriors, KeptPosteriors):
+    if isinstance(posteriors, KeptElsewhere):
         return list(posteriors.means)
     return [posterior.mean for posterior in posteriors]
 

@@ -41,7 +41,6 @@ from mri_design.errors import (
 )
 from mri_design.glm.dense import as_image, as_vector, precision_inverse, proper_factor, resolution
 from mri_design.glm.messages import (
-    Chunk,
     Message,
     Partition,
     gaussian_part,
@@ -423,7 +422,7 @@ class MessageSweeps:
     ----------
     model : GeneralizedLinearModel
         The model.
-    chunks : list of Chunk
+    chunks : list of (int, int array)
         The partition.
     gaussian : arrays
         P_0 and h_0 of t_0.
@@ -443,15 +442,15 @@ class MessageSweeps:
     def __init__(
         self,
         model: GeneralizedLinearModel,
-        chunks: list[Chunk],
+        chunks: list[tuple[int, Array]],
         gaussian: tuple[Array, Array],
         settings: LaplacePropagation,
     ) -> None:
         self.model, self.chunks, self.gaussian, self.settings = model, chunks, gaussian, settings
         self.total = (gaussian[0].copy(), gaussian[1].copy())
-        real_parts = [model.blocks[chunk.block].sharing for chunk in chunks]
-        self.most_rows = max((len(c.sites) * k for c, k in zip(chunks, real_parts, strict=True)), default=1)
-        self.messages = [Message.flat(len(c.sites), k) for c, k in zip(chunks, real_parts, strict=True)]
+        sizes = [(len(sites), model.blocks[block].sharing) for block, sites in chunks]
+        self.most_rows = max((count * real_parts for count, real_parts in sizes), default=1)
+        self.messages = [Message.flat(*size) for size in sizes]
         self.duals: list[Array | None] = [None] * len(chunks)
         self.modes: list[Array] = [np.zeros(0)] * len(chunks)
         self.coordinates: list[Array | slice] = [slice(None)] * len(chunks)
@@ -463,7 +462,7 @@ class MessageSweeps:
         self.theta = as_vector(image.astype(complex) if self.model.measurement.in_complex else image)
         self.theta = self.theta / float(np.sqrt(self.model.noise_variance))
         for number, chunk in enumerate(self.chunks):
-            loaded = load_chunk(self.model, chunk)
+            loaded = load_chunk(self.model, *chunk)
             self.messages[number] = message_at(loaded, loaded.rows @ self.theta[loaded.coordinates])
             self.messages[number].multiply(loaded, self.total)
 
@@ -483,7 +482,7 @@ class MessageSweeps:
         fresh = (self.gaussian[0].copy(), self.gaussian[1].copy())
         worst, start = Convergence(Status.CONVERGED, 0, 0.0), self.theta
         for number, chunk in enumerate(self.chunks):
-            loaded = load_chunk(self.model, chunk)
+            loaded = load_chunk(self.model, *chunk)
             old = self.messages[number]
             cavity = product if serial else (product[0].copy(), product[1].copy())
             old.multiply(loaded, cavity, by=-1)
@@ -523,14 +522,15 @@ class MessageSweeps:
         for chunk, message in zip(self.chunks, self.messages, strict=True):
             curvature = message.curvature[:, 0, 0]
             if on_moduli:
-                loaded = load_chunk(model, chunk)
+                loaded = load_chunk(model, *chunk)
                 if loaded.parts > 1:
                     s = (loaded.rows @ theta[loaded.coordinates]).reshape(-1, loaded.parts) - loaded.offsets
                     site = represented(loaded.potential)
                     curvature = np.broadcast_to(site.site_precision(np.sum(s**2, axis=1)), len(s))
                 weights = np.repeat(curvature, loaded.parts)[:, None]
                 P[square(loaded.coordinates)] += loaded.rows.T @ (weights * loaded.rows)
-            precisions[chunk.block].reshape(-1)[chunk.sites] = curvature
+            block_number, sites = chunk
+            precisions[block_number].reshape(-1)[sites] = curvature
         V = precision_inverse(P)
         values = []
         for block in model.blocks:

@@ -117,22 +117,6 @@ Partition = Literal["random", "contiguous", "groups"]
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Some sites of one block.
-
-    Parameters
-    ----------
-    block : int
-        Number of the block.
-    sites : int array
-        Flat indices into the block's sites, ascending.
-    """
-
-    block: int
-    sites: Array
-
-
-@dataclass(frozen=True)
 class LoadedChunk:
     """A chunk in memory.
 
@@ -169,8 +153,10 @@ class LoadedChunk:
 
 def partition_sites(
     blocks: Sequence[SiteBlock], members: Sequence[int], partition: Partition, size: int, rng: np.random.Generator
-) -> list[Chunk]:
+) -> list[tuple[int, Array]]:
     """Chunks of at most ``size`` sites of the blocks ``members``; no chunk has sites of two blocks.
+
+    Each is the number of its block, and flat indices into the block's sites, ascending.
 
     Parameters
     ----------
@@ -185,12 +171,12 @@ def partition_sites(
     rng : numpy Generator
         Shuffles.
     """
-    chunks: list[Chunk] = []
+    chunks: list[tuple[int, Array]] = []
     for number in members:
         count = int(np.prod(blocks[number].site_shape))
         order = rng.permutation(count) if partition == "random" else np.arange(count)
         pieces = 1 if partition == "groups" else -(-count // size)
-        chunks += [Chunk(number, np.sort(part)) for part in np.array_split(order, pieces)]
+        chunks += [(number, np.sort(part)) for part in np.array_split(order, pieces)]
     return chunks
 
 
@@ -203,30 +189,30 @@ def coefficients_of_sites(block: SiteBlock, sites: Array) -> Array:
     return np.asarray(starts)[:, None] + within
 
 
-def load_chunk(model: GeneralizedLinearModel, chunk: Chunk) -> LoadedChunk:
-    """Rows, offsets and sites of a chunk: the only place where rows of B are read.
+def load_chunk(model: GeneralizedLinearModel, number: int, sites: Array) -> LoadedChunk:
+    """Rows, offsets and sites of a chunk of the block with a number: the only place where rows of B are read.
 
     Raises
     ------
     InputError
         For a potential whose sites cannot be taken apart.
     """
-    block = model.blocks[chunk.block]
+    block = model.blocks[number]
     sigma = float(np.sqrt(model.noise_variance))
-    index = coefficients_of_sites(block, chunk.sites)
+    index = coefficients_of_sites(block, sites)
     rows = block.analysis.real_rows(index.ravel())
     parts = index.shape[1] * rows.shape[1]
-    offsets = np.zeros((len(chunk.sites), parts))
+    offsets = np.zeros((len(sites), parts))
     if block.offset is not None:
         given = block.offset.ravel()[index] / sigma
         pieces = [given.real, given.imag] if block.analysis.out_complex else [given.real]
-        offsets = np.stack(pieces, axis=-1).reshape(len(chunk.sites), parts)
+        offsets = np.stack(pieces, axis=-1).reshape(len(sites), parts)
     rows = rows.reshape(-1, rows.shape[-1])
     touched = np.flatnonzero(rows.any(axis=0))
     coordinates: Array | slice = slice(None)
     if len(touched) < rows.shape[1]:
         coordinates, rows = touched, rows[:, touched]
-    return LoadedChunk(rows, coordinates, offsets, _sites_apart(block, chunk.sites), parts)
+    return LoadedChunk(rows, coordinates, offsets, _sites_apart(block, sites), parts)
 
 
 def _sites_apart(block: SiteBlock, sites: Array) -> Site:

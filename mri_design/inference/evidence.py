@@ -108,30 +108,6 @@ def site_groups(model: GeneralizedLinearModel, labels: dict[str, Array] | None =
 
 
 @dataclass(frozen=True)
-class Basis:
-    """The diagonals of B_g^H B_g in one orthonormal basis.
-
-    Parameters
-    ----------
-    diagonals : float array, shape (group, entry)
-        Distinct entries.
-    multiplicity : float array, shape (entry,)
-        How often each occurs.
-    """
-
-    diagonals: Array
-    multiplicity: Array
-
-    def log_determinant(self, pi: Array) -> float:
-        """log of the product of A_0's diagonal: at least log|A_0|."""
-        return float(self.multiplicity @ np.log(pi @ self.diagonals))
-
-    def traces(self, pi: Array) -> Array:
-        """Its derivative by pi: tr(B_g A_0^-1 B_g^H) per group."""
-        return np.asarray((self.diagonals / (pi @ self.diagonals)) @ self.multiplicity)
-
-
-@dataclass(frozen=True)
 class PriorEvidence:
     """phi_0 of a model's sites, with one pi per group.
 
@@ -141,13 +117,14 @@ class PriorEvidence:
         Its blocks are used, not its data.
     groups : tuple of SiteGroup
         From `site_groups`.
-    bases : tuple of Basis
-        Candidates for A_0's own.
+    bases : tuple of pairs of float arrays, shapes (group, entry) and (entry,)
+        Candidates for A_0's own orthonormal basis: the distinct diagonals of B_g^H B_g in it, and how often each
+        occurs. The product of A_0's diagonal bounds its determinant from above.
     """
 
     model: GeneralizedLinearModel
     groups: tuple[SiteGroup, ...]
-    bases: tuple[Basis, ...]
+    bases: tuple[tuple[Array, Array], ...]
 
     @classmethod
     def of(cls, model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...]) -> PriorEvidence:
@@ -165,7 +142,7 @@ class PriorEvidence:
                 "prior", "a direction that is left free", "a proper prior", "Add a block of sites on the pixels."
             )
         own = sorted({group.block for group in groups})
-        bases = [Basis(spectra.reshape(len(groups), -1), np.ones(total.size))]
+        bases = [(spectra.reshape(len(groups), -1), np.ones(total.size))]
         bases += [_wavelet_basis(model, groups, spectra, b) for b in own if _is_basis(model, b)]
         return cls(model, groups, tuple(bases))
 
@@ -176,10 +153,12 @@ class PriorEvidence:
         -----
         The double loop without data: z = tr(B_g A_0^-1 B_g^H) / sites, pi = -2 g'(z), in turn.
         """
-        minima = [self._minimum(blocks, basis, rounds) for basis in self.bases]
+        minima = [self._minimum(blocks, *basis, rounds) for basis in self.bases]
         return min(minima, key=lambda minimum: minimum[0])
 
-    def _minimum(self, blocks: Sequence[SiteBlock], basis: Basis, rounds: int) -> tuple[float, Array]:
+    def _minimum(
+        self, blocks: Sequence[SiteBlock], diagonals: Array, multiplicity: Array, rounds: int
+    ) -> tuple[float, Array]:
         components = 2 if self.model.measurement.in_complex else 1
         counts = np.array([group.count for group in self.groups])
         sites = []
@@ -192,14 +171,16 @@ class PriorEvidence:
 
         z = np.array([float(np.asarray(site.start_variance)) for site in sites])
         for _ in range(rounds):
-            renewed = components * basis.traces(precisions(z)) / counts
+            traces = np.asarray((diagonals / (precisions(z) @ diagonals)) @ multiplicity)  # tr(B_g A_0^-1 B_g^H)
+            renewed = components * traces / counts
             done = bool(np.all(np.abs(renewed - z) <= 1e-9 * z))
             z = renewed
             if done:
                 break
         dual = [float(site.h_at_optimum(np.asarray(z_g))) for site, z_g in zip(sites, z, strict=True)]
         pi = precisions(z)
-        return components * basis.log_determinant(pi) + float(counts @ dual), 2 * counts * pi * z
+        log_determinant = float(multiplicity @ np.log(pi @ diagonals))
+        return components * log_determinant + float(counts @ dual), 2 * counts * pi * z
 
 
 def _is_basis(model: GeneralizedLinearModel, number: int) -> bool:
@@ -208,7 +189,9 @@ def _is_basis(model: GeneralizedLinearModel, number: int) -> bool:
     return bands is not None and len(bands) > 1 and sum(1 / band.stride**2 for band in bands) == 1
 
 
-def _wavelet_basis(model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...], spectra: Array, number: int) -> Basis:
+def _wavelet_basis(
+    model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...], spectra: Array, number: int
+) -> tuple[Array, Array]:
     """Diagonals in the basis of a block of wavelets; every band's wavelets are shifts of one."""
     bands = model.blocks[number].analysis.filter_bands() or ()
     sizes = np.array([spectra[0].size / band.stride**2 for band in bands])
@@ -219,7 +202,7 @@ def _wavelet_basis(model: GeneralizedLinearModel, groups: tuple[SiteGroup, ...],
                 diagonals[g, b] = np.mean(group.members[band.band])
             else:
                 diagonals[g, b] = band.mean_power(spectra[g])
-    return Basis(diagonals, sizes)
+    return diagonals, sizes
 
 
 def _spectrum(block: SiteBlock, group: SiteGroup) -> Array:

@@ -38,10 +38,6 @@ _SINGLE_RANGE, _DOUBLE_RANGE = 1e30, 1e120
 _SINGLE_SIGNAL_TO_NOISE = 200.0  # results/reliability/little-noise.md has what single precision does beyond
 
 
-class _DerivedRole(str):
-    """A role that nobody said: a copy of the block with other sites, or with an offset, derives its own."""
-
-
 @briefly
 @dataclass(frozen=True)
 class SiteBlock:
@@ -61,8 +57,8 @@ class SiteBlock:
         The sites act on s = B u - offset: data, where the sites are a likelihood (robust regression); zero without it.
     role : {"prior", "likelihood"}, optional
         Whether the block is a belief about the unknowns or a factor of the likelihood, which the evidence and the
-        learning of scales tell apart. By default a likelihood where there is an offset, or where the sites are one by
-        themselves (labels, counts).
+        learning of scales tell apart (`is_likelihood`). Without it a likelihood where there is an offset, or where the
+        sites are one by themselves (labels, counts).
 
     Raises
     ------
@@ -96,10 +92,7 @@ class SiteBlock:
             got, field = str(axes) if listed else described(axes), f"block {self.name!r}: group_axes"
             raise InputError(field, got, f"a tuple of different negative axes of {self.analysis.out_shape}, as (-3,)")
         object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
-        if self.role is None or isinstance(self.role, _DerivedRole):
-            likelihood = self.offset is not None or self.potential.role == "likelihood"
-            object.__setattr__(self, "role", _DerivedRole("likelihood" if likelihood else "prior"))
-        elif self.role not in get_args(Role):
+        if self.role is not None and self.role not in get_args(Role):
             raise InputError(f"block {self.name!r}: role", described(self.role), "prior or likelihood")
         for named, of_sites in (("odd part", self.potential.shift), ("scale", self.potential.start_variance)):
             shape = np.shape(of_sites)
@@ -109,7 +102,8 @@ class SiteBlock:
     @property
     def is_likelihood(self) -> bool:
         """Whether the block is a factor of the likelihood, and not of the prior."""
-        return self.role == "likelihood"
+        derived = "likelihood" if self.offset is not None else self.potential.role
+        return (self.role or derived) == "likelihood"
 
     @property
     def on_line(self) -> bool:

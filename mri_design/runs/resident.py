@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from mri_design.design.engine import DesignEngine, DesignState, InferredSlices, SliceInference
-from mri_design.design.greedy import KeptPosteriors
+from mri_design.design.greedy import KeptElsewhere
 from mri_design.design.trace import StepCost
 from mri_design.errors import MriDesignError
 from mri_design.experiment.design import DesignOptions, design_lines
 from mri_design.model.slice import SliceModel
-from mri_design.operators.base import Array
 from mri_design.runs.workers import (
     GONE,
     PUT_UP_WITH,
@@ -98,10 +97,6 @@ def _asked(_: object, item: tuple[str, int, bool, Callable[..., Any], tuple[Any,
     return function(one, *arguments)
 
 
-def _of_posterior(one: SliceInference, which: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(getattr(one, which), *arguments)
-
-
 class ResidentSlices(InferredSlices):
     """The slices of one design in other processes, slice ``i`` always in the same one; see `InferredSlices`.
 
@@ -156,8 +151,13 @@ class ResidentSlices(InferredSlices):
         self.inferences += 1
         return super().update(lines, map_count)
 
-    def posteriors(self, which: str = "posterior") -> KeptPosteriors:
-        return _Posteriors(self, which, self.means)
+    def posteriors(self, which: str = "posterior") -> KeptElsewhere:
+        made = self.inferences
+
+        def ask(function: Callable[..., Any], each: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+            return self.ask(function, each, gone=2 * (self.inferences - made))
+
+        return KeptElsewhere(which, len(self.means), ask, self.means)
 
     def measured(self) -> None:
         """The slices hear of it with the next request."""
@@ -167,7 +167,12 @@ class ResidentSlices(InferredSlices):
     @property
     def warm_starts(self) -> Sequence[Any]:
         """Whoever looks at them has to do so before more lines are measured."""
-        return _Fetched(self, "warm", len(self._numbers), "measurements")
+        made = self.measurements
+
+        def ask(function: Callable[..., Any], each: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+            return self.ask(function, each, gone=self.measurements - made)
+
+        return KeptElsewhere("warm", len(self._numbers), ask)
 
     def close(self) -> None:
         """Let the processes forget the slices."""
@@ -175,41 +180,3 @@ class ResidentSlices(InferredSlices):
             with suppress(BrokenExecutor, *GONE):
                 place.submit(_drop, self._design)
             place.close()
-
-
-class _Fetched(Sequence[Any]):
-    """An attribute of the slices, fetched when it is looked at for the first time, unless the design has gone on."""
-
-    def __init__(self, there: ResidentSlices, which: str, count: int, counter: str = "inferences") -> None:
-        self._there, self._which, self._count, self._counter = there, which, count, counter
-        self._made, self._whole = getattr(there, counter), dict[int, Any]()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: Any) -> Any:
-        numbers = range(len(self))[index]
-        if not isinstance(numbers, int):
-            return [self[i] for i in numbers]
-        if numbers not in self._whole:
-            (self._whole[numbers],) = self._ask(getattr, {numbers: (self._which,)})
-        return self._whole[numbers]
-
-    def _ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]]) -> list[Answer]:
-        gone = getattr(self._there, self._counter) - self._made
-        return self._there.ask(function, each, gone if self._counter == "measurements" else 2 * gone)
-
-
-class _Posteriors(_Fetched, KeptPosteriors):
-    """The posteriors of the last inference."""
-
-    def __init__(self, there: ResidentSlices, which: str, means: Sequence[Array]) -> None:
-        super().__init__(there, which, len(means))
-        self._means = means
-
-    @property
-    def means(self) -> Sequence[Array]:
-        return self._means
-
-    def each(self, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
-        return self._ask(_of_posterior, {n: (self._which, function, *own) for n, own in enumerate(arguments)})

@@ -68,7 +68,7 @@ def test_sweeps_converge_to_the_whole_machine() -> None:
     np.testing.assert_allclose(w, rows.T @ (labels * alpha), atol=1e-6)
     dual = np.empty(len(rows))
     for chunk, message in zip(sweeps.chunks, sweeps.messages, strict=True):
-        dual[chunk.sites] = labels[chunk.sites] * message.slope[:, 0]
+        dual[chunk[1]] = labels[chunk[1]] * message.slope[:, 0]
     primal = 0.5 * w @ w + C * np.sum(np.maximum(0, 1 - labels * (rows @ w)))
     assert primal - (dual.sum() - 0.5 * dual @ H @ dual) <= 1e-7 * primal  # no gap: optimal
 

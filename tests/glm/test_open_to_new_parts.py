@@ -146,7 +146,7 @@ def test_a_new_likelihood_has_an_evidence() -> None:
         md.SiteBlock("times", md.Dense([[1.0], [0.5]]), Waiting(times)),
     )
     model = md.GeneralizedLinearModel.of_sites(blocks)
-    assert [block.role for block in blocks] == ["prior", "likelihood"]
+    assert [block.is_likelihood for block in blocks] == [False, True]
     posterior = md.VariationalGaussian(md.Exact(), tolerance=1e-8).infer(model, np.random.default_rng(0))
     evidence = md.log_evidence(posterior)
     u = np.linspace(-12, 8, 40001)

@@ -49,7 +49,7 @@ def test_roles_are_derived_unless_they_are_given_also_in_copies():
     X = md.Dense(np.eye(2))
 
     def role(site, **more):
-        return md.SiteBlock("b", X, site, **more).role
+        return "likelihood" if md.SiteBlock("b", X, site, **more).is_likelihood else "prior"
 
     assert role(md.Laplace(1.0)) == role(md.Tilted(md.Gaussian(1.0), 0.5)) == "prior"
     assert role(md.Laplace(1.0), offset=np.ones(2)) == "likelihood"
@@ -59,9 +59,9 @@ def test_roles_are_derived_unless_they_are_given_also_in_copies():
     assert role(md.Laplace(1.0), offset=np.ones(2), role="prior") == "prior"
     said = md.SiteBlock("b", md.Dense(np.eye(2)), md.Gaussian(1.0), role="prior")
     derived = md.SiteBlock("b", md.Dense(np.eye(2)), md.Gaussian(1.0))
-    assert replace(said, offset=np.ones(2)).role == "prior"
+    assert not replace(said, offset=np.ones(2)).is_likelihood
     assert replace(derived, offset=np.ones(2)).is_likelihood
-    assert replace(replace(derived, offset=np.ones(2)), offset=None).role == "prior"
+    assert not replace(replace(derived, offset=np.ones(2)), offset=None).is_likelihood
     assert replace(derived, potential=md.Poisson([1, 2])).is_likelihood
 
 
