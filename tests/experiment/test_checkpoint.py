@@ -80,6 +80,12 @@ def packed(**arrays: Any) -> bytes:
 NAMED = {"format": np.array(FORMAT), "identity": np.array("me")}
 
 
+def forged(whole: bytes, old: str, new: str) -> bytes:
+    stored = np.load(io.BytesIO(whole))
+    text = stored["text"].tobytes().replace(old.encode(), new.encode())
+    return packed(text=np.frombuffer(text, np.uint8), numbers=stored["numbers"])
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -90,9 +96,20 @@ NAMED = {"format": np.array(FORMAT), "identity": np.array("me")}
         lambda whole: packed(**NAMED),
         lambda whole: packed(**NAMED | {"identity": np.array(["me", None], dtype=object)}),
         lambda whole: packed(identity=np.array("me"), line=np.array([1, 2])),
-        lambda whole: packed(format=np.array("mri-design checkpoint 4"), identity=np.array("me")),
+        lambda whole: forged(whole, FORMAT, "mri-design checkpoint 0"),
+        lambda whole: forged(whole, '"at": 1}', '"at": 1%s}' % ("0" * 30)),
     ],
-    ids=["cut", "without directory", "empty", "text", "without members", "pickle", "without format", "older"],
+    ids=[
+        "cut",
+        "without directory",
+        "empty",
+        "text",
+        "without members",
+        "pickle",
+        "without format",
+        "older",
+        "overflow",
+    ],
 )
 def test_a_file_that_is_no_checkpoint_of_this_program_is_refused(
     tmp_path: Path, damage: Callable[[bytes], bytes]

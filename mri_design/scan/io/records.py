@@ -125,7 +125,7 @@ def read_record(
     """
     field, wanted = f"{path.parent.resolve().name}/{path.name}", "what a run of this program left"
     cure = f"Copy the folder again, or make the run again with {option('overwrite')}."
-    damage = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError)
+    damage = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
     try:
         check_file(path)
         members, _ = read_npz_members(path, (_TEXT, _NUMBERS), limits)
