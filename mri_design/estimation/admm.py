@@ -17,7 +17,7 @@ import numpy as np
 
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.duality import DualityGap, duality_gap
-from mri_design.estimation.penalised import Coefficients, PenalisedProblem, RemainingExcess, SitePenalty, Smoothed
+from mri_design.estimation.penalised import Coefficients, PenalisedProblem, SitePenalty, Smoothed, remaining_excess
 from mri_design.krylov import squared_norm
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import PosteriorPrecision, circulant_inverse
@@ -343,7 +343,7 @@ class ADMM:
         u : array
             The minimiser found.
         convergence : Convergence
-            ``residual`` is the estimated excess of J per real unknown (`RemainingExcess`), or the penalty of what the
+            ``residual`` is the estimated excess of J per real unknown (`remaining_excess`), or the penalty of what the
             equalities still miss, whichever is larger.
         """
         u, convergence, _ = self._run(problem, StartingPoint.of(problem, start), by_gap=False)
@@ -369,7 +369,7 @@ class ADMM:
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
         state, convex = _State(self, problem, start), problem.model.log_concave
-        excess = RemainingExcess(state.first)
+        excess = remaining_excess(state.first)
         status, iteration, residual, looks = Status.MAX_ITERATIONS, 0, np.inf, 1
         next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
@@ -380,7 +380,7 @@ class ADMM:
             if look:
                 looks += 1
                 value = state.value()
-                residual = max(excess.after(value), state.equality_penalty()) / size
+                residual = max(excess(value), state.equality_penalty()) / size
                 if not convex:
                     looks += 1
                     residual = max(residual, state.value_error(value) / size)

@@ -185,30 +185,30 @@ def require_solver(**settings: Any) -> None:
     require_working(takes=2, wanted="a solver of the inner problem, as LBFGS() or IRLS()", **settings)
 
 
-class RemainingExcess:
-    """Sum of the geometric series that the last decreases begin.
+def remaining_excess(value: float) -> Callable[[float], float]:
+    """A function that estimates from J at every look how far it will still fall, from a first ``value`` of J.
 
-    Looks must be equally many iterations apart. With d the last decrease and q its ratio to the one before (or that
-    one's, if it was larger) what remains is d q / (1 - q); q is kept between 1/3 and 19/20, so that neither one lucky
-    step ends a run nor one that rises ends it never. An estimate, not a bound: it is short of the truth where
-    convergence slows down.
+    The estimate is the sum of the geometric series that the last decreases begin; infinite at the first look, zero
+    where two saw no change. Looks must be equally many iterations apart. With d the last decrease and q its ratio to
+    the one before (or that one's, if it was larger) what remains is d q / (1 - q); q is kept between 1/3 and 19/20, so
+    that neither one lucky step ends a run nor one that rises ends it never. An estimate, not a bound: it is short of
+    the truth where convergence slows down.
     """
+    decrease = last_ratio = 0.0
+    looks = 0
 
-    def __init__(self, value: float) -> None:
-        self._value = value
-        self._decrease = self._ratio = 0.0
-        self._looks = 0
-
-    def after(self, value: float) -> float:
-        """The estimate, now that J is ``value``; infinite at the first look, zero where two saw no change."""
-        self._looks += 1
-        before, last = self._decrease, abs(self._value - value)
+    def after(now: float) -> float:
+        nonlocal value, decrease, last_ratio, looks
+        looks += 1
+        before, last = decrease, abs(value - now)
         ratio = min(max(last / before, 1 / 3), 0.95) if before > 0 else 0.0
-        slowest = max(ratio, self._ratio)
-        self._value, self._decrease, self._ratio = value, last, ratio
+        slowest = max(ratio, last_ratio)
+        value, decrease, last_ratio = now, last, ratio
         if slowest > 0:
             return last * slowest / (1 - slowest)
-        return 0.0 if self._looks > 1 and last == before == 0 else float("inf")
+        return 0.0 if looks > 1 and last == before == 0 else float("inf")
+
+    return after
 
 
 def rounding_of(fit: float, penalty: float, u: Array) -> float:
@@ -378,7 +378,7 @@ class LBFGS:
         """
         point = _Point(replace(problem, model=problem.model.rotated), start)
         memory = _CirculantMemory(point, self.history)
-        excess, size = RemainingExcess(point.value), problem.model.measurement.in_size
+        excess, size = remaining_excess(point.value), problem.model.measurement.in_size
         predicted: deque[float] = deque(maxlen=self.window)
         status, iteration, residual, matvecs = Status.MAX_ITERATIONS, 0, np.inf, 1
         for iteration in range(1, self.max_iterations + 1):
@@ -402,7 +402,7 @@ class LBFGS:
                 break
             memory.remember(*point.last_change)
             if iteration % self.window == 0:
-                residual = max(excess.after(point.value), *predicted) / size
+                residual = max(excess(point.value), *predicted) / size
                 if residual < self.tolerance:
                     status = Status.CONVERGED
                     break

@@ -659,7 +659,7 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
         companion_patches([moved.image])
     except InputError as error:
         return Offered(companion, refused=f"{error.got} where {error.wanted} is needed")
-    pixel, aside = companion.pixel, companion.volume.places[across] if across and companion.volume else ""
+    pixel, aside = companion.pixel, companion.beside[across][0] if across else ""
     if found is not None and companion.by_headers and pixel is not None:
         far = float(np.hypot(found.displacement(image.shape) * max(pixel), across))
         if far > FARTHEST:
@@ -669,11 +669,11 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
 
 def _across(companion: Companion, found: RigidMotion, image: Array) -> tuple[Companion, RigidMotion, float]:
     """The place across the slice where the companion's volume tells clearly the most of the image, and its motion."""
-    if companion.volume is None:
+    if not companion.beside:
         return companion, found, 0.0
     best, at, slices = ACROSS * (alike_after(found, image, companion.image) - 1), 0.0, companion.image
-    for place in companion.volume.places:
-        there = companion.volume.at(place)
+    for place, (_, image_there) in companion.beside.items():
+        there = image_there()
         if there is None or not there.any():
             continue
         alike = alike_after(found, image, there) - 1

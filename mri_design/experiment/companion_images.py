@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
 from mri_design.experiment.volume import is_around
 from mri_design.kinds import count_text
-from mri_design.model.sparsity import Companion, Volume
+from mri_design.model.sparsity import Companion
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, stacked
@@ -148,7 +148,7 @@ class CompanionImages:
         shape, one = scan.readouts.grid, len(self.images) == 1
         here = scan.geometry[0] if isinstance(scan, KSpaceData) and scan.geometry is not None else None
         placed = here is not None and here.placed and self.places is not None and self.places[0].placed
-        volume: Volume | None = None
+        beside: dict[float, tuple[str, Callable[[], NDArray[np.float32] | None]]] = {}
         if here is not None and placed:
             image, covered = self.at_places(here, shape)
             how = "by the places in both headers"
@@ -156,8 +156,9 @@ class CompanionImages:
                 return None
             if not one:
                 near, away = self._near(here, shape), [REACH * part / 4 for part in (-4, -3, -2, -1, 1, 2, 3, 4)]
-                words = {place: f"{abs(place):g} mm from where the headers place it" for place in away}
-                volume = Volume(words, partial(near._at_distance, here, shape, covered))
+                for place in away:
+                    words = f"{abs(place):g} mm from where the headers place it"
+                    beside[place] = words, partial(near._at_distance, here, shape, covered, place)
         elif one and several:
             got = "one image for several slices, and no place of it or of the scan's"
             wanted = f"an image for each of the {count_text(count, 'slice')}, or one slice to be made with it"
@@ -170,8 +171,9 @@ class CompanionImages:
                 near = CompanionImages(self.name, self.images[cut], self.places and self.places[cut])
                 away = [part / 2 for part in range(-2 * SLICES, 2 * SLICES + 1) if part]
                 of = f"of {count}, numbered from 0, instead of {number}"
-                words = {place: f"slice {number + place:g} {of}" for place in away}
-                volume = Volume(words, partial(near._beside_number, here, shape, number - cut.start))
+                for place in away:
+                    image_there = partial(near._beside_number, here, shape, number - cut.start, place)
+                    beside[place] = f"slice {number + place:g} {of}", image_there
         if covered < LEAST_OVERLAP:
             got = f"an image that covers {covered:.0%} of the slice's field of view"
             wanted = f"at least {LEAST_OVERLAP:.0%} of it"
@@ -184,7 +186,7 @@ class CompanionImages:
             by_headers=placed,
             pixel=None if here is None else here.pixel,
             refused=self._same_as(scan, image),
-            volume=volume,
+            beside=beside,
         )
 
     def _at_distance(

@@ -37,7 +37,8 @@ from mri_design.inference.criterion import LogDeterminant, criterion_value, dual
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
-from mri_design.potentials.base import ENGINES, MovingSite, SuperGaussian
+from mri_design.potentials.base import ENGINES, SuperGaussian
+from mri_design.potentials.priors import ShiftedMixture
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.control_variate import MonteCarlo
@@ -163,11 +164,10 @@ def first_class(block: SiteBlock, z: Array, t: Array) -> SitePenalty:
     form = site.dual_form(t)
     if form is None:
         return _FirstClass(site, slope, count)
-    excess = (
-        np.asarray(form.logs, dtype=float) - count
-    )  # of h - d log gamma: that many log gamma, concave where positive
+    linear, of_logs, reciprocal = form
+    excess = np.asarray(of_logs, dtype=float) - count  # of h - d log gamma: that many log gamma, concave where positive
     concave, logs = np.maximum(excess, 0.0), np.maximum(-excess, 0.0)
-    return _PowerWidth(site, slope + form.linear + concave * pi, logs, np.asarray(form.reciprocal))
+    return _PowerWidth(site, slope + linear + concave * pi, logs, np.asarray(reciprocal))
 
 
 def hybrid(block: SiteBlock, z: Array, t: Array) -> SitePenalty:
@@ -183,8 +183,8 @@ def hybrid(block: SiteBlock, z: Array, t: Array) -> SitePenalty:
     t = np.asarray(t, dtype=float)
     form = site.dual_form(t)
     if form is not None:
-        slope = form.linear + form.logs * site.site_precision(t)
-        return _PowerWidth(site, slope, np.zeros(()), form.reciprocal + z)
+        linear, logs, reciprocal = form
+        return _PowerWidth(site, linear + logs * site.site_precision(t), np.zeros(()), reciprocal + z)
     parts = site.parts_at(t)
     if len(parts) > 1:
         return _MixtureBound(site, tuple((q, Smoothed(part, z)) for q, part in parts))
@@ -261,7 +261,7 @@ RENEWALS = 500
 
 
 class MovingBounds:
-    """The blocks of a model whose sites are `MovingSite`, their z, and the solution of inner problems that hold some.
+    """Blocks of a model whose sites are `ShiftedMixture`, their z, and the solution of inner problems that hold some.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ class MovingBounds:
         self.model = model
         self.z = z
         sites = [block.potential for block in model.blocks]
-        self.moving = {j: site for j, site in enumerate(sites) if isinstance(site, MovingSite)}
+        self.moving = {j: site for j, site in enumerate(sites) if isinstance(site, ShiftedMixture)}
 
     def at(self, u: Array) -> GeneralizedLinearModel:
         """The model with the Gaussian forms that touch at u."""

@@ -223,36 +223,21 @@ NEEDS = frozenset({"normaliser"})
 
 @dataclass(frozen=True)
 class Evidence:
-    """log P(y) of one model.
+    """log P(y) of one model, or log P(y | a) - log P(y | b), positive where the data speak for a.
 
     Parameters
     ----------
     value : float
         For normalised sites.
-    kind : {"lower_bound", "estimate"}
-        A bound where log|A| was exact and the prior's normaliser is; an estimate otherwise.
-    """
-
-    value: float
-    kind: Kind
-
-
-@dataclass(frozen=True)
-class BayesFactor:
-    """log P(y | a) - log P(y | b), positive where the data speak for a.
-
-    Parameters
-    ----------
-    value : float
-        The difference.
-    kind : {"difference of lower bounds", "estimate"}
-        Never a bound itself: both bounds lie below their evidence by amounts that need not be equal.
+    kind : {"lower_bound", "difference of lower bounds", "estimate"}
+        A bound where log|A| was exact and the prior's normaliser is; an estimate otherwise. A difference is never a
+        bound itself: both bounds lie below their evidence by amounts that need not be equal.
     normaliser : {"shared", "closed form", "variational"}
         How the priors' normalisers were had.
     """
 
     value: float
-    kind: Literal["difference of lower bounds", "estimate"]
+    kind: Literal["lower_bound", "difference of lower bounds", "estimate"]
     normaliser: Literal["shared", "closed form", "variational"]
 
 
@@ -274,14 +259,14 @@ def log_evidence(posterior: GaussianPosterior, *, allow_estimates: bool = False)
         improper, and for hinge sites, which are no probability of their labels.
     """
     _refuse_pseudo_likelihoods(posterior)
-    kind = _kind_of(posterior, allow_estimates)
-    normaliser = prior_log_normaliser(posterior.model)
-    if normaliser is None:
-        normaliser, kind = _bounded_normaliser(posterior.model, allow_estimates), "estimate"
-    return Evidence(_likelihood_evidence(posterior) - normaliser, kind)
+    kind, value = _kind_of(posterior, allow_estimates), _likelihood_evidence(posterior)
+    closed = prior_log_normaliser(posterior.model)
+    if closed is None:
+        return Evidence(value - _bounded_normaliser(posterior.model, allow_estimates), "estimate", "variational")
+    return Evidence(value - closed, kind, "closed form")
 
 
-def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estimates: bool = False) -> BayesFactor:
+def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estimates: bool = False) -> Evidence:
     """Compare two models of the same data.
 
     Parameters
@@ -320,7 +305,7 @@ def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estima
                 kinds.add("estimate")
             normalisers.append(closed)
         value -= normalisers[0] - normalisers[1]
-    return BayesFactor(value, "estimate" if "estimate" in kinds else "difference of lower bounds", source)
+    return Evidence(value, "estimate" if "estimate" in kinds else "difference of lower bounds", source)
 
 
 def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:

@@ -9,7 +9,6 @@ from .posterior import GaussianPosterior as GaussianPosterior
 from .posterior import PhasedCirculantInverse as PhasedCirculantInverse
 from .posterior import PosteriorPrecision as PosteriorPrecision
 from .posterior import Products as Products
-from .posterior import RecentNoise as RecentNoise
 from .posterior import Variances as Variances
 from .posterior import add_weighted_grams as add_weighted_grams
 from .posterior import circulant_inverse as circulant_inverse
@@ -17,6 +16,7 @@ from .posterior import draws_at_once as draws_at_once
 from .posterior import keep_freed_memory as keep_freed_memory
 from .posterior import least_memory as least_memory
 from .posterior import mirrored as mirrored
+from .posterior import noise_memory as noise_memory
 from .posterior import phased_preconditioner as phased_preconditioner
 from .posterior import pooled_products as pooled_products
 from .posterior import require_posterior as require_posterior

@@ -752,45 +752,42 @@ def keep_freed_memory() -> None:
         set_limit(MAPPED, LARGEST_KEPT)
 
 
-class RecentNoise:
-    """The most recently used noise, by generator and kind.
+MakesNoise = Callable[[LinearOperator, np.random.Generator, int, np.dtype[Any]], Array]
+
+
+def noise_memory(limit: int) -> MakesNoise:
+    """`LinearOperator.shared_noise` that keeps the most recently used noise, by generator and kind.
+
+    It gives the same numbers, bit for bit, with the generator advanced as by it; they are not to be written.
 
     Parameters
     ----------
     limit : int
         Bytes that are kept at most. What is larger by itself is made anew each time.
     """
+    recent = OrderedDict[object, tuple[Array, Mapping[str, Any]]]()
+    lock = Lock()
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._kept: OrderedDict[object, tuple[Array, Mapping[str, Any]]] = OrderedDict()
-        self._lock = Lock()
-
-    def __call__(self, operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        """``operator.shared_noise(rng, count, real)``, bit for bit, with ``rng`` advanced as by it; not to be written.
-
-        Parameters
-        ----------
-        operator, rng, count, real
-            As for `LinearOperator.shared_noise`.
-        """
+    def noise_of(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         numbers = rng.bit_generator
         key = (type(operator), operator.noise_shape, count, real.char, pickle.dumps(numbers.state))
-        with self._lock:
-            found = self._kept.get(key)
+        with lock:
+            found = recent.get(key)
             if found is not None:
-                self._kept.move_to_end(key)
+                recent.move_to_end(key)
         if found is not None:
             numbers.state = found[1]
             return found[0]
         noise = operator.shared_noise(rng, count, real)
-        if noise.nbytes <= self.limit:
-            with self._lock:
-                self._kept[key] = noise, numbers.state
-                while sum(kept.nbytes for kept, _ in self._kept.values()) > self.limit:
-                    self._kept.popitem(last=False)
+        if noise.nbytes <= limit:
+            with lock:
+                recent[key] = noise, numbers.state
+                while sum(kept.nbytes for kept, _ in recent.values()) > limit:
+                    recent.popitem(last=False)
         return noise
 
+    return noise_of
 
-recent_noise = RecentNoise(1 << 28)
+
+recent_noise = noise_memory(1 << 28)
 """The noise kept in this process: 256 MiB, a design at 1024 x 1024 with one coil, or at 256 x 256 with 32."""

@@ -168,23 +168,6 @@ WINDOW = Window(nearest=1, radius=4, half=1, indistinct=0.36)
 """3 x 3 patches within four pixels, neighbours included (results/companions has what noise and heads show)."""
 
 
-@dataclass(frozen=True)
-class Volume:
-    """A volume around the slice of it that is a companion.
-
-    Parameters
-    ----------
-    places : mapping of float to str
-        Distances from that slice, across it, at which the volume can be looked at, never 0; and where that is, in words
-        that go on from "taken from".
-    at : callable
-        Gives the image at a place, as `Companion.image`; None where the volume has none.
-    """
-
-    places: Mapping[float, str]
-    at: Callable[[float], Array | None]
-
-
 @briefly
 @dataclass(frozen=True)
 class Companion:
@@ -206,9 +189,10 @@ class Companion:
         Whether it lies where the scan lies, so that it is never registered: another slice or echo of the same scan.
     refused : str
         Why it cannot serve, as the end of a sentence; empty where it can.
-    volume : Volume, optional
-        What it was taken from, where that has more than one slice; its places are millimetres where headers say where
-        both images lie.
+    beside : mapping of float to (str, callable)
+        Of a volume, the images beside it: by their distances across it, never 0, in millimetres where headers say where
+        both images lie. Each is where that is, in words that go on from "taken from", and a function that gives the
+        image there, or None where the volume has none.
 
     Raises
     ------
@@ -224,7 +208,7 @@ class Companion:
     pixel: tuple[float, float] | None = None
     in_place: bool = False
     refused: str = ""
-    volume: Volume | None = field(default=None, compare=False)
+    beside: Mapping[float, tuple[str, Callable[[], Array | None]]] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.image.ndim != 2:

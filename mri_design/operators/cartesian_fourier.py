@@ -9,6 +9,7 @@ its plans, and with them the last bits, differ between processes.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -133,41 +134,6 @@ class LineSampling(LinearOperator):
         return full
 
 
-class SampleSelection(LinearOperator):
-    """(..., ky, kx) -> (..., sample): the samples of a mask, row by row.
-
-    Parameters
-    ----------
-    mask : bool array, shape (ky, kx)
-        True where a sample is chosen.
-    shape : tuple of int
-        Of one input; its last two axes are those of the mask.
-
-    Raises
-    ------
-    InputError
-        For a mask of another shape or type, or without a sample.
-    """
-
-    def __init__(self, mask: Array, shape: Shape) -> None:
-        mask = number_array("sample mask", mask, wanted=f"bool {shape[-2:]}")
-        if mask.dtype != np.bool_ or mask.shape != shape[-2:]:
-            raise InputError("sample mask", f"{mask.dtype} {mask.shape}", f"bool {shape[-2:]}")
-        if not mask.any():
-            raise InputError("sample mask", "no sample", "at least one")
-        self.mask = mask
-        self._chosen = np.flatnonzero(mask)
-        super().__init__(shape, (*shape[:-2], len(self._chosen)))
-
-    def _apply(self, u: Array) -> Array:
-        return u.reshape(*u.shape[:-2], -1)[..., self._chosen]
-
-    def _adjoint(self, v: Array) -> Array:
-        full = np.zeros((*v.shape[:-1], self.mask.size), dtype=v.dtype)
-        full[..., self._chosen] = v
-        return full.reshape(*v.shape[:-1], *self.mask.shape)
-
-
 _ROUNDING = 1e-4
 """Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
 
@@ -175,24 +141,32 @@ _ROUNDING = 1e-4
 class _CartesianEncoding(LinearOperator):
     """Samples of the centred FFT of every coil image: what lines and masks have in common."""
 
-    def __init__(self, sampling: LineSampling | SampleSelection, coils: Coils, library: FourierLibrary) -> None:
+    def __init__(self, chosen: Shape, coils: Coils, library: FourierLibrary) -> None:
         self.grid = (coils.in_shape[0], coils.in_shape[1])
-        self._coils, self._fft, self._chosen = coils, CentredFFT(self.grid, library), sampling
-        super().__init__(self.grid, sampling.out_shape)
+        self._coils, self._fft = coils, CentredFFT(self.grid, library)
+        super().__init__(self.grid, (coils.out_shape[0], *chosen))
         self.maps = coils.maps
         self.library: FourierLibrary = library
 
+    @abstractmethod
+    def _taken(self, spectra: Array) -> Array:
+        """What is measured of spectra (..., ky, kx)."""
+
+    @abstractmethod
+    def _placed(self, samples: Array) -> Array:
+        """Spectra (..., ky, kx) that are zero where nothing is measured."""
+
     def _apply(self, u: Array) -> Array:
-        return self._chosen._apply(self._fft._apply(self._coils._apply(u)))
+        return self._taken(self._fft._apply(self._coils._apply(u)))
 
     def _adjoint(self, v: Array) -> Array:
-        return self._coils._adjoint(self._fft._adjoint(self._chosen._adjoint(v)))
+        return self._coils._adjoint(self._fft._adjoint(self._placed(v)))
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """As in the base class; the noise of a sample is the same whichever others are measured."""
         noise = np.empty((count, *self.out_shape), dtype=np.result_type(real, np.complex64))
         for coil in range(self.out_shape[0]):
-            noise[:, coil] = self._chosen._apply(self._fft.unit_noise(rng, count, real))
+            noise[:, coil] = self._taken(self._fft.unit_noise(rng, count, real))
         return noise
 
     @property
@@ -207,7 +181,7 @@ class _CartesianEncoding(LinearOperator):
         return noise
 
     def adjoint_of_noise(self, shared: Array) -> Array:
-        return self._adjoint(self._chosen._apply(shared))
+        return self._adjoint(self._taken(shared))
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         if np.ndim(weights) == 0:
@@ -220,7 +194,7 @@ class _CartesianEncoding(LinearOperator):
 
     def _spectrum_of(self, weights: Array) -> Array:
         coils = weights.shape[0] if weights.ndim == len(self.out_shape) else 1  # 1: the same for all coils
-        mask = self._chosen._adjoint(np.broadcast_to(weights, (coils, *self.out_shape[1:])))
+        mask = self._placed(np.broadcast_to(weights, (coils, *self.out_shape[1:])))
         mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
         if self.maps is None:
             return np.asarray(mask[0])
@@ -267,9 +241,15 @@ class CartesianLines(_CartesianEncoding):
     ) -> None:
         rows, columns = require_grid("shape", shape, axes=2)
         coils = Coils(maps, (rows, columns))
-        sampling = LineSampling(lines, coils.out_shape)
-        super().__init__(sampling, coils, library)
-        self.lines = sampling.lines  # in acquisition order
+        self._sampling = LineSampling(lines, coils.out_shape)
+        super().__init__(self._sampling.out_shape[1:], coils, library)
+        self.lines = self._sampling.lines  # in acquisition order
+
+    def _taken(self, spectra: Array) -> Array:
+        return self._sampling._apply(spectra)
+
+    def _placed(self, samples: Array) -> Array:
+        return self._sampling._adjoint(samples)
 
     @property
     def mask(self) -> Array:
@@ -302,7 +282,7 @@ class CartesianLines(_CartesianEncoding):
 
         if u.ndim == 3 and suits(self.grid, u.dtype):
             return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
-        return self._chosen._apply(self._fft.centred(self._coils._apply(u), (-2,)))
+        return self._taken(self._fft.centred(self._coils._apply(u), (-2,)))
 
     def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """Noise of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
@@ -386,8 +366,20 @@ class CartesianSamples(_CartesianEncoding):
     def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
         mask = number_array("sample mask", mask, wanted="bool (ky, kx)", shape=(None, None))
         coils = Coils(maps, (int(mask.shape[0]), int(mask.shape[1])))
-        super().__init__(SampleSelection(mask, coils.out_shape), coils, library)
-        self.mask = mask
+        if mask.dtype != np.bool_:
+            raise InputError("sample mask", f"{mask.dtype} {mask.shape}", f"bool {mask.shape}")
+        if not mask.any():
+            raise InputError("sample mask", "no sample", "at least one")
+        self.mask, self._chosen = mask, np.flatnonzero(mask)
+        super().__init__((len(self._chosen),), coils, library)
+
+    def _taken(self, spectra: Array) -> Array:
+        return spectra.reshape(*spectra.shape[:-2], -1)[..., self._chosen]
+
+    def _placed(self, samples: Array) -> Array:
+        full = np.zeros((*samples.shape[:-1], self.mask.size), dtype=samples.dtype)
+        full[..., self._chosen] = samples
+        return full.reshape(*samples.shape[:-1], *self.mask.shape)
 
     @cached_property
     def gram(self) -> LinearOperator:

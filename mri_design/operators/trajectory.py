@@ -7,7 +7,6 @@ sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) with r = (n - N // 2) / N. `scan.tra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,26 +40,7 @@ _CURES = {  # of every convention that is guessed
 }
 
 
-@dataclass(frozen=True)
-class Look:
-    """What an array of k-space positions looks like.
-
-    Parameters
-    ----------
-    convention : str
-        The likeliest one; "cycles per field of view" is this package's own.
-    largest : float
-        Largest absolute value of a coordinate.
-    cure : str
-        How to turn it into this package's convention; empty where nothing is to be done, or nothing is known.
-    """
-
-    convention: str
-    largest: float
-    cure: str
-
-
-def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> Look:
+def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> tuple[str, float, str]:
     """Guess from layout and range which convention an array of k-space positions follows.
 
     Parameters
@@ -72,9 +52,14 @@ def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> Look:
 
     Returns
     -------
-    Look
-        A guess, for messages. Which column is ky cannot be seen where both reach equally far and the grid is square;
-        small trajectories around the centre of k-space look like cycles per pixel.
+    convention : str
+        The likeliest one, a guess; "cycles per field of view" is this package's own. Which column is ky cannot be seen
+        where both reach equally far and the grid is square; small trajectories around the centre of k-space look like
+        cycles per pixel.
+    largest : float
+        Largest absolute value of a coordinate.
+    cure : str
+        How to turn it into this package's convention; empty where nothing is to be done, or nothing is known.
 
     Raises
     ------
@@ -87,7 +72,7 @@ def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> Look:
         raise InputError("trajectory", "no number, NaN or an infinite value", "finite numbers")
     largest = float(max(np.abs(k.real).max(), np.abs(k.imag).max()))
     kind = _layout(k) or _units(k, lengths, largest)
-    return Look(kind, largest, _CURES[kind])
+    return kind, largest, _CURES[kind]
 
 
 def _layout(k: NDArray[Any]) -> str | None:
@@ -163,7 +148,7 @@ def checked_trajectory(trajectory: ArrayLike, shape: tuple[int, int] | None = No
     if len(bad):
         got = f"{len(bad)} values that are not finite, the first at {tuple(bad[0].tolist())}"
         raise InputError("trajectory", got, _WANTED)
-    kind = _layout(k) if shape is None else look_of_trajectory(k, shape).convention
+    kind = _layout(k) if shape is None else look_of_trajectory(k, shape)[0]
     if kind in (None, "cycles per field of view"):
         return k.astype(np.float64)
     got = f"shape {k.shape}, values up to {np.abs(k).max():.4g}"

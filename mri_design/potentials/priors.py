@@ -18,9 +18,7 @@ from mri_design.potentials.base import (
     GRID,
     LEAST,
     SMOOTH,
-    DualForm,
     Expectation,
-    MovingSite,
     Site,
     SuperGaussian,
     Values,
@@ -178,9 +176,9 @@ class Laplace(_Rate):
         spread = np.maximum((beta - 2 * self.scale * density) / weight, 0.0)
         return rho * spread, spread
 
-    def dual_form(self, t: Values) -> DualForm:
+    def dual_form(self, t: Values) -> tuple[Values, float, float]:
         """h(gamma) = tau^2 gamma."""
-        return DualForm(linear=self.scale**2)
+        return self.scale**2, 0.0, 0.0
 
     @property
     def modulus_scale(self) -> Values:
@@ -264,9 +262,9 @@ class StudentT(SuperGaussian):
         rate = self._rate(x)
         return 0.5 * (self.degrees + 1) * (rate / (1 + rate * x)) ** 2
 
-    def dual_form(self, t: Values) -> DualForm:
+    def dual_form(self, t: Values) -> tuple[float, Values, Values]:
         """h(gamma) = (nu + 1) log gamma + nu / (tau gamma)."""
-        return DualForm(logs=self.degrees + 1, reciprocal=self.degrees / self.scale)
+        return 0.0, self.degrees + 1, self.degrees / self.scale
 
     @property
     def start_variance(self) -> Values | float:
@@ -330,9 +328,9 @@ class ExponentialPower(SuperGaussian):
         half = self.power / 2
         return half * (1 - half) * self._rate(x) * np.maximum(x, TINY) ** (half - 2)
 
-    def dual_form(self, t: Values) -> DualForm | None:
+    def dual_form(self, t: Values) -> tuple[Values, float, float] | None:
         """For powers below one, where h is concave as a whole: its tangent, of slope t pi^2."""
-        return None if self.power >= 1 else DualForm(linear=t * self.site_precision(t) ** 2)
+        return None if self.power >= 1 else (t * self.site_precision(t) ** 2, 0.0, 0.0)
 
     @property
     def start_variance(self) -> Values | float:
@@ -552,7 +550,7 @@ def _fractions(log_terms: Values) -> Values:
     return np.asarray(terms / terms.sum(axis=0))
 
 
-class ShiftedMixture(MovingSite):
+class ShiftedMixture(Site):
     """t(s) = sum_k w_k t_k(s - c_k sigma) on real coefficients: a site whose Gaussian bound has a position of its own.
 
     Parameters
@@ -585,7 +583,7 @@ class ShiftedMixture(MovingSite):
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
             raise InputError("shifted mixture", f"{len(self.sites)} sites", "a weight and a position for each")
         self.breaks = tuple(sorted({float(c) for c in self.positions}))
-        self.offers = _with_parts(MovingSite.offers, self.sites)
+        self.offers = _with_parts((Site.offers - {"fixed"}) | {"bound", "normaliser"}, self.sites)
 
     def _log_terms(self, s: Values, z: Values | float) -> tuple[Values, Values]:
         """g_k at (s - c_k)^2 + z plus log w_k, and those arguments, along a new first axis."""

@@ -95,8 +95,8 @@ def test_of_volumes_without_places_the_slices_beside_that_of_the_number_are_look
     assert numbers_in(beside.aside) == [2, 5, 0, 1] and beside.aside in str(beside)
     np.testing.assert_allclose(beside.companion.image, right.companion.image, atol=0.05)
     assert right.aside == ""
-    assert of_number[0].volume.at(-1.5) is None  # where there is no slice
-    halves = of_number[0].volume.at(0.5)
+    assert of_number[0].beside[-1.5][1]() is None  # where there is no slice
+    halves = of_number[0].beside[0.5][1]()
     np.testing.assert_allclose(halves, volume_of_heads(None).images[1:3].mean(axis=0), atol=1e-6)
 
 

@@ -9,10 +9,10 @@ import mri_design as md
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import (
     PosteriorPrecision,
-    RecentNoise,
     Variances,
     add_weighted_grams,
     circulant_inverse,
+    noise_memory,
     phased_preconditioner,
     pooled_products,
 )
@@ -212,7 +212,7 @@ class Counted(md.FiniteDifferences):
 
 @pytest.mark.parametrize("numbers", [np.random.PCG64, np.random.MT19937])
 def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
-    kept, operator = RecentNoise(1 << 20), Counted(KEPT_SHAPE)
+    kept, operator = noise_memory(1 << 20), Counted(KEPT_SHAPE)
     anew = np.random.Generator(numbers(3))
     expected, following = operator.shared_noise(anew, 2, SINGLE), anew.standard_normal(4)
     for _ in range(3):
@@ -223,7 +223,7 @@ def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
 
 
 def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines_are_not():
-    kept = RecentNoise(1 << 20)
+    kept = noise_memory(1 << 20)
     asked = [
         (md.FiniteDifferences(KEPT_SHAPE), 0, 2, SINGLE),
         (md.FiniteDifferences(KEPT_SHAPE), 1, 2, SINGLE),
@@ -237,7 +237,7 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
             found = kept(operator, np.random.default_rng(seed), count, real)
             expected = operator.shared_noise(np.random.default_rng(seed), count, real)
             np.testing.assert_array_equal(found, expected)
-    kept = RecentNoise(1 << 20)
+    kept = noise_memory(1 << 20)
     few, more = md.CartesianLines([1, 2], KEPT_SHAPE), md.CartesianLines([1, 2, 5], KEPT_SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
 
@@ -245,7 +245,7 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
 def test_what_was_not_used_for_longest_is_given_up_at_the_limit():
     operator = Counted(KEPT_SHAPE)
     size = operator.shared_noise(np.random.default_rng(0), 1, SINGLE).nbytes
-    kept, operator.made = RecentNoise(2 * size), 0
+    kept, operator.made = noise_memory(2 * size), 0
     for seed in (0, 1, 0, 2, 0, 1):  # the noise of 1 gives way to that of 2
         kept(operator, np.random.default_rng(seed), 1, SINGLE)
     assert operator.made == 4

@@ -148,10 +148,10 @@ def _in_cycles(
         raise InputError(f"{field}: traj", f"kz up to {np.abs(stored[..., 2]).max():.4g}", "kz = 0", cure)
     width, height, _ = encoding.reconstructed.matrix
     k = stored[..., 1::-1]
-    look = look_of_trajectory(k, (height, width))
-    if look.convention == "cycles per field of view":
-        return k, (look.convention, float(look.largest), ())
-    if look.convention == "cycles per pixel":
+    convention, largest, cure = look_of_trajectory(k, (height, width))
+    if convention == "cycles per field of view":
+        return k, (convention, largest, ())
+    if convention == "cycles per pixel":
         for axis in range(2):  # the pixels of the encoded and the reconstructed space have to be the same
             spaces = encoding.encoded, encoding.reconstructed
             sides, lengths = [one.matrix[axis] for one in spaces], [one.field_of_view[axis] for one in spaces]
@@ -160,10 +160,10 @@ def _in_cycles(
             if abs(ratio - 1) > _SAME_PIXEL:
                 got = f"cycles per pixel of a matrix {sides[0]} or {sides[1]}, whose pixels differ"
                 raise InputError(f"{field}: traj", got, "one size of pixels", "Write cycles per field of view.")
-        return k * (height, width), (look.convention, float(look.largest), (height, width))
-    got = f"coordinates (kx, ky) up to {look.largest:.4g}, which look like {look.convention}"
+        return k * (height, width), (convention, largest, (height, width))
+    got = f"coordinates (kx, ky) up to {largest:.4g}, which look like {convention}"
     wanted = f"cycles per field of view, up to {width / 2:g} and {height / 2:g}, or cycles per pixel, up to 0.5"
-    raise InputError(f"{field}: traj", got, wanted, look.cure)
+    raise InputError(f"{field}: traj", got, wanted, cure)
 
 
 _COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")

@@ -622,26 +622,26 @@ def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, 
         raise InputError("trajectory_unit", repr(unit)[:60], " or ".join((_PER_FIELD_OF_VIEW, *_EDGES)))
     if not np.isfinite(points).all():
         return points  # refused later, by number
-    look, largest = look_of_trajectory(points, grid), float(np.abs(points).max(initial=0))
+    looks, largest, known_cure = look_of_trajectory(points, grid)
     if unit in _EDGES:
         too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
         if not too_small and largest <= _EDGES[unit] * (1 + ROUNDING):
             return points * grid / (2 * _EDGES[unit])
-        cure = f'{look.cure} Leave "trajectory_unit" out of the header.'.lstrip()
-        if look.convention in _EDGES:
-            cure = f'Say "trajectory_unit": "{look.convention}" in the header.'
-        got = f"{unit}, by its header, but values up to {largest:.4g}, which look like {look.convention}"
+        cure = f'{known_cure} Leave "trajectory_unit" out of the header.'.lstrip()
+        if looks in _EDGES:
+            cure = f'Say "trajectory_unit": "{looks}" in the header.'
+        got = f"{unit}, by its header, but values up to {largest:.4g}, which look like {looks}"
         wanted = "values in [-pi, pi], not all within 1/2" if unit == _RADIANS else "values in [-1/2, 1/2]"
         raise InputError("trajectory", got, wanted, cure)
-    limits, reach, looks = np.array(grid) / 2, np.abs(points).max(axis=0), str(look.convention)
+    limits, reach = np.array(grid) / 2, np.abs(points).max(axis=0)
     if looks in _EDGES:
-        cure = f'Say "trajectory_unit": "{looks}" in the JSON header beside the file. In Python: {look.cure}'
+        cure = f'Say "trajectory_unit": "{looks}" in the JSON header beside the file. In Python: {known_cure}'
     elif looks.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
         sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
         larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
         cure = f"Give a larger matrix (ky, kx): {option('matrix', larger)} holds every sample."
         if looks != _LARGER_GRID:
-            cure += f" If the trajectory is in {looks} instead, {look.cure[0].lower()}{look.cure[1:]}"
+            cure += f" If the trajectory is in {looks} instead, {known_cure[0].lower()}{known_cure[1:]}"
         looks = _LARGER_GRID
     else:
         return points
