@@ -346,7 +346,7 @@ class ADMM:
             ``residual`` is the estimated excess of J per real unknown (`remaining_excess`), or the penalty of what the
             equalities still miss, whichever is larger.
         """
-        u, convergence, _ = self._run(problem, StartingPoint.of(problem, start), by_gap=False)
+        u, convergence, _ = self._run(problem, start, by_gap=False)
         return u, convergence
 
     def certified(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence, DualityGap | None]:
@@ -362,10 +362,10 @@ class ADMM:
             The certificate of ``u`` itself, however the loop ended. None where conjugates are not known, where no
             feasible point of the dual problem was found, and after a breakdown.
         """
-        return self._run(problem, StartingPoint.of(problem, start), by_gap=True)
+        return self._run(problem, start, by_gap=True)
 
     def _run(
-        self, problem: PenalisedProblem, start: StartingPoint, *, by_gap: bool
+        self, problem: PenalisedProblem, start: Array, *, by_gap: bool
     ) -> tuple[Array, Convergence, DualityGap | None]:
         size = problem.model.measurement.in_size
         state, convex = _State(self, problem, start), problem.model.log_concave
@@ -409,49 +409,19 @@ class ADMM:
         return state.u, Convergence(status, iteration, float(residual), matvecs), gap
 
 
-@dataclass(frozen=True)
-class StartingPoint:
-    """Where a run begins, and what the sites are like there.
-
-    Parameters
-    ----------
-    u : array
-        The image.
-    coefficients, powers, precisions : tuples of arrays
-        s = B u - offset, x = |s|^2 / sigma^2 and pi per block.
-    typical : tuple of float
-        `typical_precision` per block.
-    """
-
-    u: Array
-    coefficients: Coefficients
-    powers: tuple[Array, ...]
-    precisions: tuple[Array, ...]
-    typical: tuple[float, ...]
-
-    @classmethod
-    def of(cls, problem: PenalisedProblem, u: Array) -> StartingPoint:
-        """The starting point u of a problem, in the precision of X^H y."""
-        model = problem.model
-        u = u.astype(model.rotated.back_projection().dtype, copy=False)
-        coefficients = model.analysis_coefficients(u)
-        powers = problem.site_powers(coefficients)
-        precisions = problem.site_precisions(coefficients, powers)
-        typical = tuple(typical_precision(x, pi) for x, pi in zip(powers, precisions, strict=True))
-        return cls(u, coefficients, powers, precisions, typical)
-
-
 class _State:
     """u, the copies s_j, the scaled multipliers and the weights."""
 
-    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: StartingPoint) -> None:
+    def __init__(self, settings: ADMM, problem: PenalisedProblem, start: Array) -> None:
+        coefficients, powers, precisions = sites_at(problem, start)
         model = problem.model.rotated
         problem = replace(problem, model=model)
         self.settings, self.problem = settings, problem
-        self.u = start.u.copy()
-        self.s = [np.array(s, order="C") for s in start.coefficients]
-        self.rho, self.scaled = list(start.typical), []
-        for block, s, pi, rho in zip(model.blocks, self.s, start.precisions, self.rho, strict=True):
+        self.u = np.array(start, dtype=model.back_projection().dtype, order="C")
+        self.s = [np.array(s, order="C") for s in coefficients]
+        self.rho = [typical_precision(x, pi) for x, pi in zip(powers, precisions, strict=True)]
+        self.scaled: list[Array] = []
+        for block, s, pi, rho in zip(model.blocks, self.s, precisions, self.rho, strict=True):
             force = problem.site_slope(block, s, pi)
             self.scaled.append(np.multiply(force, s.real.dtype.type(1 / rho)).astype(s.dtype, copy=False))
         self.linear = linear_step(
@@ -461,7 +431,7 @@ class _State:
         self._pull()
         self.missed = [0.0] * len(self.s)
         residual = model.data - model.measurement(self.u)
-        self.first = problem.value(residual, start.coefficients, start.powers)
+        self.first = problem.value(residual, coefficients, powers)
         self._factors = [1.0] * len(self.s)
         self.gap: DualityGap | None = None
         self.gap_matvecs, self._bound, self._gap_iteration = 0, -np.inf, -1
@@ -555,6 +525,15 @@ class _State:
         """False after a breakdown."""
         finite = all(np.isfinite(m) for m in self.missed) and bool(np.isfinite(self.u).all())
         return finite and self.linear.healthy
+
+
+def sites_at(problem: PenalisedProblem, u: Array) -> tuple[Coefficients, tuple[Array, ...], tuple[Array, ...]]:
+    """s = B u - offset, x = |s|^2 / sigma^2 and pi per block of a problem at u, in the precision of X^H y."""
+    coefficients = problem.model.analysis_coefficients(
+        u.astype(problem.model.rotated.back_projection().dtype, copy=False)
+    )
+    powers = problem.site_powers(coefficients)
+    return coefficients, powers, problem.site_precisions(coefficients, powers)
 
 
 def typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import number_array, require_counts, require_numbers, require_random
-from mri_design.estimation.admm import ADMM, StartingPoint, has_exact_step
+from mri_design.estimation.admm import ADMM, has_exact_step, sites_at, typical_precision
 from mri_design.estimation.duality import DualityGap, duality_gap
 from mri_design.estimation.penalised import IRLS, LBFGS, InnerSolver, PenalisedProblem, Smoothed, require_solver
 from mri_design.krylov import conjugate_gradients
@@ -80,10 +80,11 @@ class Automatic:
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
         if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
             return LBFGS(self.tolerance, self.max_iterations)
-        there = StartingPoint.of(problem, start)
-        pairs = zip(problem.penalties, there.powers, strict=True)
+        _, powers, precisions = sites_at(problem, start)
+        typical = (typical_precision(x, pi) for x, pi in zip(powers, precisions, strict=True))
+        pairs = zip(problem.penalties, powers, strict=True)
         at_zero = (float(np.mean(penalty.precision(np.zeros_like(x)), dtype=np.float64)) for penalty, x in pairs)
-        sharpness = max(pi / typical for pi, typical in zip(at_zero, there.typical, strict=True))
+        sharpness = max(pi / usual for pi, usual in zip(at_zero, typical, strict=True))
         if sharpness > crossing and has_exact_step(model):
             return ADMM(self.tolerance, self.max_iterations)
         if sharpness > VERY_SHARP * self.sharpness and isinstance(model.measurement, NonUniformFourier):

@@ -262,7 +262,7 @@ class StudentT(SuperGaussian):
         rate = self._rate(x)
         return 0.5 * (self.degrees + 1) * (rate / (1 + rate * x)) ** 2
 
-    def dual_form(self, t: Values) -> tuple[float, Values, Values]:
+    def dual_form(self, t: Values) -> tuple[float, float, Values]:
         """h(gamma) = (nu + 1) log gamma + nu / (tau gamma)."""
         return 0.0, self.degrees + 1, self.degrees / self.scale
 
