@@ -37,8 +37,7 @@ from mri_design.inference.criterion import LogDeterminant, criterion_value, dual
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
-from mri_design.potentials.base import ENGINES, SuperGaussian
-from mri_design.potentials.priors import ShiftedMixture
+from mri_design.potentials.base import ENGINES, MovingSite, SuperGaussian
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.control_variate import MonteCarlo
@@ -261,7 +260,7 @@ RENEWALS = 500
 
 
 class MovingBounds:
-    """Blocks of a model whose sites are `ShiftedMixture`, their z, and the solution of inner problems that hold some.
+    """The blocks of a model whose sites are `MovingSite`, their z, and the solution of inner problems that hold some.
 
     Parameters
     ----------
@@ -275,7 +274,7 @@ class MovingBounds:
         self.model = model
         self.z = z
         sites = [block.potential for block in model.blocks]
-        self.moving = {j: site for j, site in enumerate(sites) if isinstance(site, ShiftedMixture)}
+        self.moving = {j: site for j, site in enumerate(sites) if isinstance(site, MovingSite)}
 
     def at(self, u: Array) -> GeneralizedLinearModel:
         """The model with the Gaussian forms that touch at u."""

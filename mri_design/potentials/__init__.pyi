@@ -2,6 +2,7 @@
 
 from .base import ENGINES as ENGINES
 from .base import Expectation as Expectation
+from .base import MovingSite as MovingSite
 from .base import Role as Role
 from .base import Site as Site
 from .base import SuperGaussian as SuperGaussian

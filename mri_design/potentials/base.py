@@ -10,7 +10,7 @@ is super-Gaussian where g is convex and decreasing; then g(x) = max over gamma >
     min over gamma of (z + x) / gamma + h(gamma) = -2 g(x + z),   attained at 1 / gamma = -2 g'(x + z),
 
 so that an engine needs g and its derivatives only. Sites on complex coefficients act on the modulus, and have b = 0.
-The paper's beta is b sigma. A `ShiftedMixture` has a bound of Gaussian form of which both parameters move, width and
+The paper's beta is b sigma. A `MovingSite` has a bound of Gaussian form of which both parameters move, width and
 position (TR-175 appendix A.4).
 
 Expectations are by quadrature where a site has no closed form (`line_expectation`, `radial_expectation`). With
@@ -191,7 +191,7 @@ class Site(ABC):
 
     ====================  ============================================================================================
     ``"g"``               log t = g(|s|^2) + b s, at a fixed position (`SuperGaussian`)
-    ``"bound"``           a bound of Gaussian form at every s: g is convex and decreasing, or `ShiftedMixture`
+    ``"bound"``           a bound of Gaussian form at every s: g is convex and decreasing, or `MovingSite`
     ``"fixed"``           the position of the site does not move with its bound
     ``"moduli"``          the site is a function of |s|, and may act on the modulus of complex numbers and of groups
     ``"log_concave"``     log t is concave in s, which makes inference a convex problem
@@ -425,6 +425,20 @@ class SuperGaussian(Site):
     def parts_at(self, t: Values) -> tuple[tuple[Values | float, SuperGaussian], ...]:
         """Weights q_k and sites t_k with log t >= sum_k q_k log t_k + const, equal at t; by default the site itself."""
         return ((1.0, self),)
+
+
+class MovingSite(Site):
+    """A site whose bound of Gaussian form has a position of its own, renewed as s moves (TR-175 appendix A.4)."""
+
+    offers = (Site.offers - {"fixed"}) | {"bound", "normaliser"}
+
+    @abstractmethod
+    def smoothed_log_t(self, s: Values, z: Values) -> Values:
+        """-psi / 2 at real s, in units of sigma, for the tangent z of log|A|: log t for z = 0."""
+
+    @abstractmethod
+    def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
+        """The site of Gaussian form that bounds this one and touches it at s (in units of sigma) beside z."""
 
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:

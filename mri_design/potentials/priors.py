@@ -19,6 +19,7 @@ from mri_design.potentials.base import (
     LEAST,
     SMOOTH,
     Expectation,
+    MovingSite,
     Site,
     SuperGaussian,
     Values,
@@ -550,7 +551,7 @@ def _fractions(log_terms: Values) -> Values:
     return np.asarray(terms / terms.sum(axis=0))
 
 
-class ShiftedMixture(Site):
+class ShiftedMixture(MovingSite):
     """t(s) = sum_k w_k t_k(s - c_k sigma) on real coefficients: a site whose Gaussian bound has a position of its own.
 
     Parameters
@@ -583,7 +584,7 @@ class ShiftedMixture(Site):
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
             raise InputError("shifted mixture", f"{len(self.sites)} sites", "a weight and a position for each")
         self.breaks = tuple(sorted({float(c) for c in self.positions}))
-        self.offers = _with_parts((Site.offers - {"fixed"}) | {"bound", "normaliser"}, self.sites)
+        self.offers = _with_parts(MovingSite.offers, self.sites)
 
     def _log_terms(self, s: Values, z: Values | float) -> tuple[Values, Values]:
         """g_k at (s - c_k)^2 + z plus log w_k, and those arguments, along a new first axis."""

@@ -53,6 +53,7 @@ from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_no
 from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Work
+from mri_design.runs.workers import LostPieceError
 from mri_design.scan.calibration import find_centre, given_centre, strongest_of_lines
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
@@ -70,10 +71,6 @@ LATENCY = "latency.csv"
 NAME = "scan"
 _PEAK = 1.5
 """The line at the centre of k-space has so many times the energy of those at both ends of the start, at least."""
-
-
-class LinesLostError(MriDesignError):
-    """Lines that were chosen did not come."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -414,7 +411,7 @@ class _Live:
             self._slice = replace(self._slice, measured=self._measurable.copy())
             try:
                 return design_lines(engine, [self._slice], self._first, self._reachable(), options)
-            except LinesLostError:
+            except LostPieceError:
                 continue  # from the checkpoint, without these lines
 
     def _measure(self, steps: Sequence[DesignStep]) -> None:
@@ -429,7 +426,7 @@ class _Live:
         self._fill()
         if missing:
             self._give_up(missing)
-            raise LinesLostError(str(missing))
+            raise LostPieceError(str(missing))
 
     def _asked(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
         """Have lines measured, and note how long it took; those that do not come."""

@@ -47,7 +47,7 @@ _SHOWN = 3
 
 
 class LostPieceError(MriDesignError):
-    """What a process kept, or was doing, when it was lost."""
+    """What a process kept or was doing, or a scanner was to measure, is lost: work goes on from what is kept."""
 
 
 def is_lost(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) -> bool:
