@@ -65,7 +65,7 @@ class Shipped:
         try:
             part = getattr(import_module(f"mri_design.{self.module}"), self.name)
         except (ModuleNotFoundError, AttributeError) as error:
-            entry = f"{self.module}.{self.name}, of a table of parts (registry, kinds, formats, strategies.toml)"
+            entry = f"{self.module}.{self.name}, of a table of parts (registry, kinds, strategies.toml)"
             raise ImportError(f"{entry}, cannot be loaded: {error}") from error
         return part(*arguments, **self.fields, **fields)
 

@@ -359,7 +359,7 @@ class SuperGaussian(Site):
 
     A new site writes g, dg, d2g, which answer in the precision of x (``self.width.astype(x.dtype)``), and
     ``start_variance``, and adds to ``offers`` what else holds of it: ``"log_concave"``, `SMOOTH`, ``"scale"``. What it
-    claims is held against its derivatives where engines rely on it (`requirements.unmet_claim`). A site with a g that
+    claims is held against its derivatives where engines rely on it (`unmet_claim`). A site with a g that
     is not super-Gaussian takes ``"bound"`` out of its offers.
     """
 
