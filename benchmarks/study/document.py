@@ -15,6 +15,7 @@ from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, t
 
 from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.plots.curves import error_against_lines
+from mri_design.evaluation.predictions import how_often_right
 from mri_design.evaluation.tables import Row, format_cell, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes
 
@@ -145,18 +146,6 @@ def _tuned(rows: Sequence[Row]) -> str:
     columns = ["group", "reconstructor", "lines", "family", "strategy", "start", "error"]
     table = markdown_text(list(least.values()), columns, {"error": ".4f"})
     return f"**Tuned on the training images** (the best of all tried)\n\n{table}"
-
-
-def how_often_right(cases: Sequence[Row]) -> dict[str, object]:
-    """Shares of cases whose predicted over actual error is within factors of 2 and 1.25 of 1; its median and range."""
-    names = ("ratio", "line_ratio", "rank_correlation")
-    columns = [np.array([float(str(case[name])) for case in cases if case[name] is not None]) for name in names]
-    medians = [float(np.median(values)) if len(values) else None for values in columns]
-    found: dict[str, object] = {"cases": len(columns[0])}
-    for factor in (2.0, 1.25):
-        found[f"within_factor_{factor:g}"] = float(np.mean(np.abs(np.log(columns[0])) <= np.log(factor)))
-    found |= {"median_ratio": medians[0], "least": float(columns[0].min()), "largest": float(columns[0].max())}
-    return found | {f"median_{name}": value for name, value in zip(names, medians, strict=True)}
 
 
 def _predictions(ledger: Ledger) -> list[str]:

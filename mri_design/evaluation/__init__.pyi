@@ -36,6 +36,7 @@ from .predictions import PredictionCheck as PredictionCheck
 from .predictions import actual_energies as actual_energies
 from .predictions import check_counts as check_counts
 from .predictions import check_predictions as check_predictions
+from .predictions import how_often_right as how_often_right
 from .predictions import innovations as innovations
 from .predictions import score_is_information as score_is_information
 from .predictions import slice_means as slice_means

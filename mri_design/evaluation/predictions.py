@@ -13,6 +13,7 @@ from mri_design.brief import briefly
 from mri_design.design.engine import DesignEngine, map_lines
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError
+from mri_design.evaluation.tables import Row
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
@@ -367,6 +368,44 @@ def innovations(trace: DesignTrace) -> Innovations | None:
     return Innovations(expected, found, predicted - np.array(lines), running)
 
 
+WITHIN = (2.0, 1.25)
+"""Factors within which a predicted error counts as right."""
+
+
+def how_often_right(cases: Sequence[Row], unit: str = "line") -> dict[str, object]:
+    """How often the predicted error was right, over runs (images, seeds) and numbers of lines.
+
+    Parameters
+    ----------
+    cases : sequence of rows
+        As `PredictionCheck.as_row` makes them, each with a ratio.
+    unit : str
+        What is measured one by one.
+
+    Returns
+    -------
+    dict
+        Number of ``cases``; fractions of them whose predicted over actual error lies within factors of 2 ([0.5, 2])
+        and of 1.25 ([0.8, 1.25]); the ratio's median, smallest and largest; medians, over the cases that have them, of
+        `PredictionCheck.line_ratio` (``median_sample_ratio`` in a plane) and `PredictionCheck.rank_correlation`.
+    """
+    columns = {
+        name: np.array([float(str(case[name])) for case in cases if case[name] is not None])
+        for name in ("ratio", f"{unit}_ratio", "rank_correlation")
+    }
+    ratios = columns["ratio"]
+    right = {f: float(np.mean((ratios >= 1 / f) & (ratios <= f))) for f in WITHIN}
+    medians = {f"median_{name}": float(np.median(values)) if len(values) else None for name, values in columns.items()}
+    return {
+        "cases": len(ratios),
+        **{f"within_factor_{factor:g}": share for factor, share in right.items()},
+        "median_ratio": medians["median_ratio"],
+        "least": float(ratios.min()),
+        "largest": float(ratios.max()),
+        **medians,
+    }
+
+
 @briefly
 @dataclass(frozen=True)
 class DesignAccount:
@@ -403,3 +442,10 @@ class DesignAccount:
         errors = [(start + i, step.predicted_error) for i, step in enumerate(self.trace.steps)]
         errors += [] if end is None else [(len(self.trace.lines), end.predicted_error)]
         return [(count, error) for count, error in errors if error > 0]
+
+    @property
+    def fractions(self) -> Sequence[Row]:
+        """`how_often_right` of the checks that have a ratio; empty without them."""
+        cases = [check.as_row() for check in self.checks if not np.isnan(check.ratio)]
+        unit = self.checks[0].unit if self.checks else "line"
+        return [{f"{unit}s": "all", **how_often_right(cases, unit)}] if cases else []

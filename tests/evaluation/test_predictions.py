@@ -16,6 +16,7 @@ from mri_design.evaluation import (
     actual_energies,
     check_counts,
     check_predictions,
+    how_often_right,
     innovations,
 )
 from mri_design.evaluation.predictions import INNER, _ranks
@@ -206,3 +207,24 @@ def test_in_a_block_the_prediction_is_that_of_its_start() -> None:
     )
     corrected = innovations(replace(trace, steps=believing))
     assert corrected is not None and corrected.noise == pytest.approx([SHARE, SHARE])
+
+
+def test_how_often_right_by_hand() -> None:
+    ratios = (0.4, 0.5, 0.7, 0.9, 1.2, 2.5)
+    cases = [check(2 + i % 2, predicted=ratio**2) for i, ratio in enumerate(ratios)]
+    row = how_often_right([case.as_row() for case in cases])
+    assert row["cases"] == 6
+    assert row["within_factor_2"] == pytest.approx(4 / 6)
+    assert row["within_factor_1.25"] == pytest.approx(2 / 6)
+    assert row["median_ratio"] == pytest.approx(0.8)
+    assert (row["least"], row["largest"]) == pytest.approx((0.4, 2.5))
+    assert row["median_line_ratio"] == pytest.approx(0.49)  # of the three with enough lines: .16, .49, 1.44
+    assert row["median_rank_correlation"] is None
+
+
+def test_tables_of_a_plane_count_samples() -> None:
+    cases = [replace(check(2 + i % 2, predicted=ratio**2), unit="sample") for i, ratio in enumerate((0.5, 0.7, 0.9))]
+    (row,) = DesignAccount(TRACE, cases).fractions
+    assert row["samples"] == "all" and not any("line" in name for name in (*row, *cases[0].as_row()))
+    assert row["median_sample_ratio"] == pytest.approx((0.25 + 0.81) / 2)  # of the two with enough samples
+    assert not DesignAccount(TRACE).fractions

@@ -82,6 +82,7 @@ def test_with_a_truth_the_report_says_how_right_it_was(folder: RunFolder) -> Non
     assert [row["predicted_error"] for row in table(folder, "steps.csv")] == ["0.1", "0.1"]
     assert [row["lines"] for row in table(folder, "prediction.csv")] == ["2", "3"]
     assert [row["ratio"] for row in table(folder, "prediction.csv")] == ["0.5", "0.5"]
+    assert account.fractions[0]["cases"] == 2 and account.fractions[0]["within_factor_2"] == 1.0
     np.testing.assert_allclose(facts["innovations"]["predicted"], [1.5, 2.0])
     rows = table(folder, "prediction-lines.csv")
     assert len(rows) == 16
