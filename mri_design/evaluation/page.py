@@ -103,7 +103,8 @@ def write_page(
 def _rarely_collected() -> Iterator[None]:
     """Figures are made of many thousand objects: among them Python would look for garbage as long as they are drawn."""
     thresholds = gc.get_threshold()
-    gc.set_threshold(max(thresholds[0], _MANY_OBJECTS), *thresholds[1:])
+    if thresholds[0]:  # 0 is never
+        gc.set_threshold(max(thresholds[0], _MANY_OBJECTS), *thresholds[1:])
     try:
         yield
     finally:

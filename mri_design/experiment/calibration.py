@@ -43,7 +43,16 @@ ORDINARY = 1e10
 """Samples up to this and down to its inverse are calculated with as they are."""
 
 
-def calibrate(scan: AnyScan, recipe: Recipe | None = None, **asked: Any) -> AnyScan:
+def calibrate(
+    scan: AnyScan,
+    recipe: Recipe | None = None,
+    *,
+    calibration_lines: int | None = None,
+    measured: Array | None = None,
+    ordinary: bool = False,
+    directions: Array | None = None,
+    growing: bool = False,
+) -> AnyScan:
     """Estimate what is unknown of a scan: noise (and whiten several coils), then coil maps.
 
     Parameters
@@ -52,31 +61,6 @@ def calibrate(scan: AnyScan, recipe: Recipe | None = None, **asked: Any) -> AnyS
         As read.
     recipe : Recipe, optional
         Given noise and calibration settings; the default recipe without one.
-    **asked
-        What else `calibrate_by` takes: ``calibration_lines``, ``measured``, ``ordinary``, ``directions``, ``growing``.
-    """
-    require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", scan=scan)
-    return calibrate_by(scan, recipe_from(recipe), **asked)
-
-
-def calibrate_by(
-    scan: AnyScan,
-    recipe: Recipe,
-    *,
-    calibration_lines: int | None = None,
-    measured: Array | None = None,
-    ordinary: bool = False,
-    directions: Array | None = None,
-    growing: bool = False,
-) -> AnyScan:
-    """Noise of a scan (variance, or covariance and whitening for several coils), then coil maps, by a recipe.
-
-    Parameters
-    ----------
-    scan : KSpaceData or TrajectoryData
-        As read.
-    recipe : Recipe
-        Given noise and calibration settings.
     calibration_lines : int, optional
         Centre lines for the coil maps instead of the recipe's number.
     measured : bool array, shape (ky,), (ky, kx) or (readout,), optional
@@ -104,6 +88,29 @@ def calibrate_by(
     InputError
         Where there is not enough data to calibrate.
     """
+    require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", scan=scan)
+    return calibrate_by(
+        scan,
+        recipe_from(recipe),
+        calibration_lines=calibration_lines,
+        measured=measured,
+        ordinary=ordinary,
+        directions=directions,
+        growing=growing,
+    )
+
+
+def calibrate_by(
+    scan: AnyScan,
+    recipe: Recipe,
+    *,
+    calibration_lines: int | None = None,
+    measured: Array | None = None,
+    ordinary: bool = False,
+    directions: Array | None = None,
+    growing: bool = False,
+) -> AnyScan:
+    """`calibrate` inside of the package, where a scan and a recipe are known to be such."""
     used = scan if measured is None or scan.on_grid else scan.only(measured)
     known = with_known_noise(scan, recipe, ordinary=ordinary or not scan.on_grid, used=used)
     if isinstance(known, TrajectoryData):

@@ -124,7 +124,7 @@ def _centre(scan: ScanSummary) -> dict[str, str]:
 def _calibration(
     scan: ScanSummary | TrajectoryData, part: KSpaceData | TrajectoryData, recipe: Recipe
 ) -> dict[str, str]:
-    """Noise and coil maps as `calibrate` would have them, told by one slice."""
+    """Noise and coil maps as `calibrate` would have them, estimated from one slice."""
     along = isinstance(part, TrajectoryData)
     try:
         known = expected_calibration(part, recipe, getattr(scan, "samplings", ()))

@@ -228,3 +228,20 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
         folder.output_path("progress.json").write_bytes(content)
         with refused("progress.json"):
             StudyPieces().read(FolderKeep(Run(folder=folder), Record("me", [], {})), "progress.json")
+
+
+def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
+    only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1], lines=[12])
+    progress = replace(only, powers={("vd-polynomial", 12): 50.0, ("vd-gaussian", 12): 7.0}).run(Work(), Keep())
+    assert progress.tuned == {"vd-polynomial|12|16": 50.0}  # tuning cannot find it
+
+
+def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
+    name, many = "vd-polynomial@tuned", replace(study, seeds=5)
+    progress = many.pieces
+    for draw, error in enumerate((0.5, 0.1, 0.4, 0.2, 0.3)):
+        progress.rows[f"{name}|6|{draw}|1"] = {"relative_l2": error}
+        progress.rows[f"{name}|6|{draw}|0"] = {"relative_l2": 1 - error / 2}
+    assert many.typical_draw(name, 6, 1) == 4
+    progress.rows["low-pass|6|0|1"] = {"relative_l2": 0.1}
+    assert many.typical_draw("low-pass", 6, 1) == 0

@@ -350,8 +350,10 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> Noise:
         samples = np.moveaxis(samples, -1, 0)
     by_coil = samples[np.newaxis] if samples.ndim == channels == 1 else samples
     if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
-        cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]."
-        raise InputError(field, f"{samples.dtype} {shape}", f"complex samples ({channels} coils, sample)", cure)
+        coils = "1 coil" if channels == 1 else f"{channels} coils"
+        real = samples.dtype.kind != "c"
+        cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]." if real else ""
+        raise InputError(field, f"{samples.dtype} {shape}", f"complex samples ({coils}, sample)", cure)
     require_finite(field, samples)
     by_coil = by_coil.reshape(channels, -1)
     if (np.abs(by_coil.mean(axis=1)) ** 2 > np.mean(np.abs(by_coil) ** 2, axis=1) / 2).any():

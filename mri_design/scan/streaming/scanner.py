@@ -387,7 +387,7 @@ class LineRequest:
 
 
 class LiveScanner:
-    """Whoever measures: messages from one connection after another, and the conversation about what comes next.
+    """The scanner that measures: messages from one connection after another, and what it is asked for next.
 
     A thread reads, and keeps what it reads before it is looked at. It waits where more than a few messages have not
     been looked at, so that a fast sender waits too.
@@ -447,9 +447,9 @@ class LiveScanner:
         threading.Thread(target=self._read, name="readouts", daemon=True).start()
 
     def header(self) -> mrd.ScanHeader:
-        """The header; where none is known, it takes as long as it takes somebody to connect and send it.
+        """The header; where none is known, a client is waited for until it has sent one.
 
-        Whoever connects and has not sent it when the time for a readout is over is hung up on.
+        A client that has not sent it when the time for a readout is over is disconnected.
 
         Raises
         ------

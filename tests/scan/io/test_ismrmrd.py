@@ -735,3 +735,17 @@ def test_fields_of_view_that_cannot_be_are_metres_or_unknown(said: tuple[float, 
     told = header(fov=said)
     np.testing.assert_allclose(told.encodings[0].encoded.field_of_view, taken)
     assert ("field_of_view_in_file" in told.left_out) == (said != taken)
+
+
+def test_samples_to_be_discarded_are_no_noise(scan: np.ndarray, mrd: type) -> None:
+    rng = np.random.default_rng(4)
+    noise = (rng.standard_normal((3, 40)) + 1j * rng.standard_normal((3, 40))).astype(np.complex64)
+    found = []
+    for extra in ((0, 0), (5, 2)):
+        raw = mrd()
+        padded = np.pad(noise, ((0, 0), extra), constant_values=1e6)
+        fields = {"discard_pre": extra[0], "discard_post": extra[1]}
+        raw.add(padded, flag=NOISE, **fields)
+        raw.add_scan(scan)
+        found.append(raw.read().noise_covariance)
+    np.testing.assert_array_equal(*found)

@@ -161,3 +161,16 @@ def test_coordinates_of_a_cartesian_scan_are_not_used(scan: np.ndarray, mrd: typ
     got = raw.read()
     np.testing.assert_array_equal(got.kspace, scan[:1])
     assert "coordinates_skipped" in got.provenance.left_out
+
+
+def test_only_the_first_of_each_counter_and_no_navigation(samples: np.ndarray, mrd: type) -> None:
+    raw = builder(mrd)
+    raw.add(samples[0, :, 0], flag=library.ACQ_IS_NAVIGATION_DATA)
+    raw.add(samples[0, :, 0], spokes()[0], flag=library.ACQ_IS_PARALLEL_CALIBRATION)
+    add_spokes(raw, -samples, repetition=1)
+    add_spokes(raw, samples)
+    path = raw.write()
+    got = read_here(path)
+    np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
+    assert got.provenance.series["repetition"][1] == (0, 1)
+    np.testing.assert_array_equal(read_here(path, counters={"repetition": 1}).kspace, -got.kspace)
