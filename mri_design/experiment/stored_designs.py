@@ -27,7 +27,7 @@ FORMAT = "mri-design checkpoint 7"
 EVERY = 3.0
 """Seconds between two writings of a design that can measure its lines again."""
 
-_OWN_LIMITS = ReadLimits(max_bytes=2**40)
+_OWN_LIMITS = ReadLimits(max_bytes=2**40, max_text_bytes=2**32)
 """Of a state that this program wrote: what does not fit in memory was not held there either."""
 
 

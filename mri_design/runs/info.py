@@ -239,9 +239,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
         manifest = read_manifest(folder, command=list, status=str, inputs=list, lines=list)
         inputs = [str(entry.get("name")) for entry in manifest["inputs"] if isinstance(entry, dict)]
         kind, name = kind_of_run(folder), folder.resolve().name
-        rows = labelled(
-            "info", "finished", name, manifest, inputs, kind.counted, listed(manifest["lines"], _MOST_LINES)
-        )
+        rows = labelled("info", "finished", name, manifest, inputs, kind, listed(manifest["lines"], _MOST_LINES))
         uses = sentences("info", "uses", folder, kind, {path.name for path in folder.iterdir()})
         return rows | _holds(folder, uses)
     if not runs:
@@ -385,7 +383,7 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.suffix == ".npy" and path.stem in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        return _rows("array", path, shape, kind_of_run(path.parent).axes > 1)
+        return _rows("array", path, shape, kind_of_run(path.parent))
     if path.stat().st_size > _LARGEST_LOOK:
         return None
     if path.suffix == ".npz":

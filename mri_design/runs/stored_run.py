@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.plots.panels import Frame, Layout
-from mri_design.evaluation.run_folder import RunFolder
+from mri_design.evaluation.run_folder import MANIFEST, RunFolder, read_manifest
 from mri_design.evaluation.tables import Row
 from mri_design.kinds import KINDS, Kind
 from mri_design.runs.error_tables import StudyErrors
@@ -39,6 +41,9 @@ ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
 """Files of arrays, and the parts of a `StoredRun` that they hold."""
 FILES = ARRAYS | {"mask": "mask"}
 _REAL = ("std", "noise", "g_factor")
+_OF_SEVERAL = ("draws", "maps")
+"""Parts with a further axis before those of pixels."""
+_OF_ONE_MASK = "design, recon or protocol"
 _LONGEST_HEADER = 10_000  # characters
 
 
@@ -297,27 +302,74 @@ def write_result(folder: RunFolder, result: Stored) -> None:
     write_record(path, replace(result, **mapped), [*beside, *own])
 
 
-def read_result(folder: Path, image: type[StoredRun] = StoredRun) -> Stored:
+def read_result(
+    folder: Path, image: type[StoredRun] = StoredRun, verbs: str = "design, recon, protocol or compare"
+) -> Stored:
     """Read the folder of a finished design, reconstruction, protocol or comparison.
 
-    What is read of a run with an image is an ``image``: `StoredImage` has all of it.
+    What is read of a run with an image is an ``image``: `StoredImage` has all of it. ``verbs`` are those whose folders
+    are wanted, for messages.
 
     Raises
     ------
     UsageError
         Where it is no folder of such a run, or of one that has not ended.
     InputError
-        Where its files are damaged or contradict each other.
+        Where its files are damaged or contradict each other, or an earlier version of the program left them.
     """
-    if not (folder / "manifest.json").is_file() or not (folder / RESULT).is_file():
+    name, wanted = folder.resolve().name, "what a run of this version leaves"
+    if _made_before(folder):
+        cure = f"Make the run again with {option('overwrite')}."
+        raise InputError(f"{name}/{RESULT}", "no file, as of runs that an earlier version made", wanted, cure)
+    if not (folder / MANIFEST).is_file() or not (folder / RESULT).is_file():
         unfinished = (folder / "checkpoint.npz").exists()
-        cure = "finish it with --resume first" if unfinished else "give a folder of design, recon, protocol or compare"
+        cure = "finish it with --resume first" if unfinished else f"give a folder of {verbs}"
         raise UsageError(f"{folder} holds no finished run with a mask; {cure}")
     result = _result(folder, partial(_array, folder), image)
     if not isinstance(result, StoredRun):
         return result
+    if got := _contradiction(result):
+        cure = f"Copy the folder again, or make the run again with {option('overwrite')}."
+        raise InputError(f"{name}/{RESULT}", f"{got}, which contradicts its other parts", wanted, cure)
     maps = result.maps[0] if result.frames and result.maps is not None else result.maps
-    return replace(result, name=folder.resolve().name, folder=folder, maps=maps)
+    return replace(result, name=name, folder=folder, maps=maps)
+
+
+def _made_before(folder: Path) -> bool:
+    """Whether an earlier version of the program, which left no `RESULT`, made the finished run of a folder."""
+    if (folder / RESULT).exists() or not (folder / MANIFEST).is_file():
+        return False
+    with suppress(InputError):  # it is no manifest of this program, or a damaged one
+        return "identity" in read_manifest(folder, settings=dict)["settings"]
+    return False
+
+
+def _contradiction(run: StoredRun) -> str:
+    """What of a run, as its folder has it, cannot be beside its other parts; empty where all can."""
+    axes, image = tuple(len(numbers) for numbers in (run.frames, run.numbers) if numbers), run.image
+    counts = (0, math.prod(axes))
+    for wrong, got in (
+        (image is None and type(run) is not StoredRun, "no image"),  # which more than a `StoredRun` is about
+        (image is not None and (image.ndim, image.shape[:-2]) != (len(axes) + 2, axes), "an image of another shape"),
+        (bool(run.frames) != bool(run.axis), f"frames along {run.axis or 'nothing'}"),
+        (len(run.places) not in counts, f"places of {len(run.places)} slices"),
+        (len(run.sources) not in counts, f"sources of {len(run.sources)} slices"),
+        (run.trace is not None and run.acceleration is None, "a design without its acceleration"),
+        (run.trace is not None and run.trace.lines != run.chosen, "decisions about others than were chosen"),
+        (run.shots is not None and (run.shots.ndim, run.shots.shape[-1:]) != (3, (2,)), "shots of another shape"),
+    ):
+        if wrong:
+            return got
+    pixels = () if image is None else image.shape[-2:]
+    if image is not None and pixels[: run.kind.axes] != run.mask.shape[: run.kind.axes]:
+        return f"a mask of shape {run.mask.shape}"
+    for part in ARRAYS.values():
+        array, first = getattr(run, part), len(axes)
+        if array is not None:
+            between = array.shape[first : first + 1] if part in _OF_SEVERAL else ()
+            if array.shape != (*axes, *between, *pixels):
+                return f"{part} of shape {array.shape}"
+    return ""
 
 
 def _result(
@@ -341,16 +393,16 @@ def read_ending(folder: Path) -> Stored:
     return _result(folder, lambda *form: np.zeros(0))
 
 
-def kind_of_run(folder: Path) -> Kind:
-    """What the masks of a run are over, lines of one that has left none."""
-    return read_ending(folder).kind if (folder / RESULT).is_file() else KINDS["lines"]
+def kind_of_run(folder: Path) -> Kind | None:
+    """What the masks of a run are over; None where an earlier version made it, which did not leave `RESULT`."""
+    return read_ending(folder).kind if (folder / RESULT).is_file() else None
 
 
 def read_run(folder: Path) -> StoredRun:
     """`read_result` of a run about one mask; a UsageError for a comparison."""
-    found = read_result(folder)
+    found = read_result(folder, verbs=_OF_ONE_MASK)
     if not isinstance(found, StoredRun):
-        raise UsageError(f"{folder} holds a comparison of many masks; give a folder of design, recon or protocol")
+        raise UsageError(f"{folder} holds a comparison of many masks; give a folder of {_OF_ONE_MASK}")
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import mri_design as md
 from mri_design.design import DesignTrace
-from mri_design.experiment import load_state, save_state
+from mri_design.experiment import load_state, save_state, stored_designs
 from mri_design.experiment.stored_designs import FORMAT
 from tests.design_steps import design_step
 from tests.refusals import refused
@@ -71,9 +71,9 @@ def test_another_identity_is_refused_and_none_reads_any(tmp_path: Path) -> None:
     assert_equal(load_state(md.Checkpoint(tmp_path / "c.npz", None)), STATE)
 
 
-def packed(**arrays: Any) -> bytes:
+def packed(save: Any = np.savez, **arrays: Any) -> bytes:
     stream = io.BytesIO()
-    np.savez(stream, **arrays)
+    save(stream, **arrays)
     return stream.getvalue()
 
 
@@ -94,8 +94,21 @@ def forged(whole: bytes, old: str, new: str) -> bytes:
         lambda whole: packed(text=np.array(["me", None], dtype=object)),
         lambda whole: forged(whole, FORMAT, "mri-design checkpoint 0"),
         lambda whole: forged(whole, '"at": 1}', '"at": 1%s}' % ("0" * 30)),
+        lambda whole: forged(whole, '"shape": [5], "at": 1}', '"shape": [99], "at": 1}'),
+        lambda whole: packed(np.savez_compressed, **np.load(io.BytesIO(whole))),
     ],
-    ids=["cut", "without directory", "empty", "text", "other members", "pickle", "older", "overflow"],
+    ids=[
+        "cut",
+        "without directory",
+        "empty",
+        "text",
+        "other members",
+        "pickle",
+        "older",
+        "overflow",
+        "overlap",
+        "compressed",
+    ],
 )
 def test_a_file_that_is_no_checkpoint_of_this_program_is_refused(
     tmp_path: Path, damage: Callable[[bytes], bytes]
@@ -105,6 +118,13 @@ def test_a_file_that_is_no_checkpoint_of_this_program_is_refused(
     path.write_bytes(damage(path.read_bytes()))
     with refused("c.npz"):
         load_state(md.Checkpoint(path, "me"))
+
+
+def test_a_long_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_state(md.Checkpoint(tmp_path / "c.npz", "me"), STATE)
+    monkeypatch.setattr(stored_designs, "LIMITS", replace(stored_designs.LIMITS, max_text_bytes=1000))
+    with refused("c.npz"):
+        load_state(md.Checkpoint(tmp_path / "c.npz", None))
 
 
 @pytest.mark.parametrize("seed", range(60))

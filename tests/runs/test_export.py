@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, UsageError
+from mri_design.design import DesignTrace
 from mri_design.runs.export import FORMATS, SequenceRequest, export_run
-from mri_design.runs.stored_run import StoredRun, read_run, write_made_files
-from mri_design.scan import SliceGeometry
+from mri_design.runs.stored_run import StoredRun, read_result, read_run, write_made_files
+from mri_design.scan import SliceGeometry, SourceImage
 from mri_design.scan.io import summary
 from mri_design.scan.io.atomic import npy_bytes
 from mri_design.sequences import load_scanner
@@ -61,12 +62,18 @@ def test_everything_comes_back(folder: Callable[..., Path]) -> None:
 
 
 def test_other_folders_are_refused(tmp_path: Path, folder: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError):
-        read_run(tmp_path)
+    for reader, named in ((read_run, False), (read_result, True)):
+        with pytest.raises(UsageError) as caught:
+            reader(tmp_path)
+        assert ("compare" in str(caught.value)) == named  # whose folders the one reads, and not the other
     path = folder()
     (path / "manifest.json").unlink()
     (path / "checkpoint.npz").touch()
     with pytest.raises(UsageError):
+        read_run(path)
+    path = left(tmp_path / "old", StoredRun(mask=MASK, readouts="lines"), settings={"identity": "its own"})
+    (path / "result.npz").unlink()
+    with refused("old/result.npz"):  # which earlier versions did not leave
         read_run(path)
 
 
@@ -127,11 +134,32 @@ def test_damaged_and_missing_files_are_refused_by_name(folder, name, content):
         {"places": 7},
         {"seed": "x"},
         {"layout": "upside down"},
+        {"numbers": (0,)},  # of an image of one slice
+        {"axis": "set"},
+        {"places": (PLACED,) * 2},
+        {"sources": (SourceImage({"EchoTime": "12.5"}, image=False),) * 2},
+        {"std": STD[:8]},
+        {"draws": IMAGE},
+        {"maps": IMAGE[np.newaxis, :, :8]},
+        {"mask": MASK[:13]},
+        {"image": None},  # beside its error bars
+        {"shots": np.zeros((5, 4))},
+        {"trace": DesignTrace("rule", 16, tuple(LINES))},  # without an acceleration
+        {"trace": DesignTrace("rule", 16, (1, 2)), "acceleration": 2.0},
     ],
 )
 def test_contents_that_contradict_each_other_are_refused(folder, parts):
     with refused("run/result.npz"):
         read_run(folder(**parts)).grid_order()
+
+
+def test_a_run_about_an_image_that_holds_none_is_refused(tmp_path: Path) -> None:
+    class StoredImage(StoredRun):
+        pass
+
+    path = left(tmp_path / "run", StoredImage(mask=MASK, chosen=tuple(LINES), readouts="lines"))
+    with refused("run/result.npz"):
+        read_result(path, StoredImage)
 
 
 @pytest.mark.parametrize("seed", range(40))

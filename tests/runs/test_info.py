@@ -117,6 +117,14 @@ def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tm
         assert numbers_in(read_run(made).measured) == [30, 120]
 
 
+def test_a_run_of_an_earlier_version_is_told_as_one(tmp_path: Path) -> None:
+    made = run_left(tmp_path, "radial", "shots.csv trajectory.npz")
+    (made / "result.npz").unlink()
+    rows = describe_folder(made)
+    assert "version" in rows and not {"lines", "samples", "shots"} & set(rows)
+    assert "trajectory.npz" in rows["next"] and "export" not in rows["next"]
+
+
 @pytest.mark.parametrize("change", [{"lines": "all"}, {"command": None}, {"status": 3}])
 def test_damaged_manifests_and_other_folders_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     with refused(f"manifest.json: {next(iter(change))}"):
@@ -228,7 +236,7 @@ def test_an_order_of_train_is_told_as_one(tmp_path: Path) -> None:
 
 
 def test_an_image_of_a_run_says_which_way_it_lies(tmp_path: Path) -> None:
-    made = folder(tmp_path)
+    made = run_left(tmp_path, "lines", "")
     np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
     rows = describe_input(str(made / "recon.npy"), Recipe())
     assert rows["shape"] == "12 x 10" and "axes" in rows

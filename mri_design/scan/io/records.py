@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.scan.io.atomic import replacing
-from mri_design.scan.io.numpy_files import read_npz_members
+from mri_design.scan.io.numpy_files import opened_npz
 from mri_design.scan.io.safe import ReadLimits, check_file
 
 T = TypeVar("T")
-LIMITS = ReadLimits(max_bytes=2**33)
+LIMITS = ReadLimits(max_bytes=2**33, max_text_bytes=2**26)
 """The bounds used where a caller names none; bytes count eightfold in them."""
 _TEXT, _NUMBERS = "text", "numbers"
 _TYPES = ("bool", "int64", "float32", "float64", "complex64", "complex128")
@@ -128,21 +128,38 @@ def read_record(
     damage = (InputError, OSError, AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
     try:
         check_file(path)
-        members, _ = read_npz_members(path, (_TEXT, _NUMBERS), limits)
-        found, numbers = json.loads(members[_TEXT].tobytes()), members[_NUMBERS]
+        with opened_npz(path, limits) as archive:
+            members = [archive.members[name] for name in (_TEXT, _NUMBERS)]
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise InputError(field, "compressed members", wanted)  # none is written, and they may be very long
+            if (size := members[0].file_size) > limits.max_text_bytes:
+                raise InputError(field, f"a text of {size} bytes, over {limits.max_text_bytes}", wanted)
+            text, numbers = archive.array(_TEXT), archive.array(_NUMBERS)
+        found = json.loads(text.tobytes())
         forms = [(name, str(one["type"]), tuple(one["shape"])) for name, one in found["beside"].items()]
     except damage as error:
-        raise InputError(field, f"a damaged file ({error})", wanted, cure) from error
+        reason = error.got if isinstance(error, InputError) else error
+        raise InputError(field, f"a damaged file ({reason})", wanted, cure) from error
     own = {} if beside is None else {form[0]: beside(*form) for form in forms}
+    copied = dict[tuple[Any, ...], NDArray[Any]]()
+    left = numbers.nbytes
 
     def array(stored: Any) -> NDArray[Any]:
+        nonlocal left
         if isinstance(stored, str):
             return own[stored]
         shape = tuple(_made(int, side, array) for side in stored["shape"])
         start, count = _made(int, stored["at"], array), math.prod(shape)
         if stored["type"] not in _TYPES or min(start, *shape, 0) < 0:
             raise ValueError(f"an array of {stored['type']} {shape}")
-        return np.frombuffer(numbers, stored["type"], count, start).reshape(shape).copy()
+        place = (start, stored["type"], shape)
+        if place not in copied:
+            values = np.frombuffer(numbers, stored["type"], count, start)
+            left -= values.nbytes
+            if left < 0:
+                raise ValueError("arrays that overlap")
+            copied[place] = values.reshape(shape).copy()
+        return copied[place]
 
     try:
         kind: Any = kinds[found["kind"]]
