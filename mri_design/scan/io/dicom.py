@@ -91,7 +91,12 @@ def _place(facts: Mapping[str, Any], shape: tuple[int, int]) -> SliceGeometry | 
         corner = np.array(facts["ImagePositionPatient"], dtype=float)
         centre = corner + rows // 2 * along_y * phase + columns // 2 * along_x * read
         place = [centre, phase, read, np.cross(read, phase)]
-    return SliceGeometry.of_header((along_y, along_x), float(facts.get("SliceThickness", np.nan)), place)
+    return SliceGeometry.of_header((along_y, along_x), _thickness(facts), place)
+
+
+def _thickness(facts: Mapping[str, Any]) -> float:
+    """Millimetres; NaN where a frame has none, or 0."""
+    return float(facts.get("SliceThickness") or np.nan)
 
 
 def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
@@ -173,7 +178,7 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
         raise InputError("FrameType", f"frames of {' and '.join(kinds)}", "frames of one kind", _AS_NIFTI)
     geometry, read_as = _geometry(frames, (rows, columns), bool(groups))
     spacing = [float(side) for side in frames[0].get("PixelSpacing", ())]
-    left_out: dict[str, tuple[Any, ...]] = {**impossible_sizes(spacing, float(frames[0].get("SliceThickness", np.nan)))}
+    left_out: dict[str, tuple[Any, ...]] = {**impossible_sizes(spacing, _thickness(frames[0]))}
     elements = {name: str(file.get(name) or "").strip() for name in SourceImage.keywords()}
     source, wrong = SourceImage.of_elements(elements, count)
     if wrong:
@@ -232,22 +237,27 @@ def _tiles(mosaic: NDArray[Any], count: int, rows: int, columns: int) -> Iterato
 
 def _require_grey(file: Any) -> None:
     """Refuse what holds no uncompressed grey pixels."""
-    kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
-    colours, syntax = str(file.get("PhotometricInterpretation")).strip(), file.file_meta.get("TransferSyntaxUID")
-    missing = [name for name in _NEEDED if file.get(name) in (None, "")] + ["TransferSyntaxUID"] * (syntax is None)
-    decode = f"Decompress it first: `{_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm`."
-    about = _ABOUT_INVERTED if colours == "MONOCHROME1" else _ABOUT_COLOUR
-    for name, wrong, got, wanted, cure in (
-        ("PixelData", not any(one in file for one in _PIXELS), f"none: {kind}"[:120], "a DICOM image", _ABOUT_OTHERS),
-        ("PixelData", "PixelData" not in file, "pixels in floating point", "whole numbers, 8, 16 or 32 bits", ""),
-        ("".join(missing[:1]), missing, "none", "a DICOM image that says it, as the standard asks", ""),
-        ("TransferSyntaxUID", syntax is not None and syntax.is_compressed, f"{syntax}", "uncompressed pixels", decode),
-        ("PhotometricInterpretation", colours != _GREY, colours[:60], f"{_GREY}: larger values brighter", about),
-        ("SamplesPerPixel", file.get("SamplesPerPixel") != 1, str(file.get("SamplesPerPixel")), "1: grey pixels", ""),
-        ("ModalityLUTSequence", file.get("ModalityLUTSequence"), "a table of values", "RescaleSlope, -Intercept", ""),
-    ):
-        if wrong:
-            raise InputError(name, got, wanted, cure)
+    if not any(name in file for name in _PIXELS):
+        kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
+        raise InputError("PixelData", f"none: {kind}"[:120], "a DICOM image", _ABOUT_OTHERS)
+    if "PixelData" not in file:
+        raise InputError("PixelData", "pixels in floating point", "whole numbers, 8, 16 or 32 bits")
+    missing = next((name for name in _NEEDED if file.get(name) in (None, "")), None)
+    syntax = file.file_meta.get("TransferSyntaxUID")
+    if missing is not None or syntax is None:
+        name = missing or "TransferSyntaxUID"
+        raise InputError(name, "none", "a DICOM image that says it, as the standard asks")
+    if syntax.is_compressed:
+        cure = f"Decompress it first: `{_DECODERS.get(str(syntax), 'PROGRAM')} compressed.dcm plain.dcm`."
+        raise InputError("TransferSyntaxUID", str(syntax.name)[:60], "uncompressed pixels", cure)
+    colours = str(file.PhotometricInterpretation).strip()
+    if colours != _GREY:
+        cure = _ABOUT_INVERTED if colours == "MONOCHROME1" else _ABOUT_COLOUR
+        raise InputError("PhotometricInterpretation", colours[:60], f"{_GREY}: larger values brighter", cure)
+    if int(file.SamplesPerPixel) != 1:
+        raise InputError("SamplesPerPixel", str(file.SamplesPerPixel), "1: grey pixels")
+    if file.get("ModalityLUTSequence"):
+        raise InputError("ModalityLUTSequence", "a table of values", "RescaleSlope and RescaleIntercept")
 
 
 def _rescaled(file: Any, frames: Sequence[Mapping[str, Any]], shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:

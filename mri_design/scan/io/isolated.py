@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -97,7 +98,7 @@ class IsolatedSource(Source):
         more = self.path.stat().st_size / _BYTES_PER_SECOND
         allowed = _SECONDS + more
         computing = math.ceil(min(allowed, _COMPUTING + more)) * (_PASSES if question == "slices" else 1)
-        request = {"path": str(self.path), "question": question, "computing": computing, "allowed": allowed}
+        request = {"path": str(self.path), "question": question, "computing": computing}
         folders = [str(Path(__file__).parents[3]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         with tempfile.TemporaryFile() as complaints:
             process = subprocess.Popen(  # -P: nothing from the current folder
@@ -109,23 +110,36 @@ class IsolatedSource(Source):
             )
             asks, answers = process.stdin, process.stdout
             assert asks is not None and answers is not None
+            stalled = threading.Event()
+
+            def stop() -> None:
+                stalled.set()
+                process.kill()
 
             def answer(number: int | None = None) -> Any:
                 if number is not None:
                     with suppress(BrokenPipeError):  # it has ended, of which the answer tells
                         asks.write(b"%d\n" % number)
                         asks.flush()
-                told = _received(answers, self.options.limits)
-                if told is not None:
-                    return told
-                if (status := process.wait()) >= 0:
+                timer = threading.Timer(allowed, stop)
+                timer.start()
+                try:
+                    told = _received(answers, self.options.limits)
+                    if told is not None:
+                        return told
+                    status = process.wait()  # or it is stopped
+                finally:
+                    timer.cancel()
+                if status >= 0:
                     complaints.seek(0)
                     said = complaints.read()[-2000:].decode(errors="replace")
                     raise RuntimeError(f"the reading process failed:\n{said}")
-                name, ends = signal.Signals(-status).name, "no end of reading within"
-                stalled = {"SIGALRM": f"{ends} {allowed:.0f} s", "SIGXCPU": f"{ends} {computing} s of computing"}
-                got, cure = stalled.get(name, f"a crash ({name})"), "Copy or download the file again."
-                raise InputError(str(self.path), got, "an undamaged HDF5 file", cure)
+                got = f"a crash ({signal.Signals(-status).name})"
+                if stalled.is_set():
+                    got = f"no end of reading within {allowed:.0f} s"
+                elif -status == signal.SIGXCPU:
+                    got = f"no end of reading within {computing} s of computing"
+                raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
 
             try:
                 yield answer
@@ -142,15 +156,15 @@ class IsolatedSource(Source):
 def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
     """The child's whole work: read what the command line asks for and write the scan to standard output.
 
-    The system ends it when an answer takes longer than ``allowed`` seconds (SIGALRM) or all of them more seconds of
-    ``computing`` (SIGXCPU), whatever the library does.
+    The system ends it (SIGXCPU) when its answers take more than ``computing`` seconds of the processor, whatever the
+    library does; how long an answer is waited for is bounded by who asks.
     """
     request = json.loads(sys.argv[1])
     limits = ReadLimits(**request["options"].pop("limits"))
     _bound(resource.RLIMIT_AS, 4 * limits.max_bytes + _ROOM)
     _bound(resource.RLIMIT_CPU, request["computing"])
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, request["allowed"])
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGXCPU})  # of what started this process
     try:
         options = ReadOptions(limits=limits, **request["options"])
         with opened(request["path"], options, isolated=False) as source:
@@ -159,7 +173,6 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
                     _send(slices.count)
                     _send(slices.series)
                     for line in sys.stdin:
-                        signal.setitimer(signal.ITIMER_REAL, request["allowed"])
                         _send(slices.read(int(line)))
             else:
                 _send(source.load() if request["question"] == "load" else source.summary())
@@ -186,7 +199,6 @@ def _put(reply: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
     for array in arrays:
         stream.write(array.reshape(-1).view(np.uint8).data)
     stream.flush()
-    signal.setitimer(signal.ITIMER_REAL, 0)  # until the next question
 
 
 def _packed(value: Any, arrays: list[NDArray[Any]]) -> Any:

@@ -209,14 +209,16 @@ def _placed(
     nx = image.encoded.matrix[0]
     readouts, own = np.zeros(len(at), _READOUT).view(np.recarray), heads["encoding_space_ref"][at]
     readouts["at"], readouts["slice"] = at, np.searchsorted(slices, heads["idx"]["slice"][at])
-    fits = list[tuple[str, NDArray[np.bool_], NDArray[Any], str, str]]()
+    fits = list[tuple[str, NDArray[np.bool_], NDArray[Any] | str, str, str]]()
     for name, step in (("line", 1), ("partition", 2))[: 1 + image.volume]:
         rows, centres = image.encoded.matrix[step], np.array([encoding.centre(step) for encoding in encodings])
         counter = heads["idx"][f"kspace_encode_step_{step}"][at].astype(np.intp)
         readouts[name] = row = counter - centres[own] + rows // 2
         wanted = f"one of rows 0 to {rows - 1}, of which {rows // 2} has the centre of k-space, {image.centre(step)}"
         cure = f"Compare encodedSpace.matrixSize.{'xyz'[step]} and the encoding limits with the scan."
-        fits.append((f"kspace_encode_step_{step}", (row >= 0) & (row < rows), counter, wanted, cure))
+        within = (row >= 0) & (row < rows)
+        outside = [f"{counter[one]}, which is row {row[one]}" for one in np.flatnonzero(~within)[:1]]
+        fits.append((f"kspace_encode_step_{step}", within, "".join(outside), wanted, cure))
     stored, before, after, echoes = (
         heads[name].astype(np.intp) for name in ("number_of_samples", "discard_pre", "discard_post", "center_sample")
     )

@@ -71,10 +71,16 @@ def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> s
         version = np.lib.format.read_magic(head)
     if version not in _PARSERS:
         raise InputError(f"{field}: version", f"{version[0]}.{version[1]}", "1.0, 2.0 or 3.0")
-    described = damage_named(f"{field}: header", "a malformed header", "descr, fortran_order and shape")
-    with described, warnings.catch_warnings():
-        warnings.simplefilter("error")  # of headers that only Python 2 wrote
-        shape, fortran_order, dtype = _PARSERS[version](head, max_header_size=_LONGEST_HEADER)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of headers that only Python 2 wrote
+            shape, fortran_order, dtype = _PARSERS[version](head, max_header_size=_LONGEST_HEADER)
+    except Exception as error:  # damaged text may fail anywhere in the parser
+        described, width = head.getvalue()[len(MAGIC) + 2 :], 2 if version == (1, 0) else 4
+        length = int.from_bytes(described[:width], "little")
+        got = f"{length} characters, {described[width : width + min(length, 40)]!r}"
+        wanted = f"descr, fortran_order and shape, in at most {_LONGEST_HEADER} characters"
+        raise InputError(f"{field}: header", got, wanted, "Copy or download the file again.") from error
     if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
         cure = f"Save the array with .astype('{'complex128' if dtype.kind == 'c' else 'float64'}')."
         raise InputError(f"{field}: dtype", f"{dtype.str}, extended precision", "single or double precision", cure)

@@ -443,6 +443,7 @@ class LiveScanner:
         self._silences = self._kept = 0
         self._events: queue.Queue[Event | Exception] = queue.Queue(_WAITING)
         self._present: Connection | None = None
+        self._refused: tuple[Connection | None, str] = (None, "")
         self._stopped, self._sending = threading.Event(), threading.Lock()
         threading.Thread(target=self._read, name="readouts", daemon=True).start()
 
@@ -558,7 +559,7 @@ class LiveScanner:
         Nothing happens where it has ended already, or where nobody else can come.
         """
         if connection is self._present and connection.replaceable:
-            self._say(f"refused: {why}")
+            self._refused = connection, f"refused: {why}"
             self.send({"kind": "refused", "why": why})
             connection.close()
 
@@ -585,7 +586,8 @@ class LiveScanner:
                 why = self._conversation(connection)
                 if self._stopped.is_set():
                     return
-                self._events.put(mrd.Gone(why))
+                refused, reason = self._refused
+                self._events.put(mrd.Gone(reason if refused is connection else why))
             self._events.put(mrd.Gone("nothing more comes", for_good=True))
         except Exception as error:  # whoever waits has to know, whatever it is
             self._events.put(error)

@@ -145,6 +145,7 @@ NO_PIXELS = dict.fromkeys(("PixelData", "SamplesPerPixel", "PhotometricInterpret
                 ({"PixelData": bytes(60)}, "images", ""),
                 ({"ModalityLUTSequence": lut()}, "ModalityLUTSequence", ""),
                 ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.4.2", **NO_PIXELS}, "PixelData", "spectra"),
+                (NO_PIXELS | {"TransferSyntaxUID": "1.2.3.4"}, "PixelData", "spectra"),
                 (NO_PIXELS | {"FloatPixelData": bytes(120)}, "PixelData", ""),
             )
         ),
@@ -172,6 +173,12 @@ def test_what_is_no_grey_image_is_refused(tmp_path: Path, make: Callable[[Path],
     path = make(tmp_path / "x.dcm")
     with refused(f"x.dcm: {field}", cure):
         read(path, limits=ReadLimits(max_slices=64))
+
+
+def test_a_compression_is_named(tmp_path: Path) -> None:
+    with refused("TransferSyntaxUID") as caught:
+        read(of_syntax(tmp_path / "x.dcm", f"{SYNTAX}.4.90"))
+    assert caught.value.got == pydicom.uid.JPEG2000Lossless.name
 
 
 def test_cut_files_and_elements_longer_than_memory_are_refused(tmp_path, read_in_child):
@@ -228,6 +235,8 @@ def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None
         stack = read(changed(tmp_path / "slice.dcm", **elements))
         assert "impossible_sizes" in stack.provenance.left_out and (stack.geometry is not None) == known
         assert stack.geometry is None or stack.geometry.thickness is None
+    stack = read(changed(tmp_path / "slice.dcm", SliceThickness="0"))  # is none
+    assert not stack.provenance.left_out and stack.geometry == replace(PLACE, thickness=None)
 
 
 @pytest.mark.parametrize(

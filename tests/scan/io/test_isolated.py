@@ -45,6 +45,7 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
     [
         ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
         ("import os; os.abort()", "SIGABRT"),
+        ("import time; time.sleep(60)", " 1 s"),
         (f"{SERVE}(lambda *_, **__: time.sleep(60))", " 1 s"),
         (f"{SERVE}(lambda *_, **__: exec('while True: pass'))", " 1 s"),
         (f"print('{{', end='', flush=True); {SERVE}(lambda *_, **__: time.sleep(60))", " 1 s"),
@@ -57,6 +58,16 @@ def test_crashes_and_stalls_are_errors_with_the_path(fastmri_file, monkeypatch, 
         IsolatedSource(fastmri_file, ReadOptions()).load()
     assert caught.value.field == str(fastmri_file)
     assert got in caught.value.got
+
+
+@pytest.mark.slow
+def test_computing_is_bounded_whatever_signals_are_blocked(fastmri_file, monkeypatch):
+    blocked = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})"
+    monkeypatch.setattr(isolated, "_CHILD", f"{blocked}; {SERVE}(lambda *_, **__: exec('while True: pass'))")
+    monkeypatch.setattr(isolated, "_COMPUTING", 0)
+    with refused("volume.h5") as caught:
+        IsolatedSource(fastmri_file, ReadOptions()).load()
+    assert " 1 s of computing" in caught.value.got
 
 
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

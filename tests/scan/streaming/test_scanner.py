@@ -340,7 +340,8 @@ def test_who_is_refused_is_answered_and_the_next_one_comes(said: Said) -> None:
         connected = channel.next(5)
         assert isinstance(connected, live.Connection)
         channel.refuse(connected, "nothing came")
-        assert isinstance(channel.next(5), live.Gone)
+        gone = channel.next(5)
+        assert isinstance(gone, live.Gone) and gone.why.endswith("nothing came")
         assert list(heard(silent)) == [{"kind": "refused", "why": "nothing came"}]
         with connect() as second:
             second.sendall(said("header"))
