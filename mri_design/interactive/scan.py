@@ -523,6 +523,7 @@ class LoadedScan(Shown):
         """
         settings, work = self._settings(recipe, None).replacing("design", start=start), self._work(seed, jobs, watch)
         numbers = [lines] if isinstance(lines, int | np.integer) else lines
+        require_counts(draws=draws, least=1)
         require_instance((list, tuple, range, np.ndarray), wanted="whole numbers", lines=numbers)
         for number in numbers:
             require_instance((int, np.integer), wanted="whole numbers", lines=number)

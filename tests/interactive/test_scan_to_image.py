@@ -144,6 +144,7 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
         (lambda scan: scan.design(99), "lines"),
         (lambda scan: scan.design("8"), "lines"),
         (lambda scan: scan.compare(lines="8"), "lines"),
+        (lambda scan: scan.compare(lines=12, draws=0), "draws"),
         (lambda scan: scan.reconstruct(companions=5), "companions"),
         (lambda scan: scan.design(acceleration=0.5), "acceleration"),
         (lambda scan: scan.design(8, strategy="calibratd"), "strategy"),
