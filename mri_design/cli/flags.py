@@ -190,12 +190,13 @@ class Override:
 
     def gathered(self, values: dict[str, Any]) -> Recipe:
         """The recipe that was named, with the values of the flags instead of its settings where they are given."""
-        recipe = load_recipe(values["recipe"])
+        recipe, sections = load_recipe(values["recipe"]), dict[str, dict[str, object]]()
         for key in self.keys.split():
             section, _, setting = key.partition(".")
             if (value := values[_name(key)]) is not None:
-                value = _CONVERTED.get(key, lambda given: given)(value)
-                recipe = recipe.replacing(section, **{setting: value})
+                sections.setdefault(section, {})[setting] = _CONVERTED.get(key, lambda given: given)(value)
+        for section, settings in sections.items():  # at once: some fit only together
+            recipe = recipe.replacing(section, **settings)
         return recipe
 
 

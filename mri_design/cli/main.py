@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection
 from typing import Annotated
@@ -64,7 +65,8 @@ def application(asked: Collection[str] = tuple(function.__name__ for function in
 def main() -> None:
     """The process behind ``mri-design``."""
     output_may_end_early()
-    application(sys.argv[1:2])()
+    completed = [os.environ.get(name, "") for name in ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")]  # where a shell asks
+    application([*sys.argv[1:2], *" ".join(completed).split()])()
 
 
 if __name__ == "__main__":

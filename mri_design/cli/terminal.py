@@ -114,13 +114,21 @@ def written(made: MadeFiles, *, overwrite: bool, quiet: bool) -> int:
 
 
 class _Forgiving(FileIO):
-    """A file that may end before the program does, as behind ``| head``: what comes later goes nowhere."""
+    """A file that may end before the program does, as behind ``| head``: what comes later goes nowhere.
+
+    A full disk is an error, once: what is left of the output goes nowhere, and is no error again as the process ends.
+    """
+
+    _ended = False
 
     def write(self, data: Any, /) -> int:
         """Write it, or act as if."""
         try:
-            return super().write(data)
-        except BrokenPipeError:
+            return memoryview(data).nbytes if self._ended else super().write(data)
+        except OSError as error:
+            self._ended = True
+            if not isinstance(error, BrokenPipeError):
+                raise
             return memoryview(data).nbytes
 
 

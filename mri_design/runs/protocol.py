@@ -56,6 +56,7 @@ from mri_design.experiment.strategies import (
     strategy_named,
 )
 from mri_design.kinds import KINDS
+from mri_design.readouts.base import refusal
 from mri_design.runs.design.report import acquisition_facts, design_facts
 from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
@@ -636,12 +637,8 @@ def _start_of_order(
     rules = recipe.constraints.rules(readouts)
     if readouts.thinned:  # the calibration region is among the constraints
         calibration = len(rules.needed(shared_lines(scans)))
-    first = max(request.start or readouts.start(lines, START), calibration)
+    first, units = max(request.start or readouts.start(lines, START), calibration), f"{readouts.unit}s"
     if first > lines:
-        raise InputError(
-            field=f"start {readouts.unit}s",
-            got=f"{first} (of which {calibration} for coil calibration)",
-            wanted=f"at most the number of {readouts.unit}s, {lines}",
-            cure=f"Ask for more {readouts.unit}s.",
-        )
+        got = f"{first} (of which {calibration} for coil calibration)"
+        raise refusal(f"start {units}", got, f"at most the number of {units}, {lines}", f"Ask for more {units}.")
     return recipe, rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)

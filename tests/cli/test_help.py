@@ -80,6 +80,18 @@ def test_a_verb_does_not_wait_for_what_it_does_not_use(tmp_path: Path, words: st
     assert done.stdout.endswith("loaded: set()\n")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"_MRI_DESIGN_COMPLETE": "complete_bash", "COMP_WORDS": "mri-design recon --dr", "COMP_CWORD": "2"},
+        {"_MRI_DESIGN_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "mri-design recon --dr"},
+    ],
+)
+def test_a_shell_completes_the_options_of_a_verb(asked: dict[str, str]) -> None:
+    here, code = os.environ | {"PYTHONPATH": str(REPOSITORY)}, VERB.format(words="")
+    assert b"--draws" in subprocess.check_output([sys.executable, "-c", f"import sys; {code}"], env=here | asked)
+
+
 def test_options_are_the_same_where_python_leaves_docstrings_out() -> None:
     words = ("-m", "mri_design.cli.start", "design", "--help")
     helps = [subprocess.check_output([sys.executable, *flags, *words], cwd=REPOSITORY) for flags in ((), ("-OO",))]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.cli.flags import Override
 from mri_design.experiment import calibrate, with_noise_samples
 from mri_design.scan.io import read
 from tests.cli.folders import Run, settings
@@ -48,10 +49,19 @@ def test_repeated_lines_and_encoding_spaces_are_chosen_by_options(
     for policy, factor in (("first", 1), ("average", 2), ("last", 3)):
         assert run("convert", raw, tmp_path / f"{policy}.npy", "--duplicates", policy).exit_code == 0
         np.testing.assert_allclose(np.load(tmp_path / f"{policy}.npy")[0, :, 5], factor * kspace[0, :, 5], rtol=1e-5)
+    assert run("convert", raw, tmp_path / "no.npy", "--encoding-space", "3").exit_code == 2
     assert run("convert", raw, tmp_path / "one.npy", "--encoding-space", "1").exit_code == 0
     np.testing.assert_array_equal(np.load(tmp_path / "one.npy"), 2 * kspace[:, :, 9:15, 4:12])
     np.testing.assert_array_equal(md.load(raw, encoding=1).data.kspace, 2 * kspace[:, :, 9:15, 4:12])
     assert run("recon", raw, "--duplicates", "never", "--out", tmp_path / "run").exit_code == 2
+
+
+def test_options_of_a_section_count_together(tmp_path: Path) -> None:
+    """A recipe cannot have all of two counters, which it had between the two options."""
+    (tmp_path / "all.toml").write_text('[input]\nrepetition = "all"\n')
+    given = {"recipe": str(tmp_path / "all.toml"), "contrast": "all", "repetition": 0}
+    found = Override("input.contrast input.repetition").gathered(given).input
+    assert (found.contrast, found.repetition) == ("all", 0)
 
 
 def test_noise_samples_are_the_noise_of_the_run(run: Run, raw: Path, noise: Path, work: Path, tmp_path: Path) -> None:

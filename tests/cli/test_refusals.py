@@ -57,6 +57,7 @@ WRONG_WORDS = """
     design scan.npz
     design scan.npz --lines 25 => --lines
     design scan.npz --lines 8 --start 9 => --start
+    train scan.npz --lines 8 --start 9 => --start
     compare scan.npz --lines 8,x
     design scan.npz --lines 8 --slice 3 => --slice
     compare scan.npz#4 --lines 8 => INPUT

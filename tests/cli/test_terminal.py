@@ -70,6 +70,19 @@ def test_an_output_that_is_closed_from_the_beginning_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("full", ["stdout", "stderr"])
+def test_an_output_on_a_full_disk_is_an_error_once(full: str) -> None:
+    code = (
+        "import sys; from mri_design.cli.terminal import output_may_end_early; output_may_end_early()\n"
+        f"try: print('lost', file=sys.{full})\n"
+        f"except OSError: print('lost', file=sys.{full}); sys.exit(1)"
+    )
+    with open("/dev/full", "w") as disk:
+        outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, full: disk}
+        done = subprocess.run([sys.executable, "-c", code], check=False, **outputs)
+    assert (done.returncode, done.stdout or b"", done.stderr or b"") == (1, b"", b"")
+
+
 def test_an_interruption_while_the_program_is_loaded_ends_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -190,7 +190,8 @@ def sort_by_purpose(
         number = wanted.get(name, int(numbers[0]))
         if number not in numbers:
             cure = f"Change {counter_option(name)}; without it the first is read."
-            raise InputError(f"{field}: {name}", f"no image with number {number}", f"one of {listed(numbers)}", cure)
+            got, behind = f"no image with number {number}", ("encoding_space",) * (name == ENCODING)
+            raise InputError(f"{field}: {name}", got, f"one of {listed(numbers)}", cure, behind)
         taken[name] = number, tuple(map(int, numbers))
     # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
     channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
