@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind, did_you_mean, whole_number
@@ -287,6 +288,31 @@ MOST_USED = {
     "mask": "--kind --shape --acceleration --calibration --out",
 }
 """Options that stand first in the help of verbs that have many."""
+
+
+def _without_types(command: TyperCommand | TyperGroup, ctx: Any) -> None:
+    """Let the help show no type of flags: they have no value."""
+    for parameter in command.get_params(ctx):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+
+
+class HelpfulGroup(TyperGroup):
+    """The command with the verbs."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help without types of flags."""
+        _without_types(self, ctx)
+        super().format_help(ctx, formatter)
+
+
+class HelpfulCommand(TyperCommand):
+    """A verb."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help without types of flags."""
+        _without_types(self, ctx)
+        super().format_help(ctx, formatter)
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mri_design.cli.files import convert, export, info, mask, measure
-from mri_design.cli.flags import filled
+from mri_design.cli.flags import HelpfulCommand, HelpfulGroup, filled
 from mri_design.cli.scans import adapt, design, recon
 from mri_design.cli.study import compare, demo, protocol, train
 from mri_design.cli.terminal import output_may_end_early, verb
@@ -47,6 +47,7 @@ def application(asked: Collection[str] = tuple(function.__name__ for function in
     """The command with its verbs; only those that are ``asked`` for have their flags, which take time to make."""
     app = typer.Typer(
         name="mri-design",
+        cls=HelpfulGroup,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
@@ -58,7 +59,7 @@ def application(asked: Collection[str] = tuple(function.__name__ for function in
         example = f"Example: {' '.join(example.split())}"
         called = verb(function) if function.__name__ in asked else lambda: None
         name = function.__name__
-        app.command(name, help=text, epilog=example, context_settings=PLURAL)(called)
+        app.command(name, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(called)
     return app
 
 
