@@ -11,7 +11,7 @@ from mri_design.runs.provenance import part_of_scan
 from mri_design.runs.stored_run import ARRAYS, StoredRun, arrays_of
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class StoredImage(StoredRun):
     """A run with an image.
 

@@ -84,7 +84,7 @@ class Stored:
         return KINDS[self.readouts]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class StoredRun(Stored):
     """What a run leaves of its image and its mask: read from its folder, or of a run in memory.
 
@@ -165,6 +165,9 @@ class StoredRun(Stored):
     trace: DesignTrace | None = None
     ended: str = ""
     acceleration: float | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}: {self.measured}, {self.status or 'done'})"
 
     @property
     def counted(self) -> str:
@@ -347,7 +350,7 @@ def _made_before(folder: Path) -> bool:
 def _contradiction(run: StoredRun) -> str:
     """What of a run, as its folder has it, cannot be beside its other parts; empty where all can."""
     axes, image = tuple(len(numbers) for numbers in (run.frames, run.numbers) if numbers), run.image
-    counts = (0, math.prod(axes))
+    counts, flags = (0, math.prod(axes)), np.flatnonzero(run.mask).tolist()
     for wrong, got in (
         (image is None and type(run) is not StoredRun, "no image"),  # which more than a `StoredRun` is about
         (image is not None and (image.ndim, image.shape[:-2]) != (len(axes) + 2, axes), "an image of another shape"),
@@ -356,6 +359,7 @@ def _contradiction(run: StoredRun) -> str:
         (len(run.sources) not in counts, f"sources of {len(run.sources)} slices"),
         (run.trace is not None and run.acceleration is None, "a design without its acceleration"),
         (run.trace is not None and run.trace.lines != run.chosen, "decisions about others than were chosen"),
+        (run.kind.on_grid and bool(run.chosen) and sorted(run.chosen) != flags, "a mask of others than were chosen"),
         (run.shots is not None and (run.shots.ndim, run.shots.shape[-1:]) != (3, (2,)), "shots of another shape"),
     ):
         if wrong:
@@ -426,20 +430,21 @@ def _array(folder: Path, stem: str, kind: str, shape: tuple[int, ...]) -> NDArra
     """An array of a run, which it has left in this type and shape; draws are mapped, and not read before."""
     path, field = folder / f"{stem}.npy", f"{folder.resolve().name}/{stem}.npy"
     wanted = f"{kind} {shape}, all finite, as the run has left it"
+    cure = f"Copy the folder again, or make the run again with {option('overwrite')}."
     if stem not in FILES or not path.is_file():
-        raise InputError(
-            field, "no file", wanted, f"Copy the folder again, or make it again with {option('overwrite')}."
-        )
-    if stem == "draws":
-        check_file(path)
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=_LONGEST_HEADER)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(field, str(error), wanted) from error
-    else:
-        array = read_npy(path, DEFAULT_LIMITS, field=field)
+        raise InputError(field, "no file", wanted, cure)
+    try:
+        if stem == "draws":
+            check_file(path)
+            array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r", max_header_size=_LONGEST_HEADER)
+        else:
+            array = read_npy(path, DEFAULT_LIMITS, field=field)
+    except InputError as error:
+        raise InputError(field, error.got, wanted, cure) from error
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(field, "no array that can be mapped", wanted, cure) from error
     if array.dtype.name != kind or array.shape != shape or not (stem == "draws" or np.isfinite(array).all()):
-        raise InputError(field, f"{array.dtype} {array.shape}", wanted)
+        raise InputError(field, f"{array.dtype} {array.shape}", wanted, cure)
     return array
 
 
