@@ -7,12 +7,11 @@ from contextlib import nullcontext
 from unittest import mock
 
 import typer.testing
-from typer.main import get_command
 
 from mri_design.cli.main import application
 from tests.undrawn import undrawn
 
-COMMAND = get_command(application())
+COMMAND = application()
 """Made once: to make it takes a tenth of a small run."""
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind, did_you_mean, whole_number
@@ -290,29 +289,13 @@ MOST_USED = {
 """Options that stand first in the help of verbs that have many."""
 
 
-def _without_types(command: TyperCommand | TyperGroup, ctx: Any) -> None:
-    """Let the help show no type of flags: they have no value."""
-    for parameter in command.get_params(ctx):
+def without_types(command: Any) -> None:
+    """Let the help of a command, and of the verbs that it has, show no type of flags: they have no value."""
+    for parameter in command.get_params(command.context_class(command)):
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
-
-
-class HelpfulGroup(TyperGroup):
-    """The command with the verbs."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The help without types of flags."""
-        _without_types(self, ctx)
-        super().format_help(ctx, formatter)
-
-
-class HelpfulCommand(TyperCommand):
-    """A verb."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The help without types of flags."""
-        _without_types(self, ctx)
-        super().format_help(ctx, formatter)
+    for verb in getattr(command, "commands", {}).values():
+        without_types(verb)
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mri_design.cli.files import convert, export, info, mask, measure
-from mri_design.cli.flags import HelpfulCommand, HelpfulGroup, filled
+from mri_design.cli.flags import filled, without_types
 from mri_design.cli.scans import adapt, design, recon
 from mri_design.cli.study import compare, demo, protocol, train
 from mri_design.cli.terminal import output_may_end_early, verb
@@ -43,11 +43,10 @@ def _main(
     """
 
 
-def application(asked: Collection[str] = tuple(function.__name__ for function in VERBS)) -> typer.Typer:
+def application(asked: Collection[str] = tuple(function.__name__ for function in VERBS)) -> Any:
     """The command with its verbs; only those that are ``asked`` for have their flags, which take time to make."""
     app = typer.Typer(
         name="mri-design",
-        cls=HelpfulGroup,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
@@ -59,8 +58,10 @@ def application(asked: Collection[str] = tuple(function.__name__ for function in
         example = f"Example: {' '.join(example.split())}"
         called = verb(function) if function.__name__ in asked else lambda: None
         name = function.__name__
-        app.command(name, cls=HelpfulCommand, help=text, epilog=example, context_settings=PLURAL)(called)
-    return app
+        app.command(name, help=text, epilog=example, context_settings=PLURAL)(called)
+    command = typer.main.get_command(app)
+    without_types(command)
+    return command
 
 
 def main() -> None:
