@@ -185,8 +185,10 @@ def _content(place: Path, records: Sequence[str]) -> object:
         return None
     if place.suffix == ".npz":
         with np.load(place) as archive:
-            kept = [name for name in archive if not _of_time(name)]
-            return {name: (archive[name].dtype.str, archive[name].shape, archive[name].tobytes()) for name in kept}
+            kept = {name: archive[name] for name in archive if not _of_time(name)}
+        if set(kept) == {"text", "numbers"}:  # a dataclass as the program keeps it: JSON, and the bytes of its arrays
+            return _timeless(json.loads(kept["text"].tobytes())), kept["numbers"].tobytes()
+        return {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in kept.items()}
     if place.suffix == ".csv":
         with place.open(newline="") as stream:
             return [{name: text for name, text in row.items() if not _of_time(name)} for row in csv.DictReader(stream)]
