@@ -1,7 +1,6 @@
 """The composition root: recipes, inputs and names become models, engines and strategies."""
 
 from .calibration import calibrate as calibrate
-from .calibration import calibrate_by as calibrate_by
 from .calibration import causes_of_bad_maps as causes_of_bad_maps
 from .calibration import estimates_own_maps as estimates_own_maps
 from .calibration import truth_of as truth_of

@@ -89,28 +89,7 @@ def calibrate(
         Where there is not enough data to calibrate.
     """
     require_instance(Scan, wanted="k-space data", cure="load(FILE).data has them.", scan=scan)
-    return calibrate_by(
-        scan,
-        recipe_from(recipe),
-        calibration_lines=calibration_lines,
-        measured=measured,
-        ordinary=ordinary,
-        directions=directions,
-        growing=growing,
-    )
-
-
-def calibrate_by(
-    scan: AnyScan,
-    recipe: Recipe,
-    *,
-    calibration_lines: int | None = None,
-    measured: Array | None = None,
-    ordinary: bool = False,
-    directions: Array | None = None,
-    growing: bool = False,
-) -> AnyScan:
-    """`calibrate` inside of the package, where a scan and a recipe are known to be such."""
+    recipe = recipe_from(recipe)
     used = scan if measured is None or scan.on_grid else scan.only(measured)
     known = with_known_noise(scan, recipe, ordinary=ordinary or not scan.on_grid, used=used)
     if isinstance(known, TrajectoryData):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.maps import places_in
 from mri_design.errors import InputError, UsageError, number_array, option
-from mri_design.experiment.calibration import calibrate_by
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
@@ -482,7 +482,7 @@ def _image_of(scan: KSpaceData | TrajectoryData, recipe: Recipe, seed: int) -> N
     """Modulus of the posterior mean of all that one slice has measured, without non-local blocks."""
     rng, one = (
         np.random.default_rng([seed, 5]),
-        calibrate_by(scan, recipe, ordinary=True).slice_model(**recipe.slice_settings),
+        calibrate(scan, recipe, ordinary=True).slice_model(**recipe.slice_settings),
     )
     if not scan.on_grid:
         return np.abs(reconstruct(one, None, "mean", recipe, rng, with_std=False).image).astype(np.float32)

@@ -25,7 +25,7 @@ from mri_design.errors import (
     require_instance,
     whole_number,
 )
-from mri_design.experiment.calibration import calibrate_by
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.scan.calibration import AnyScan, measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
@@ -416,7 +416,7 @@ def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe)
         got = f"coils: {scanned.n_coils}, slices: {scanned.n_slices}"
         cure = f"Give a scan with the same coils, or coil maps as {option('maps', 'FILE')}."
         raise InputError(name, got, f"the {data.n_coils} coils of the scan, and {slices}", cure)
-    prepared = calibrate_by(scanned, recipe.of_another_file())
+    prepared = calibrate(scanned, recipe.of_another_file())
     maps = prepared.maps_as_read
     if maps is None or not isinstance(data, KSpaceData):
         cure = f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out."
@@ -553,7 +553,7 @@ def mr_image_model(
     if coil_maps is not None:
         data = replace(data, coil_maps=number_array("coil_maps", coil_maps).astype(np.complex64)[None])
     flags = data.measured if mask is None else mask_of_measured(mask, data.measured, field="mask")
-    return calibrate_by(data, settings, measured=flags).slice_model(0, **settings.slice_settings).model(flags)
+    return calibrate(data, settings, measured=flags).slice_model(0, **settings.slice_settings).model(flags)
 
 
 def data_of_array(kspace: Array, dims: Sequence[str] | None = None) -> KSpaceData:

@@ -27,7 +27,7 @@ from mri_design.errors import (
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.calibration import calibrate_by, estimates_own_maps, with_measured_maps
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, with_measured_maps
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, design_engine, design_lines
 from mri_design.experiment.extent import (
@@ -292,7 +292,7 @@ class _Live:
         tell_part(data, self._recipe, self._work.progress)
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
-        calibrated = calibrate_by(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
+        calibrated = calibrate(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
             noise = told("noise_of_start", calibrated.provenance.noise, len(self._first))
             self._work.progress.warn(f"{NAME}: its noise is {noise}")

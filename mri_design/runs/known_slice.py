@@ -24,7 +24,7 @@ from mri_design.evaluation.metrics import (
     measure,
     reference_noise,
 )
-from mri_design.experiment.calibration import calibrate_by, estimates_own_maps, truth_of
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.extent import calibration_for
 from mri_design.experiment.inputs import ScanSource, load_scan, require_grid_data
@@ -326,7 +326,7 @@ def _reference_slice(
     kind = KINDS[recipe.design.encoding]
     calibrating = calibration_for(recipe, None if count is None else count(kind.whole(chosen.grid_shape)))
     grows = kind.centre_first and estimates_own_maps(chosen)
-    scan = calibrate_by(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
+    scan = calibrate(chosen, recipe, calibration_lines=None if grows else calibrating, ordinary=True)
     reference, unit, known = truth_of(scan), scan.image_unit(), scan.provenance
     assert reference is not None
     image = ReferenceSlice(

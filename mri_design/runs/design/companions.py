@@ -15,7 +15,7 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evidence.companions import register
-from mri_design.experiment.calibration import calibrate_by
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
@@ -116,7 +116,7 @@ def _inferred(data: KSpaceData, recipe: Recipe, engine: DoubleLoop, seed: int) -
         be all that a single sample of the image has.
     """
     recipe, rng = recipe.of_another_file(), np.random.default_rng([seed, 3])
-    slice_model = calibrate_by(data, recipe, ordinary=True).slice_model(0, **recipe.slice_settings)
+    slice_model = calibrate(data, recipe, ordinary=True).slice_model(0, **recipe.slice_settings)
     measured = slice_model.measured
     model = slice_model.model(np.flatnonzero(measured).tolist())
     posterior = engine.infer(model, rng)
@@ -185,7 +185,7 @@ class OtherFrame:
         """Its modulus (ky, kx) in the input's units, from what had been measured when ``mask`` was."""
         held = readouts.measured_flags(self.data.samplings[0].samples)
         used = held if self.complete else held & mask
-        scan = calibrate_by(self.data, recipe, measured=used.reshape(readouts.shape), ordinary=True)
+        scan = calibrate(self.data, recipe, measured=used.reshape(readouts.shape), ordinary=True)
         return in_units(scan.slice_model(0, **recipe.slice_settings), np.flatnonzero(used).tolist(), recipe, seed)
 
 

@@ -12,7 +12,7 @@ from mri_design.design.engine import DesignEngine
 from mri_design.design.trials import truth_or_none
 from mri_design.errors import option
 from mri_design.experiment import extent
-from mri_design.experiment.calibration import calibrate_by, estimates_own_maps, truth_of, with_measured_maps
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps
 from mri_design.experiment.companion_images import companions_over
 from mri_design.experiment.design import design_engine
 from mri_design.experiment.inputs import slices_text
@@ -164,7 +164,7 @@ def _calibrated(given: DesignInput, request: DesignRequest, work: Work) -> Desig
     asked = extent.centre_for_maps(plan.strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
     scans = list[KSpaceData]()
     for each in given.slices:
-        scans.append(calibrate_by(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
+        scans.append(calibrate(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
         if each is data:
             warn_of_noise(scans[0], progress)
     slices = list[SliceModel]()

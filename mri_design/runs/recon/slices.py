@@ -21,7 +21,7 @@ from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, 
 from mri_design.evaluation.plots.panels import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
-from mri_design.experiment.calibration import calibrate_by
+from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import NoiseRecipe, Recipe
@@ -152,7 +152,7 @@ def calibrated(shared: Shared, measured: MeasuredSlice, *, neighbour: bool = Fal
         Where it cannot be calibrated, or is the only one, and no ``neighbour`` of it, and holds noise only.
     """
     recipe, data = shared.recipe, shared.known_by(measured.data)
-    scan = calibrate_by(data, recipe, measured=measured.mask, ordinary=True, directions=shared.directions)
+    scan = calibrate(data, recipe, measured=measured.mask, ordinary=True, directions=shared.directions)
     model = replace(scan.slice_model(0, **recipe.slice_settings), companions=tuple(measured.companions))
     lines = np.flatnonzero(measured.mask if scan.on_grid else model.measured).tolist()
     signal = (model.level if shared.several or neighbour else model.signal_level)(lines)
