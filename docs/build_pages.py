@@ -31,7 +31,7 @@ GROUPS = {
     "scans": ("Scans and recipes", ("scan", "experiment", "evidence", "calibration")),
     "models": ("Models", ("model", "registry")),
     "operators": ("Operators", ("operators", "readouts")),
-    "sites": ("Sites", ("potentials",)),
+    "sites": ("Sites", ("sites",)),
     "inference": ("Inference and variances", ("inference", "variances")),
     "estimation": ("Point estimates", ("estimation",)),
     "design": ("Line design", ("design",)),

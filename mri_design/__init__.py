@@ -4,6 +4,6 @@ The public face: names are looked up when first used, so that importing the pack
 where each of them is, for this file and for editors.
 """
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

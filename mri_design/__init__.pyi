@@ -1,7 +1,7 @@
 """Bayesian design of MRI k-space measurements, and reconstruction with error bars: the public names."""
 
 from . import operators as operators
-from . import potentials as potentials
+from . import sites as sites
 from . import variances as variances
 from .design.calibrated import FEATURES as FEATURES
 from .design.calibrated import Calibrated as Calibrated
@@ -99,23 +99,6 @@ from .operators.trajectory import golden_angles as golden_angles
 from .operators.trajectory import interleaf_angles as interleaf_angles
 from .operators.trajectory import radial_spokes as radial_spokes
 from .operators.trajectory import turned as turned
-from .potentials.base import Site as Site
-from .potentials.base import SuperGaussian as SuperGaussian
-from .potentials.likelihoods import BernoulliResponse as BernoulliResponse
-from .potentials.likelihoods import GaussianResponse as GaussianResponse
-from .potentials.likelihoods import Hinge as Hinge
-from .potentials.likelihoods import Logistic as Logistic
-from .potentials.likelihoods import Poisson as Poisson
-from .potentials.likelihoods import PoissonResponse as PoissonResponse
-from .potentials.priors import ExponentialPower as ExponentialPower
-from .potentials.priors import Gaussian as Gaussian
-from .potentials.priors import Generic as Generic
-from .potentials.priors import Laplace as Laplace
-from .potentials.priors import PositiveMixture as PositiveMixture
-from .potentials.priors import Sech2 as Sech2
-from .potentials.priors import ShiftedMixture as ShiftedMixture
-from .potentials.priors import StudentT as StudentT
-from .potentials.priors import Tilted as Tilted
 from .readouts.lines import centre_lines as centre_lines
 from .registry import register_block as register_block
 from .registry import register_site as register_site
@@ -147,6 +130,23 @@ from .scan.trajectories import samples_to_bart as samples_to_bart
 from .scan.trajectories import spiral_readout as spiral_readout
 from .scan.trajectories import to_bart as to_bart
 from .scan.trajectories import to_mri_nufft as to_mri_nufft
+from .sites.base import Site as Site
+from .sites.base import SuperGaussian as SuperGaussian
+from .sites.likelihoods import BernoulliResponse as BernoulliResponse
+from .sites.likelihoods import GaussianResponse as GaussianResponse
+from .sites.likelihoods import Hinge as Hinge
+from .sites.likelihoods import Logistic as Logistic
+from .sites.likelihoods import Poisson as Poisson
+from .sites.likelihoods import PoissonResponse as PoissonResponse
+from .sites.priors import ExponentialPower as ExponentialPower
+from .sites.priors import Gaussian as Gaussian
+from .sites.priors import Generic as Generic
+from .sites.priors import Laplace as Laplace
+from .sites.priors import PositiveMixture as PositiveMixture
+from .sites.priors import Sech2 as Sech2
+from .sites.priors import ShiftedMixture as ShiftedMixture
+from .sites.priors import StudentT as StudentT
+from .sites.priors import Tilted as Tilted
 from .status import Convergence as Convergence
 from .status import Status as Status
 from .variances.base import Exact as Exact

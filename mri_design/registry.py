@@ -152,9 +152,9 @@ register_block("wavelet", Shipped("model.sparsity", "wavelet"))
 register_block("non-local", Shipped("model.sparsity", "non_local"))
 register_block("companion", Shipped("model.sparsity", "companion"))
 register_block("repeat", Shipped("model.sparsity", "repeat"))
-register_site("laplace", Shipped("potentials.priors", "Laplace"))
+register_site("laplace", Shipped("sites.priors", "Laplace"))
 register_site("student-t", Shipped("model.sparsity", "student_t"))
-register_site("sech2", Shipped("potentials.priors", "Sech2"))
+register_site("sech2", Shipped("sites.priors", "Sech2"))
 
 
 @dataclass(frozen=True)

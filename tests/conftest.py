@@ -15,9 +15,9 @@ from mri_design.experiment import ORACLES, TRAINING_RULES
 from mri_design.experiment.strategies import STRATEGIES
 from mri_design.kinds import KINDS
 from mri_design.operators import RealAndImaginary, RealImage
-from mri_design.potentials import ENGINES
 from mri_design.registry import BLOCKS, SITES
 from mri_design.scan.io.source import REGISTERED
+from mri_design.sites import ENGINES
 from tests.slow_cases import slow_case
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]

@@ -114,6 +114,6 @@ def test_what_is_no_list_is_refused_by_its_name(text: str) -> None:
 
 
 def test_an_entry_of_a_table_whose_class_is_not_there_is_named() -> None:
-    for module, name in (("potentials.prior", "Laplace"), ("potentials.priors", "Laplac")):
+    for module, name in (("sites.prior", "Laplace"), ("sites.priors", "Laplac")):
         with pytest.raises(ImportError, match=rf"{module}\.{name}"):
             Shipped(module, name)(1.0)

@@ -19,7 +19,7 @@ def test_every_public_name_exists() -> None:
 
 
 def test_every_name_of_a_public_subpackage_is_a_part_of_it_whatever_was_imported_before() -> None:
-    modules = [importlib.import_module(f"mri_design.{name}") for name in ("operators", "potentials", "variances")]
+    modules = [importlib.import_module(f"mri_design.{name}") for name in ("operators", "sites", "variances")]
     for module in modules:
         for path in pkgutil.iter_modules(module.__path__):
             importlib.import_module(f"{module.__name__}.{path.name}")  # sets the module as an attribute of its package

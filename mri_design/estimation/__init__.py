@@ -1,5 +1,5 @@
 """Point estimates: the most probable image by L-BFGS, ADMM or IRLS, least squares, and bounds on what is left."""
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

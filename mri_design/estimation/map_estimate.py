@@ -122,7 +122,7 @@ class MaximumAPosteriori:
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"g", "bound"})
-    """Capabilities that every site must offer; see `potentials.base`."""
+    """Capabilities that every site must offer; see `sites.base`."""
 
     smoothing: float = 1e-5
     stages: int = 2

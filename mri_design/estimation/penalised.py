@@ -30,8 +30,8 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import PosteriorPrecision, Products, add_weighted_grams, pooled_products
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import laid_out
-from mri_design.potentials.base import SuperGaussian
-from mri_design.potentials.priors import TINY, Laplace
+from mri_design.sites.base import SuperGaussian
+from mri_design.sites.priors import TINY, Laplace
 from mri_design.status import Convergence, Status
 
 

@@ -1,5 +1,5 @@
 """Judging and showing: error measures, predictions held against the truth, figures, tables and pages."""
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -38,8 +38,8 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.conventions import to_image, to_kspace
-from mri_design.potentials.priors import Laplace
 from mri_design.readouts import radii
+from mri_design.sites.priors import Laplace
 
 LEAST_FOUND = 0.5
 """Energy found on readouts held back, its noise taken off, in standard deviations of that noise, at least."""

@@ -25,7 +25,7 @@ from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.operators.base import Array
-from mri_design.potentials.base import ENGINES, Site
+from mri_design.sites.base import ENGINES, Site
 from mri_design.status import Convergence, Status
 
 NEWTON_STEPS = 60

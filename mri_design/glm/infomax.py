@@ -44,7 +44,7 @@ from mri_design.errors import (
 )
 from mri_design.glm.laplace import FilterState
 from mri_design.krylov import orthogonalised
-from mri_design.potentials.likelihoods import PoissonResponse, ResponseFamily
+from mri_design.sites.likelihoods import PoissonResponse, ResponseFamily
 
 ITERATIONS = 100
 

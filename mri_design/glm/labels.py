@@ -44,8 +44,8 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.elementary import Dense, Identity, MatrixOperator, SparseMatrix
-from mri_design.potentials.base import Expectation, SuperGaussian, label_signs
-from mri_design.potentials.likelihoods import Logistic, expected_softplus
+from mri_design.sites.base import Expectation, SuperGaussian, label_signs
+from mri_design.sites.likelihoods import Logistic, expected_softplus
 from mri_design.status import Status
 from mri_design.variances.base import Exact, VarianceEstimator, require_estimator
 

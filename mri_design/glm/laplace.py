@@ -55,7 +55,7 @@ from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances, require_posterior
 from mri_design.operators.base import Array
-from mri_design.potentials.base import ENGINES, Site, refusal, represented, require_offers
+from mri_design.sites.base import ENGINES, Site, refusal, represented, require_offers
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import Exact
 

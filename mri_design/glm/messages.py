@@ -28,7 +28,7 @@ from mri_design.glm.dense import NEGLIGIBLE, as_vector, proper_factor, resolutio
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.potentials.base import Site, represented
+from mri_design.sites.base import Site, represented
 from mri_design.status import Convergence, Status
 
 

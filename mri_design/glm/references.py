@@ -14,7 +14,7 @@ import scipy.optimize
 from mri_design.glm.dense import DenseBlock, PriorAndSites, as_image, dense_blocks, dense_data
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.operators.base import Array
-from mri_design.potentials.base import SuperGaussian
+from mri_design.sites.base import SuperGaussian
 
 Sites = tuple[Array, ...]
 

@@ -33,7 +33,7 @@ from mri_design.model.posterior import (
     require_posterior,
 )
 from mri_design.operators.base import Array, LinearOperator
-from mri_design.potentials.base import ENGINES
+from mri_design.sites.base import ENGINES
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator
 
@@ -198,7 +198,7 @@ class Engine(ABC):
     """An engine of the package: it says what it needs of sites, and `infer` is written once.
 
     A new engine subclasses `LoopEngine`, or this class where its loop belongs to somebody else (an optimiser of SciPy),
-    and says in ``needs`` which of the capabilities of `potentials.base.Site` the sites of a model must offer. Making
+    and says in ``needs`` which of the capabilities of `sites.base.Site` the sites of a model must offer. Making
     the class enters it among the engines that refusals name.
     """
 

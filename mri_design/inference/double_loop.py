@@ -37,7 +37,7 @@ from mri_design.inference.criterion import LogDeterminant, criterion_value, dual
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array
-from mri_design.potentials.base import ENGINES, MovingSite, SuperGaussian
+from mri_design.sites.base import ENGINES, MovingSite, SuperGaussian
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
 from mri_design.variances.control_variate import MonteCarlo

@@ -35,7 +35,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.sparsity import Wavelet
-from mri_design.potentials.base import represented
+from mri_design.sites.base import represented
 from mri_design.status import Convergence, Status
 
 

@@ -30,7 +30,7 @@ from mri_design.errors import (
 from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.operators.elementary import CoilMixing, Diagonal, NoRows, RealMatrix
-from mri_design.potentials.base import Role, Site, SuperGaussian, refusal, represented, require_offers
+from mri_design.sites.base import Role, Site, SuperGaussian, refusal, represented, require_offers
 
 _BLOCKS = "a tuple of SiteBlocks"
 # Squares of data, and what they are over the noise variance, with room for products of two of them and sums of many.
@@ -121,7 +121,7 @@ class SiteBlock:
         return represented(self.potential, f"block {self.name!r}")
 
     def require(self, needs: Collection[str], *, user: str, relief: str = "") -> None:
-        """Refuse sites that lack something that ``user`` needs; see `potentials.base.require_offers`."""
+        """Refuse sites that lack something that ``user`` needs; see `sites.base.require_offers`."""
         field = f"block {self.name!r}"
         require_offers(
             field, self.potential, needs, user=user, offers=self.offers, shape=self.site_shape, relief=relief

@@ -23,8 +23,8 @@ from mri_design.model.generalized_linear import SiteBlock
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences, Wavelet
-from mri_design.potentials.priors import StudentT
 from mri_design.registry import BLOCKS, SITES, BlockMaker, SiteMaker, full_name
+from mri_design.sites.priors import StudentT
 
 NEAREST = 2
 """Pixels closer than this along both axes are left to plain differences."""

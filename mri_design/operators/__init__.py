@@ -4,6 +4,6 @@ Names are looked up when first used: the readers of scans need the convention of
 folder, and none of the operators, whose libraries take half a second to import.
 """
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,9 +7,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAPERS = ("operators", "readouts", "potentials", "krylov", "model", "estimation")
+PAPERS = ("operators", "readouts", "sites", "krylov", "model", "estimation")
 PAPERS += ("variances", "inference", "calibration", "design", "evidence", "glm")
-LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "pywt", "pyfftw")
+LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "pywt", "pyfftw", "lazy_loader")
 SHELL = ("scan", "sequences", "experiment", "evaluation", "runs", "cli", "interactive")
 ALONE = """
 import importlib, pkgutil, sys

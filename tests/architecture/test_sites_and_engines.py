@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
-from mri_design.potentials import ENGINES
+from mri_design.sites import ENGINES
 
 NAMED = ("DecoupledGaussian", "DoubleLoop", "LaplaceFilter", "LaplacePropagation", "VariationalGaussian")
 PACKAGE = Path(__file__).parents[2] / "mri_design"
@@ -19,7 +19,7 @@ ABOVE = ("model", "estimation", "variances", "inference", "glm")
 
 def site_classes() -> set[str]:
     """Every class that the files of sites define."""
-    files = set((PACKAGE / "potentials").rglob("*.py")) - {PACKAGE / "potentials" / "base.py"}
+    files = set((PACKAGE / "sites").rglob("*.py")) - {PACKAGE / "sites" / "base.py"}
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
     return {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
 

@@ -11,8 +11,8 @@ from mri_design import Status, least_squares, zero_filled
 from mri_design.estimation import duality_gap, least_squares_noise, posterior_noise
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
 from mri_design.operators import CartesianLines, CartesianSamples, Identity
-from mri_design.potentials import Laplace
 from mri_design.scan.simulation import simulate_coil_maps
+from mri_design.sites import Laplace
 from mri_design.status import Convergence
 from tests.arrays import as_real, noise
 from tests.estimation.problems import problem_of, value_at, with_offsets_and_odd_parts

@@ -9,7 +9,7 @@ import scipy.stats
 import mri_design as md
 from mri_design.glm import best_gaussian
 from mri_design.inference import Engine
-from mri_design.potentials.base import SMOOTH
+from mri_design.sites.base import SMOOTH
 from tests.refusals import refused
 
 

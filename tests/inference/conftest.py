@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.potentials import SuperGaussian
+from mri_design.sites import SuperGaussian
 
 
 def charbonnier(scale: float) -> SuperGaussian:

@@ -11,7 +11,7 @@ import scipy.stats
 
 import mri_design as md
 from mri_design.inference import PriorEvidence, dual_argument_of, first_class, hybrid, site_bounds, site_groups
-from mri_design.potentials import SuperGaussian
+from mri_design.sites import SuperGaussian
 from tests.arrays import noise
 from tests.inference.conftest import integrated
 from tests.slow_cases import slow_case

@@ -3,6 +3,6 @@
 The library takes a third of a second to import, and runs without a report draw nothing.
 """
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

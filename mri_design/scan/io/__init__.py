@@ -1,5 +1,5 @@
 """Readers of files that nobody has checked, a module per format, and writers that never leave half a file."""
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,5 +1,5 @@
 """A scan that comes readout by readout: protocols, what has arrived, and the conversation with the scanner."""
 
-from mri_design.fronts import front
+import lazy_loader
 
-__getattr__, __dir__, __all__ = front(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

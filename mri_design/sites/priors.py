@@ -14,7 +14,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array, require_instance
-from mri_design.potentials.base import (
+from mri_design.sites.base import (
     GRID,
     LEAST,
     SMOOTH,

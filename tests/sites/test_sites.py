@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.special
 
 import mri_design as md
-from mri_design.potentials import (
+from mri_design.sites import (
     SuperGaussian,
     departure_from_super_gaussian,
     line_expectation,
@@ -18,7 +18,7 @@ from mri_design.potentials import (
     represented,
     require_offers,
 )
-from mri_design.potentials.base import SMOOTH
+from mri_design.sites.base import SMOOTH
 from tests.refusals import refused
 from tests.unfit_sites import Quartic
 

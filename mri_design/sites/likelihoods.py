@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mri_design.brief import brief_attributes
 from mri_design.errors import InputError, number_array, require_random
-from mri_design.potentials.base import (
+from mri_design.sites.base import (
     LEAST,
     SMOOTH,
     Expectation,
@@ -27,7 +27,7 @@ from mri_design.potentials.base import (
     one_number,
     positive_scale,
 )
-from mri_design.potentials.priors import Gaussian, Tilted, log_cosh, tanh_ratio, tanh_ratio_fall
+from mri_design.sites.priors import Gaussian, Tilted, log_cosh, tanh_ratio, tanh_ratio_fall
 
 
 @cache
