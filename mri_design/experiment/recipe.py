@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -712,6 +712,32 @@ class Recipe(Settings):
         changed = _read(Recipe, {section: whole}, "recipe")  # which refuses what is no section
         return replace(self, **{section: getattr(changed, section)})
 
+    def with_settings(self, texts: Iterable[str]) -> Recipe:
+        """A copy of the recipe with settings that are written as text, ``design.block=4``, each checked as in a file.
+
+        The value is TOML (``4``, ``0.5``, ``true``, ``[128, 96]``, ``{contrast = 2}``); anything else is a text.
+
+        Raises
+        ------
+        InputError
+            For text that is not SECTION.NAME=VALUE, and as `Recipe.of`; the field is the setting's path.
+        """
+        sections: dict[str, dict[str, Any]] = {}
+        for text in texts:
+            path, equals, value = text.partition("=")
+            section, *inner = (part.strip() for part in path.split("."))
+            if not (equals and inner and section and all(inner)):
+                cure = "As --setting inference.samples=16."
+                raise InputError("recipe: setting", repr(text), "SECTION.NAME=VALUE", cure)
+            table = sections.setdefault(section, {})
+            for name in inner[:-1]:
+                table = table.setdefault(name, {})
+            table[inner[-1]] = _toml_value(value.strip())
+        recipe = self
+        for section, settings in sections.items():  # at once: some fit only together
+            recipe = recipe.replacing(section, **settings)
+        return recipe
+
     def as_settings(self) -> dict[str, Any]:
         """Plain values for a manifest; of noise samples the file's name and checksum, without its folder."""
         settings = self.plain()
@@ -727,6 +753,16 @@ class Recipe(Settings):
 
 
 Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}
+
+
+def _toml_value(text: str) -> Any:
+    """The value of a TOML text; a text that is no TOML, as a bare word or a file's name, is itself the value."""
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def load_recipe(source: str | Path | None = None) -> Recipe:

@@ -96,6 +96,32 @@ def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
         md.load_recipe(path)
 
 
+def test_settings_of_a_command_line_are_those_of_a_file() -> None:
+    texts = ["inference.samples=16", "input.dims = ['kx', 'ky']", "constraints.forbid=0-9", "design.strategy=random"]
+    recipe = md.Recipe().with_settings([*texts, "constraints.shutter=true"])
+    assert recipe == md.Recipe.of(
+        {
+            "inference": {"samples": 16},
+            "input": {"dims": ["kx", "ky"]},
+            "constraints": {"forbid": "0-9", "shutter": True},
+            "design": {"strategy": "random"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        *(("inference.samples", "setting"), ("samples=3", "setting"), ("inference.=3", "setting")),
+        *(("inference.samples=few", "inference.samples"), ("inferenc.samples=3", "inferenc")),
+        *(("design.stratgy=random", "design.stratgy"), ("design.strategy=randm", "design.strategy")),
+    ],
+)
+def test_a_wrong_setting_of_a_command_line_is_named(text: str, place: str) -> None:
+    with refused(f"recipe: {place}"):
+        md.Recipe().with_settings([text])
+
+
 def test_how_a_file_is_read_is_what_the_recipe_says() -> None:
     asked = {"duplicates": "last", "contrast": 1, "set": 0, "dims": ["kx", "ky"], "centre": [3, 4], "matrix": [8, 6]}
     reading = md.Recipe.of({"input": asked}).input.reading
