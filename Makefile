@@ -1,5 +1,5 @@
 # Everything runs inside .venv, which the first target that needs it builds from requirements.lock.
-# `make demo` and `make test` need nothing but make and Python 3.11, 3.12 or 3.13.
+# `make demo` and `make test` need nothing but make and Python 3.11 to 3.14.
 
 PYTHON ?= python3
 UV ?= uv
@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast test-generic golden lint format types notebooks docs lock clean
+.PHONY: help demo test test-all test-fast test-generic golden lint format types notebooks docs dist release lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -73,6 +73,19 @@ notebooks: $(STORIES)  ## run every notebook at its small size
 docs: $(READY) $(STORIES)  ## build the documents: build/docs/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+dist: $(READY)  ## build the wheel and the source archive in dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+
+# The pins are those of the lock file, so that a release of another package cannot break it; `.ci/run` makes it once.
+release: dist  ## install the wheel in an environment of its own, as a user does, and run the demo there
+	@sed -n 's/^\([A-Za-z0-9._-]*==[^\]*\) \\$$/\1/p' requirements.lock >dist/constraints.txt
+	$(PYTHON) -m venv --clear build/release
+	build/release/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --constraint dist/constraints.txt dist/*.whl
+	cd build/release && bin/mri-design --version && bin/mri-design demo --out demo-run --overwrite >/dev/null
+	@test -s build/release/demo-run/report.html && echo "the wheel installs, and its demo ends with a report"
+
 lock:  ## pin the newest dependencies that fit pyproject.toml (needs uv)
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 	  --generate-hashes --all-extras --custom-compile-command "make lock" \
@@ -85,8 +98,8 @@ clean:  ## remove the environment, the caches and the demo's output
 # The lock file names every dependency: none is looked for.
 # Two stamps: a new lock file rebuilds the environment, an edit of pyproject.toml only reinstalls the package.
 .venv/.locked: requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
-	  echo "mri-design needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || { \
+	  echo "mri-design needs Python 3.11 to 3.14, but $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \
 	  echo "Name another one, for example: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12"; exit 1; } >&2
 	@$(PYTHON) -m venv --clear .venv || { \
 	  echo "$(PYTHON) cannot make virtual environments (Debian and Ubuntu: install python3-venv)." >&2; exit 1; }

@@ -15,7 +15,7 @@ import mri_design as md
 from tests.command_line import COMMAND, called
 from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
 
-OTHER_PROGRAMS = ("pip install ", "pip wheel ", "conda ", "docker ", "bart ", "git clone ")
+OTHER_PROGRAMS = ("pip install ", "uvx ", "conda ", "docker ", "bart ", "git clone ")
 """Not run: they need a network or another program. Where they name files, the files must exist."""
 FACTOR = 8
 """The pages' scans have this many times as many lines as those of the tests."""
