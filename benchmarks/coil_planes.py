@@ -22,7 +22,7 @@ import numpy as np
 from parts.pages import put_conditions, put_table
 from study.scans import simulating
 
-from mri_design.design.trials import ReferenceSlice, TrainingResidual, relative_error
+from mri_design.design.training import ReferenceSlice, TrainingResidual, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import DesignOptions, run_design

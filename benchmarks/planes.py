@@ -19,7 +19,7 @@ import numpy as np
 from parts.pages import Kept, plain, put_conditions, put_table
 from study.scans import TEST_HEADS, TRAINING_HEADS, Scan, simulated, simulating
 
-from mri_design.design.trials import relative_error
+from mri_design.design.training import relative_error
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.design import DesignOptions, run_design
 from mri_design.experiment.extent import DesignPlan

@@ -9,7 +9,6 @@ from .design.engine import DesignEngine as DesignEngine
 from .design.engine import DesignState as DesignState
 from .design.fixed import VariableDensity as VariableDensity
 from .design.greedy import InformationGain as InformationGain
-from .design.greedy import LanczosInformationGain as LanczosInformationGain
 from .design.greedy import information_gain as information_gain
 from .design.strategy import DesignView as DesignView
 from .design.strategy import LineCandidates as LineCandidates
@@ -18,7 +17,7 @@ from .design.trace import Choice as Choice
 from .design.trace import Forecast as Forecast
 from .design.trace import UntilError as UntilError
 from .design.trace import UntilGain as UntilGain
-from .design.trials import OracleResidual as OracleResidual
+from .design.training import OracleResidual as OracleResidual
 from .errors import InputError as InputError
 from .errors import MriDesignError as MriDesignError
 from .errors import UsageError as UsageError
@@ -49,7 +48,6 @@ from .experiment.stored_designs import Checkpoint as Checkpoint
 from .experiment.strategies import make_strategy as make_strategy
 from .experiment.strategies import register_strategy as register_strategy
 from .experiment.strategies import strategy_names as strategy_names
-from .glm.decoupled import DecoupledGaussian as DecoupledGaussian
 from .glm.free_encoding import best_free_encoding as best_free_encoding
 from .glm.free_encoding import best_shot as best_shot
 from .glm.free_encoding import drawn_root as drawn_root
@@ -63,13 +61,13 @@ from .glm.labels import PoolDesign as PoolDesign
 from .glm.laplace import FilterState as FilterState
 from .glm.laplace import LaplaceFilter as LaplaceFilter
 from .glm.laplace import LaplacePropagation as LaplacePropagation
+from .glm.variational import DecoupledGaussian as DecoupledGaussian
 from .glm.variational import VariationalGaussian as VariationalGaussian
 from .inference.base import LoopEngine as LoopEngine
 from .inference.base import WarmStart as WarmStart
-from .inference.criterion import evidence_bound as evidence_bound
 from .inference.double_loop import DoubleLoop as DoubleLoop
+from .inference.evidence import evidence_bound as evidence_bound
 from .inference.evidence import learn_hyperparameters as learn_hyperparameters
-from .inference.evidence import log_bayes_factor as log_bayes_factor
 from .inference.evidence import log_evidence as log_evidence
 from .interactive.results import ScanDesign as ScanDesign
 from .interactive.results import ScanImage as ScanImage

@@ -13,9 +13,8 @@ from study.scans import Scan
 from mri_design.design.engine import DesignEngine
 from mri_design.design.strategy import DesignView, Strategy
 from mri_design.design.trace import Choice, DesignTrace
-from mri_design.design.training import ExchangeRules, begin_refinement, refine
-from mri_design.design.trials import Outcome, truth_or_none
-from mri_design.design.trials import Trial as TrainingTrial
+from mri_design.design.training import ExchangeRules, Outcome, begin_refinement, refine, truth_or_none
+from mri_design.design.training import Trial as TrainingTrial
 from mri_design.evaluation.predictions import check_predictions
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.design import refinement, run_design

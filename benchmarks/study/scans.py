@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from skimage.restoration import denoise_nl_means, estimate_sigma
 
-from mri_design.design.trials import ReferenceSlice
+from mri_design.design.training import ReferenceSlice
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe

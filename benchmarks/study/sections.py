@@ -116,10 +116,8 @@ def toys(seed: int, names: Sequence[str], coils: int = 1) -> list[Scan]:
 
 
 def rivals(setting: Setting, some: int = 0, trained: bool = True) -> list[Entry]:
-    """The strategies of the big comparisons; every family of densities, and dear rows, on ``some`` of the images."""
+    """The strategies of the big comparisons; every family of densities on ``some`` of the images."""
     entries = designs(setting)
-    if some:
-        entries.append(Entry("information-gain-lanczos", images=some))
     if trained:
         for rule in ("residual-greedy", "stochastic-lbcs"):
             file = setting.trained / f"heads-{rule}.npz"

@@ -34,7 +34,6 @@ from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates
 from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError, described, require_counts, require_numbers, sequence_of
 from mri_design.inference.base import with_unseen
-from mri_design.krylov import LanczosFactors, lanczos
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
@@ -256,7 +255,7 @@ def expected_energies(
 def gains_and_energies(
     posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Generator, draws: int
 ) -> tuple[Numbers, Numbers]:
-    """Information gain of every candidate from posterior draws, and the expected energies behind it, (size,) each.
+    """Information gain of every candidate, and the expected energies behind it, (size,) each.
 
     The gain is log det(I + X_* A^-1 X_*^H) over the real rows of a candidate: twice the information in nats (TR-175,
     equation 12). Where the values of a candidate are nearly independent of each other, as those of image columns are on
@@ -264,23 +263,31 @@ def gains_and_energies(
     coils. How far that is from `exact_gains` is measured in results/design-study/measurements.md. Where they are not,
     as along a shot, the score is too small with fewer draws than values; the order of the candidates is what counts.
 
+    With Lanczos variances (`variances.Lanczos`) A^-1 is replaced by its approximation V V^H, and both are lower bounds
+    (TR-175, section 6.1); otherwise they come from posterior draws.
+
     Parameters
     ----------
     posterior, readouts, rng, draws
         As for `energies`.
     """
     maps, library = coils_of(posterior)
-    sigma2 = posterior.model.noise_variance
-    if maps is None and readouts.independent:
+    sigma2, factors = posterior.model.noise_variance, posterior.marginals.factors
+    turned, apart = posterior.precision.complex_linear, readouts.independent and factors is None
+    if maps is None and apart:
         variances = value_variances(posterior, readouts, rng, draws)
         return 2 * np.log1p(variances).sum(axis=1), np.asarray(np.sum(2 * sigma2 * variances, axis=1))
-    made = posterior.own_deviations(rng, draws) if readouts.independent else posterior.deviations(rng, draws)
+    if factors is not None:  # as many draws whose covariance is the Lanczos approximation of A^-1
+        root = factors.inverse_root()
+        made = root * root.real.dtype.type(np.sqrt((2 if turned else 1) * len(root)))
+    else:
+        made = posterior.own_deviations(rng, draws) if apart else posterior.deviations(rng, draws)
     values = readouts.values(made, maps, library)
     powers = np.asarray(sigma2 * np.sum(_power(values), axis=1))
-    if readouts.independent:
+    if apart:
         return gains_of_values(values), powers
     joined = np.moveaxis(values, 2, 0).reshape(readouts.size, len(made), -1)  # (candidate, draw, coil and value)
-    if not posterior.precision.complex_linear:  # i times a draw is no draw
+    if not turned:  # i times a draw is no draw
         joined = np.concatenate([joined.real, joined.imag], axis=-1)
     return gain_from_values(joined.mT), powers
 
@@ -751,7 +758,7 @@ def information_gain(
 
     Notes
     -----
-    For all lines of a scan at once `gains_and_energies` and `gain_from_overlaps` are far cheaper.
+    For all lines of a scan at once `gains_and_energies` is far cheaper.
     """
     require_posterior(posterior)
     rows, measured = candidate, posterior.model.measurement
@@ -780,29 +787,11 @@ def information_gain(
     return float(np.linalg.slogdet(np.eye(len(real)) + real)[1])
 
 
-def gain_from_overlaps(overlaps: Array) -> NDArray[np.float64]:
-    """Score with A^-1 replaced by its Lanczos approximation V V^H, a lower bound (TR-175 section 6.1).
-
-    2 log det(I + V_*^H V_*) of every line, with V_* = X_* V: complex rows count twice. ``overlaps`` is (ky, k, k), as
-    `line_overlaps` makes it.
-    """
-    return np.asarray(2 * np.linalg.slogdet(overlaps + np.eye(overlaps.shape[-1]))[1], dtype=np.float64)
-
-
-def line_overlaps(factors: LanczosFactors, readouts: CartesianLines) -> Array:
-    """V_*^H V_* of every line, (ky, k, k); one coil after another, so that memory stays at k images."""
-    root = factors.inverse_root()
-    k, n_lines = len(root), readouts.grid[0]
-    overlaps = np.zeros((n_lines, k, k), dtype=root.dtype)
-    for coil in readouts.single_coils():
-        v = coil(root)[:, 0].swapaxes(0, 1)  # (ky, k, kx)
-        overlaps += np.conj(v) @ v.mT
-    return overlaps
-
-
 @dataclass(frozen=True, kw_only=True)
 class InformationGain(ChoosesByScore):
-    """Choose the candidates with the largest information gain; the scores are computed from posterior draws.
+    """Choose the candidates with the largest information gain, computed from posterior draws or Lanczos vectors.
+
+    Lanczos vectors are those of the inference, where its variances are `Lanczos` (TR-175, section 6.1).
 
     Parameters
     ----------
@@ -829,55 +818,9 @@ class InformationGain(ChoosesByScore):
         """Gains and expected energies of all candidates (`gains_and_energies`), summed over the posteriors."""
         own = generators(rng, len(view.posteriors))
         draws = self.draws or view.readouts.draws
-        return _summed(of_each(view.posteriors, gains_and_energies, view.readouts, own, draws))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LanczosInformationGain(ChoosesByScore):
-    """Choose the line with the largest information gain, with lower bounds from Lanczos vectors as in TR-175.
-
-    Parameters
-    ----------
-    steps : int
-        Number k of Lanczos vectors; those of the inference are used where it has computed any.
-
-    Raises
-    ------
-    InputError
-        For no step; where the measurement is not one of Cartesian lines.
-    """
-
-    steps: int = 100
-    name: str = "information-gain-lanczos"
-    predicts = True
-
-    def __post_init__(self) -> None:
-        require_counts(steps=self.steps, least=1)
-
-    def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
-        """Gains and expected energies of all lines, summed over the posteriors; lower bounds both."""
-        own = generators(rng, len(view.posteriors))
-        return _summed(of_each(view.posteriors, gains_from_lanczos, own, self.steps))
-
-
-def gains_from_lanczos(
-    posterior: GaussianPosterior, rng: np.random.Generator, steps: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gains of all lines of the grid under one posterior, and expected energies, (ky,) each; lower bounds both."""
-    factors = posterior.marginals.factors
-    if factors is None:
-        noise = rng.standard_normal((2, *posterior.mean.shape), dtype=posterior.mean.real.dtype.type)
-        factors = lanczos(posterior.precision, noise[0] + 1j * noise[1], steps)
-    lines = lines_of(posterior)
-    maps, library = coils_of(posterior)
-    overlaps = line_overlaps(factors, lines.rows(range(lines.size), maps, library))
-    energies = np.trace(overlaps, axis1=1, axis2=2).real
-    return gain_from_overlaps(overlaps), 2 * posterior.model.noise_variance * np.asarray(energies, dtype=np.float64)
-
-
-def _summed(each: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Scores:
-    gains, energies = (np.asarray(np.sum([pair[part] for pair in each], axis=0)) for part in (0, 1))
-    return Scores(gains, Forecast(energies), in_nats=True)
+        each = of_each(view.posteriors, gains_and_energies, view.readouts, own, draws)
+        gains, energies = (np.asarray(np.sum(part, axis=0)) for part in zip(*each, strict=True))
+        return Scores(gains, Forecast(energies), in_nats=True)
 
 
 @dataclass(frozen=True, kw_only=True)

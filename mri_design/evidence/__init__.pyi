@@ -2,12 +2,20 @@
 
 from .companions import CompanionChoice as CompanionChoice
 from .companions import CompanionPrior as CompanionPrior
+from .companions import LastStage as LastStage
 from .companions import Offered as Offered
 from .companions import RigidMotion as RigidMotion
 from .companions import alikeness as alikeness
+from .companions import carried as carried
 from .companions import choose_companions as choose_companions
+from .companions import counting_on as counting_on
 from .companions import expected_image as expected_image
+from .companions import is_non_local as is_non_local
+from .companions import local_posterior as local_posterior
+from .companions import loops_of_stages as loops_of_stages
+from .companions import map_stages as map_stages
 from .companions import matched as matched
+from .companions import mean_stages as mean_stages
 from .companions import register as register
 from .companions import renew_companions as renew_companions
 from .error_bars import ErrorEvidence as ErrorEvidence
@@ -44,11 +52,3 @@ from .held_back import hold_back as hold_back
 from .held_back import shipped_spectral_correction as shipped_spectral_correction
 from .held_back import strength as strength
 from .held_back import unmeasured as unmeasured
-from .non_local import LastStage as LastStage
-from .non_local import carried as carried
-from .non_local import counting_on as counting_on
-from .non_local import is_non_local as is_non_local
-from .non_local import local_posterior as local_posterior
-from .non_local import loops_of_stages as loops_of_stages
-from .non_local import map_stages as map_stages
-from .non_local import mean_stages as mean_stages

@@ -27,8 +27,21 @@ from mri_design.estimation.map_estimate import (
     least_squares_noise,
     posterior_noise,
 )
-from mri_design.evidence import held_back, non_local
-from mri_design.evidence.companions import CompanionChoice, CompanionPrior, choose_companions, renew_companions
+from mri_design.evidence import held_back
+from mri_design.evidence.companions import (
+    CompanionChoice,
+    CompanionPrior,
+    LastStage,
+    carried,
+    choose_companions,
+    counting_on,
+    is_non_local,
+    local_posterior,
+    loops_of_stages,
+    map_stages,
+    mean_stages,
+    renew_companions,
+)
 from mri_design.evidence.error_bars import (
     PosteriorDraws,
     StdFactor,
@@ -392,9 +405,9 @@ class _Estimate:
         """MAP: in stages where the prior is non-local, since that is known from an image only."""
         estimate = MaximumAPosteriori(MAP_SMOOTHING, inner=self.recipe.inference.inner_solver())
         start, left_out = None if before is None else before.image, ""
-        if non_local.is_non_local(self.known):
+        if is_non_local(self.known):
             signal = self.options.signal
-            model, start, left_out = non_local.map_stages(self.known, self.lines, estimate, signal=signal, start=start)
+            model, start, left_out = map_stages(self.known, self.lines, estimate, signal=signal, start=start)
         else:
             model = self.known.model(self.lines, self.options.signal)
         image, ended = estimate(model, start)
@@ -403,21 +416,21 @@ class _Estimate:
     def _mean(self, before: Image | None) -> Image:
         """The posterior mean; in stages where the prior is non-local, since that is known from an image only."""
         self.options.watch("outer loops")
-        signal, callback = self.options.signal, non_local.counting_on(self.options.callback)
+        signal, callback = self.options.signal, counting_on(self.options.callback)
         start, spent, rng = self.start, 0, self.rng
         if before is not None:  # from where the means so far have ended
             ended = self.posterior if self.local is None else self.local
             first = replace(self.known, alike=None).model(self.lines, signal)
-            start = WarmStart(before.image, non_local.carried(ended, first, ("companion",)).z)
+            start = WarmStart(before.image, carried(ended, first, ("companion",)).z)
             spent = before.convergence.matvecs
-        if non_local.is_non_local(self.known):
+        if is_non_local(self.known):
             seed = int(rng.integers(2**63))
             rng = np.random.default_rng(seed)
-            last = non_local.mean_stages(
+            last = mean_stages(
                 self.known, self.lines, self.engine, seed, signal=signal, warm_start=start, callback=callback
             )
         else:
-            last = non_local.LastStage(self.known.model(self.lines, signal), start)
+            last = LastStage(self.known.model(self.lines, signal), start)
         posterior = self.engine.infer(last.model, rng, warm_start=last.start, callback=callback)
         self.posterior, self.local = posterior, last.local
         matvecs = posterior.convergence.matvecs + last.matvecs + spent
@@ -443,7 +456,7 @@ class _Estimate:
         std = pixel_std(posterior, asked.std_samples, self.rng)
         before = posterior if self.local is None else self.local
         if alone is not self.known:
-            before = non_local.local_posterior(alone, self.lines, self.engine, self.seed, self.options.signal)
+            before = local_posterior(alone, self.lines, self.engine, self.seed, self.options.signal)
             image = replace(image, alone=before.mean)
         folds = [] if self.without is None else [self.without]
         if self.without is not None and alone.candidates.kind.axes == 1:  # which are few
@@ -484,7 +497,7 @@ def loops_shown(
         as the changes so far say so (`expected_total`).
     """
     changes: list[tuple[int, float]] = []
-    most = recipe.inference.loops + non_local.loops_of_stages(slice_model)
+    most = recipe.inference.loops + loops_of_stages(slice_model)
 
     def after_loop(step: StepInfo) -> None:
         changes.append((step.loop, step.change))

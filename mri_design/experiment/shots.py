@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.fixed import FixedAngles
 from mri_design.design.strategy import Strategy
-from mri_design.design.trials import truth_or_none
+from mri_design.design.training import truth_or_none
 from mri_design.errors import InputError, positive_number
 from mri_design.experiment.recipe import Recipe, ShotRecipe
 from mri_design.kinds import KINDS, Kind

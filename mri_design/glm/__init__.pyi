@@ -1,13 +1,11 @@
 """Active learning: which label to ask for next, and which measurement to make where it can be designed freely."""
 
-from .decoupled import Anchor as Anchor
-from .decoupled import conjugate as conjugate
-from .decoupled import linearised_dual as linearised_dual
-from .decoupled import open_range as open_range
-from .decoupled import slope_range as slope_range
 from .dense import DualState as DualState
 from .dense import PriorAndSites as PriorAndSites
 from .dense import as_image as as_image
+from .dense import best_gaussian as best_gaussian
+from .dense import exact_criterion as exact_criterion
+from .dense import minimise_exact_criterion as minimise_exact_criterion
 from .free_encoding import CovarianceRoot as CovarianceRoot
 from .free_encoding import water_filling as water_filling
 from .infomax import FeasibleQueries as FeasibleQueries
@@ -24,6 +22,8 @@ from .messages import coefficients_of_sites as coefficients_of_sites
 from .messages import load_chunk as load_chunk
 from .messages import minimise_in_box as minimise_in_box
 from .messages import partition_sites as partition_sites
-from .references import best_gaussian as best_gaussian
-from .references import exact_criterion as exact_criterion
-from .references import minimise_exact_criterion as minimise_exact_criterion
+from .variational import Anchor as Anchor
+from .variational import conjugate as conjugate
+from .variational import linearised_dual as linearised_dual
+from .variational import open_range as open_range
+from .variational import slope_range as slope_range

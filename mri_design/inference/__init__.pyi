@@ -10,12 +10,12 @@ from .base import cold_start as cold_start
 from .base import pooled_variances as pooled_variances
 from .base import require_engine as require_engine
 from .base import with_unseen as with_unseen
-from .criterion import LogDeterminant as LogDeterminant
 from .double_loop import DoubleLoop as DoubleLoop
 from .double_loop import dual_argument_of as dual_argument_of
 from .double_loop import first_class as first_class
 from .double_loop import hybrid as hybrid
 from .double_loop import site_bounds as site_bounds
+from .evidence import LogDeterminant as LogDeterminant
 from .evidence import PriorEvidence as PriorEvidence
 from .evidence import prior_log_normaliser as prior_log_normaliser
 from .evidence import site_groups as site_groups

@@ -33,7 +33,7 @@ from mri_design.errors import InputError, require_choice, require_counts, requir
 from mri_design.estimation.map_estimate import Automatic
 from mri_design.estimation.penalised import InnerSolver, PenalisedProblem, SitePenalty, Smoothed, require_solver
 from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, cold_start, pooled_variances
-from mri_design.inference.criterion import LogDeterminant, criterion_value, dual_arguments
+from mri_design.inference.evidence import LogDeterminant, criterion_value, dual_arguments
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_determined
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances
 from mri_design.operators.base import Array

@@ -1,23 +1,26 @@
-"""The evidence log P(y) of a model, estimated from its posterior, and the comparison of two models of the same data.
+"""The variational criterion phi, the evidence log P(y) that it bounds, and hyperparameters learnt by the evidence.
 
-The criterion bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for the sites as they are. That is
-log P(y) once the sites are divided by what they integrate to: likelihood sites each by their own integral over the
-datum, the prior as a whole by Z = integral of prod t_i(B u) du, which has a closed form only where B is square or all
-sites are Gaussian, and cancels where two models share it.
+phi(gamma) = log|A| + h(gamma) + min_u R(u, gamma) bounds log of the integral of N(y | X u, sigma^2 I) prod t_i(s_i) for
+the sites as they are (`evidence_bound`). Without a matrix log|A| comes from Lanczos quadrature on the precision,
+preconditioned by a circulant (`LogDeterminant`).
 
-Of sites on more coefficients than unknowns Z is bounded by the same family that bounds the evidence (`PriorEvidence`):
-phi_0 = min over gamma of log|B^H diag(1/gamma) B| + h(gamma). Where all sites of a group are equal the minimum has
-one gamma per group, and what is left is log|A_0|, A_0 = sum over groups of pi_g B_g^H B_g: a sum over frequencies where
-all rows are shifts of filters, a sum over wavelets where all blocks are wavelets and pixels. Where neither basis is
-A_0's own the sum of logs of the diagonal is an upper bound (Hadamard), and the lower of the two is taken.
+log P(y) follows once the sites are divided by their integrals (`log_evidence`): each likelihood site by its integral
+over the datum, the prior as a whole by Z = integral of prod t_i(B u) du. Z has a closed form if B is square or all
+sites are Gaussian. Otherwise Z is bounded by phi_0, the criterion of the sites alone (`PriorEvidence`):
 
-The noise variance and the scales of the sites are learnt from the data themselves by the same evidence.
+    phi_0 = min over gamma of log|B^H diag(1/gamma) B| + h(gamma).
+
+If all sites of a group are equal, the minimum has one gamma per group, and log|A_0| with A_0 = sum over groups of
+pi_g B_g^H B_g remains. It is a sum over frequencies if all rows are shifts of filters, and a sum over wavelets if all
+blocks are wavelets and pixels. In a basis that is not A_0's own, the sum of logs of the diagonal is an upper bound
+(Hadamard); the lower one of the two is used.
+
+The noise variance and the scales of the sites are learnt from the data by maximising
 
     log P(y | tau, sigma^2) ~ -(phi - phi_0) / 2 - (m / 2) log sigma^2 + ...
 
-phi bounds the partition function of data and sites together, phi_0 that of the sites alone (`PriorEvidence`). Their
-difference is no bound, but it is homogeneous as the true evidence is, and its maximum has a plain meaning: under the
-posterior, every group of sites is as far from zero as under the prior.
+(`learn_hyperparameters`). The difference phi - phi_0 is no bound, but it is homogeneous as the true evidence is: at its
+maximum every group of sites is as far from zero under the posterior as under the prior.
 """
 
 from __future__ import annotations
@@ -27,16 +30,208 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import scipy.linalg
 
-from mri_design.errors import InputError, positive_number, require_counts, require_working
+from mri_design.errors import (
+    InputError,
+    positive_number,
+    require_counts,
+    require_numbers,
+    require_random,
+    require_working,
+)
+from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.inference.base import Engine, WarmStart, pooled_variances, require_engine, require_task
-from mri_design.inference.criterion import dual_arguments, evidence_bound
-from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import GaussianPosterior, require_posterior
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.krylov import lanczos
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, circulant_inverse, require_posterior
+from mri_design.operators.base import Array
 from mri_design.operators.sparsity import Wavelet
 from mri_design.sites.base import represented
 from mri_design.status import Convergence, Status
+from mri_design.variances.base import not_positive_definite
+from mri_design.variances.control_variate import CirculantControl
+
+
+def dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
+    """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi beside the tangent z."""
+    powers = PenalisedProblem(model, ()).site_powers(model.analysis_coefficients(u))
+    return tuple((x + z_j).astype(x.dtype, copy=False) for x, z_j in zip(powers, z, strict=True))
+
+
+def criterion_value(
+    model: GeneralizedLinearModel,
+    u: Array,
+    site_precisions: tuple[Array, ...],
+    site_arguments: tuple[Array, ...],
+    log_determinant: float,
+) -> float:
+    """phi(gamma) = log|A| + h(gamma) + R(u, gamma), R = (||y - X u||^2 + s^H diag(pi) s - 2 sigma b^T s) / sigma^2.
+
+    Parameters
+    ----------
+    u : array
+        Minimiser of R for these site precisions (the inner problem's solution).
+    site_precisions, site_arguments : tuples of float arrays
+        pi and the argument at which -2 g' takes it (x + z), per block.
+    log_determinant : float
+        log|A| over the real unknowns; phi is an estimate where this is one.
+
+    Notes
+    -----
+    TR-175 section 4; h is taken in closed form, -(t pi + 2 g(t)) at t = x + z.
+    """
+    sigma2 = model.noise_variance
+    residual = model.data - model.measurement(u)
+    total = log_determinant + float(np.sum(np.abs(residual) ** 2, dtype=np.float64)) / sigma2
+    coefficients = model.analysis_coefficients(u)
+    for block, s, pi, t in zip(model.blocks, coefficients, site_precisions, site_arguments, strict=True):
+        weighted = np.sum(pi * block.site_power(s), dtype=np.float64) / sigma2
+        total += float(weighted + np.sum(block.represented.h_at_optimum(t), dtype=np.float64))
+    return total - 2 * model.odd_part(coefficients)
+
+
+def evidence_bound(model: GeneralizedLinearModel, criterion: float) -> float:
+    """Lower bound on log P(y) for unnormalised sites: (n - m) / 2 log(2 pi sigma^2) - phi / 2 + log|W|.
+
+    ``n`` and ``m`` count real unknowns and real measurements; W is 1 unless the data were whitened
+    (`GeneralizedLinearModel.log_whitening`).
+
+    Raises
+    ------
+    InputError
+        For anything but a model and a finite number.
+    """
+    require_model(model)
+    require_numbers(criterion=criterion, least=-np.inf)
+    n, m = model.measurement.in_size, model.measurement.out_size
+    return 0.5 * (n - m) * float(np.log(2 * np.pi * model.noise_variance)) - 0.5 * criterion + model.log_whitening
+
+
+@dataclass(frozen=True)
+class LogDeterminant:
+    """log|A| = log|C| + tr log M with M = C^(-1/2) A C^(-1/2), C the nearest circulant; the trace from random probes.
+
+    Parameters
+    ----------
+    probes : int
+        Random sign vectors, at least 2; the standard error falls as one over the square root.
+    steps : int
+        Lanczos steps for each: one product with A each. The quadrature lies above the truth, by an amount that falls
+        geometrically with the steps.
+
+    Raises
+    ------
+    InputError
+        For fewer than 2 probes or no step; where A is found not to be positive definite.
+
+    Notes
+    -----
+    Golub & Meurant 1994; Ubaru, Chen & Saad 2017. Where C is the projection of A on circulants tr M = n exactly, and
+    tr M^2 is known too where X^H X is circulant itself: v^T M v and v^T M^2 v, with the weights of the parabola nearest
+    to log over the spectrum found, are control variates that cost nothing. Without a circulant C is the identity.
+    """
+
+    probes: int = 16
+    steps: int = 15
+
+    def __post_init__(self) -> None:
+        require_counts(least=2, **{"log-determinant: probes": self.probes})
+        require_counts(least=1, **{"log-determinant: steps": self.steps})
+
+    def __call__(
+        self, precision: PosteriorPrecision, rng: np.random.Generator, like: Array
+    ) -> tuple[float, float, Convergence]:
+        """Estimate log|A| over the real unknowns; ``like`` is an image whose shape and dtype the probes take.
+
+        Returns
+        -------
+        value, std_error : float
+            Estimate and its standard error, from the spread of the probes.
+        convergence : Convergence
+            ``residual`` is how far the estimate may still lie too high for want of Lanczos steps, a third of what the
+            last half of them lowered it by (all of an error that falls as one over steps squared): converged where that
+            is less than the standard error. ``matvecs`` are the products spent.
+        """
+        require_random(rng)
+        root, log_circulant, traces = _whitening(precision, like)
+        size = precision.measurement.in_size
+
+        def whitened(flat: Array) -> Array:
+            image = root(precision(root(flat.view(like.dtype).reshape(like.shape))))
+            return np.ascontiguousarray(image).view(like.real.dtype).ravel()
+
+        values, moments, nodes, weights, drops = [], [], [], [], []
+        for _ in range(self.probes):
+            signs = rng.choice(np.array([-1.0, 1.0], dtype=like.real.dtype), size=size)
+            factors = lanczos(whitened, signs, self.steps)
+            if factors.convergence.status is Status.BREAKDOWN:
+                raise not_positive_definite()
+            theta, vectors = scipy.linalg.eigh_tridiagonal(factors.diagonal, factors.off_diagonal)
+            mass = vectors[0] ** 2
+            nodes.append(theta)
+            weights.append(mass)
+            values.append(size * float(mass @ np.log(theta)))
+            half = len(theta) // 2
+            early = _log_quadrature(factors.diagonal[:half], factors.off_diagonal[: max(half - 1, 0)])
+            drops.append(size * early - values[-1])
+            moments.append([size * float(mass @ theta ** (k + 1)) for k in range(len(traces))])
+        if traces:
+            slopes = _polynomial_of_log(np.concatenate(nodes), np.concatenate(weights), len(traces))
+            values = list(np.array(values) - (np.array(moments) - traces) @ slopes)
+        error = float(np.std(values, ddof=1) / np.sqrt(self.probes))
+        spent = sum(len(theta) for theta in nodes)
+        excess = float(np.mean(drops)) / 3
+        status = Status.CONVERGED if abs(excess) <= error + 1e-9 * size else Status.MAX_ITERATIONS
+        convergence = Convergence(status, self.probes, excess, spent)
+        return log_circulant + float(np.mean(values)), error, convergence
+
+
+def _log_quadrature(diagonal: Array, off_diagonal: Array) -> float:
+    """e_1^T log(T) e_1 of a tridiagonal matrix; infinite where nothing is left of it."""
+    if not diagonal.size:
+        return np.inf
+    theta, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal)
+    return float(vectors[0] ** 2 @ np.log(theta))
+
+
+def _whitening(precision: PosteriorPrecision, like: Array) -> tuple[Callable[[Array], Array], float, list[float]]:
+    """r -> C^(-1/2) r, log|C| over the real unknowns, and as many of tr M, tr M^2 as are known."""
+    spectrum = precision.circulant_spectrum
+    if spectrum is None:
+        return (lambda r: r), 0.0, []
+    inverse_root = 1 / np.sqrt(spectrum)
+    components = 2
+    if not np.iscomplexobj(like):  # what the real part of an FFT filter does: its spectrum made symmetric
+        mirrored = np.roll(inverse_root[::-1, ::-1], 1, axis=(0, 1))
+        inverse_root, components = 0.5 * (inverse_root + mirrored), 1
+    log_circulant = -2 * components * float(np.sum(np.log(inverse_root)))
+    traces = _known_traces(precision) if components == 2 else []
+    return circulant_inverse(1 / inverse_root), log_circulant, traces
+
+
+def _known_traces(precision: PosteriorPrecision) -> list[float]:
+    """tr M and tr M^2 over the real unknowns of a complex image; none where the circulant is only near the nearest."""
+    size = float(precision.measurement.in_size)
+    if any(block.analysis.filter_bands() is None for block in precision.blocks):
+        return []
+    control = CirculantControl.of(precision)
+    if control is None or control.gram is None:
+        return [size]
+    total = float(np.sum(control.inverse * control.gram))
+    for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
+        moments = control.moments(block.analysis)
+        if moments is None or moments[1] is None:
+            return [size]
+        total += float(np.sum(pi * moments[1], dtype=np.float64))
+    return [size, 2 * total]
+
+
+def _polynomial_of_log(theta: Array, mass: Array, degree: int) -> Array:
+    """Coefficients of theta, theta^2 in the polynomial nearest to log theta over the spectral measure found."""
+    powers = np.stack([theta**k for k in range(degree + 1)], axis=1)
+    root = np.sqrt(mass)
+    return np.asarray(np.linalg.lstsq(powers * root[:, None], np.log(theta) * root, rcond=1e-10)[0][1:])
 
 
 @dataclass(frozen=True)
@@ -215,97 +410,79 @@ def _spectrum(block: SiteBlock, group: SiteGroup) -> Array:
     return np.asarray(spectrum, dtype=float)
 
 
-Kind = Literal["lower_bound", "estimate"]
 DENSE_LIMIT = 3000
-NEEDS = frozenset({"normaliser"})
-"""Capabilities that every site must offer."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """log P(y) of one model, or log P(y | a) - log P(y | b), positive where the data speak for a.
+    """log P(y) of one model.
 
     Parameters
     ----------
     value : float
         For normalised sites.
-    kind : {"lower_bound", "difference of lower bounds", "estimate"}
-        A bound where log|A| was exact and the prior's normaliser is; an estimate otherwise. A difference is never a
-        bound itself: both bounds lie below their evidence by amounts that need not be equal.
-    normaliser : {"shared", "closed form", "variational"}
-        How the priors' normalisers were had.
+    kind : {"lower_bound", "estimate"}
+        A bound if log|A| is exact and the prior's normaliser has a closed form; otherwise an estimate.
+    normaliser : {"closed form", "variational"}
+        How the prior's normaliser was computed.
     """
 
     value: float
-    kind: Literal["lower_bound", "difference of lower bounds", "estimate"]
-    normaliser: Literal["shared", "closed form", "variational"]
+    kind: Literal["lower_bound", "estimate"]
+    normaliser: Literal["closed form", "variational"]
 
 
 def log_evidence(posterior: GaussianPosterior, *, allow_estimates: bool = False) -> Evidence:
     """Bound on log P(y) with the sites normalised.
+
+    The values of two models of the same data can be compared: their difference is the logarithm of a Bayes factor.
 
     Parameters
     ----------
     posterior : GaussianPosterior
         With a criterion.
     allow_estimates : bool
-        Also where log|A| was estimated, or the prior's normaliser has to be bounded itself (overcomplete B): the
+        Also accept an estimated log|A|, and a prior whose normaliser has to be bounded itself (overcomplete B): the
         difference of two bounds is an estimate.
 
     Raises
     ------
     InputError
-        For anything but a posterior; without a criterion, for an estimate that was not asked for, for a prior that is
-        improper, and for hinge sites, which are no probability of their labels.
+        For anything but a posterior; without a criterion; for an estimate if ``allow_estimates`` is false; for an
+        improper prior, and for hinge sites, which are no probability of their labels.
     """
-    _refuse_pseudo_likelihoods(posterior)
-    kind, value = _kind_of(posterior, allow_estimates), _likelihood_evidence(posterior)
-    closed = prior_log_normaliser(posterior.model)
-    if closed is None:
-        return Evidence(value - _bounded_normaliser(posterior.model, allow_estimates), "estimate", "variational")
-    return Evidence(value - closed, kind, "closed form")
-
-
-def log_bayes_factor(a: GaussianPosterior, b: GaussianPosterior, *, allow_estimates: bool = False) -> Evidence:
-    """Compare two models of the same data.
-
-    Parameters
-    ----------
-    a, b : GaussianPosterior
-        Of models with the same data, each with a criterion.
-    allow_estimates : bool
-        As in `log_evidence`; without it only bounds of one kind are compared.
-
-    Raises
-    ------
-    InputError
-        As `log_evidence`, and for other data.
-
-    Notes
-    -----
-    Priors on overcomplete B whose normaliser cancels need no value for it: the same sites on the same operators, or
-    all rates tau / sigma multiplied by one factor c, where Z falls by c^n (substitute c u). TR-175 section 5.1.
-    """
-    for posterior in (a, b):
-        _refuse_pseudo_likelihoods(posterior)
-    _refuse_other_data(a.model, b.model)
-    kinds = {_kind_of(a, allow_estimates), _kind_of(b, allow_estimates)}
-    value = _likelihood_evidence(a) - _likelihood_evidence(b)
-    shared = _shared_normaliser(a.model, b.model)
-    source: Literal["shared", "closed form", "variational"] = "shared"
-    if shared is not None:
-        value -= shared
-    else:
-        source = "closed form"
-        normalisers = []
-        for model in (a.model, b.model):
-            closed = prior_log_normaliser(model)
-            if closed is None:
-                closed, source = _bounded_normaliser(model, allow_estimates), "variational"
-                kinds.add("estimate")
-            normalisers.append(closed)
-        value -= normalisers[0] - normalisers[1]
-    return Evidence(value, "estimate" if "estimate" in kinds else "difference of lower bounds", source)
+    require_posterior(posterior)
+    model = posterior.model
+    for block in model.blocks:
+        block.require({"normaliser"}, user="the evidence")
+    if not posterior.criterion:
+        raise InputError(
+            "posterior",
+            "no criterion: its variances do not know log|A|",
+            "a criterion",
+            'Infer by DoubleLoop with Exact variances, or DoubleLoop(criterion="estimate"); sites that the double '
+            "loop does not take, as counts, by DecoupledGaussian or VariationalGaussian(Exact()).",
+        )
+    exact = posterior.criterion_kind == "exact"
+    if not (exact or allow_estimates):
+        raise InputError(
+            "posterior", "log|A| estimated", "an exact one", "Infer with Exact variances, or say allow_estimates=True."
+        )
+    value = evidence_bound(model, posterior.criterion[-1])
+    for block in model.blocks:
+        if block.is_likelihood and "probability" not in block.offers:
+            value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
+    closed = prior_log_normaliser(model)
+    if closed is not None:
+        return Evidence(value - closed, "lower_bound" if exact else "estimate", "closed form")
+    if not allow_estimates:
+        raise InputError(
+            "prior",
+            "sites on more coefficients than unknowns, whose normaliser has no closed form",
+            "an invertible B, or Gaussian sites",
+            "Say allow_estimates=True for a variational bound of the normaliser.",
+        )
+    return Evidence(value - _bounded_normaliser(model), "estimate", "variational")
 
 
 def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
@@ -353,16 +530,6 @@ def _log_integral(block: SiteBlock) -> float:
     return float(np.sum(np.broadcast_to(block.potential.log_normaliser(block.sharing), block.site_shape)))
 
 
-def _likelihood_evidence(posterior: GaussianPosterior) -> float:
-    """The bound for a normalised likelihood and the prior's sites as they are."""
-    model = posterior.model
-    value = evidence_bound(model, posterior.criterion[-1])
-    for block in model.blocks:
-        if block.is_likelihood and "probability" not in block.offers:
-            value -= _log_integral(block) + 0.5 * block.analysis.out_size * float(np.log(model.noise_variance))
-    return value
-
-
 def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, weighted: bool) -> float:
     """log|B^H diag(p) B| over the real unknowns, p the precisions of Gaussian sites or 1."""
     weights = [np.asarray(block.represented.site_precision(np.ones(block.site_shape))) for block in blocks]
@@ -392,55 +559,10 @@ def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, w
     return float(np.sum(np.log(eigenvalues)))
 
 
-def _shared_normaliser(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> float | None:
-    """log Z_a - log Z_b where the priors differ by one common factor of their rates; None where they do not."""
-    pairs = list(zip(_prior(a), _prior(b), strict=False))
-    if len(_prior(a)) != len(_prior(b)) or a.image_shape != b.image_shape:
-        return None
-    factors = []
-    for block, other in pairs:
-        if not _same_map(block.analysis, other.analysis) or block.group_axes != other.group_axes:
-            return None
-        ratio = np.sqrt(np.asarray(other.potential.start_variance) / np.asarray(block.potential.start_variance))
-        if type(block.potential) is not type(other.potential) or "g" not in block.offers or np.ptp(ratio) > 1e-9:
-            return None
-        factor = float(np.ravel(ratio)[0])
-        same = abs(factor - 1) <= 1e-12
-        if not same and "scale" not in other.offers:
-            return None
-        rescaled = other.potential if same else other.potential.rescaled(factor)
-        s = np.geomspace(1e-2, 1e2, 9).reshape(-1, *(1 for _ in block.site_shape)) * np.ones(block.site_shape)
-        if not np.allclose(block.potential.log_t(s), rescaled.log_t(s), rtol=1e-8):
-            return None
-        factors.append(factor * float(np.sqrt(b.noise_variance / a.noise_variance)))
-    if not factors or np.ptp(factors) > 1e-9 * factors[0]:
-        return None
-    return -a.measurement.in_size * float(np.log(factors[0]))
-
-
-def _same_map(a: LinearOperator, b: LinearOperator) -> bool:
-    """Whether two operators agree on a random image, where linear operators that differ almost surely do not."""
-    shapes = [(op.in_shape, op.out_shape, op.in_complex, op.out_complex) for op in (a, b)]
-    if a is b or shapes[0] != shapes[1]:
-        return a is b
-    rng = np.random.default_rng(4120937655)
-    u = rng.standard_normal(a.in_shape)
-    if a.in_complex:
-        u = u + 1j * rng.standard_normal(a.in_shape)
-    return bool(np.allclose(a(u), b(u), rtol=0, atol=1e-9 * float(np.abs(u).max())))
-
-
-def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
+def _bounded_normaliser(model: GeneralizedLinearModel) -> float:
     if not all(is_centred(block) for block in _prior(model)):
         raise InputError(
             "prior", "sites with an odd part, an offset or a position", "centred sites, beside more coefficients"
-        )
-    if not allowed:
-        raise InputError(
-            "prior",
-            "sites on more coefficients than unknowns, whose normaliser has no closed form",
-            "an invertible B, Gaussian sites, or two models that share the prior up to one factor of its rates",
-            "Say allow_estimates=True for the variational bound of the normaliser in its place.",
         )
     alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
     scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]
@@ -450,48 +572,6 @@ def _bounded_normaliser(model: GeneralizedLinearModel, allowed: bool) -> float:
     }
     phi = PriorEvidence.of(alone, site_groups(alone, labels))(alone.blocks)[0]
     return evidence_bound(alone, phi)
-
-
-def _refuse_pseudo_likelihoods(posterior: GaussianPosterior) -> None:
-    require_posterior(posterior)
-    for block in posterior.model.blocks:
-        block.require(NEEDS, user="the evidence")
-
-
-def _kind_of(posterior: GaussianPosterior, allow_estimates: bool) -> Kind:
-    if not posterior.criterion:
-        raise InputError(
-            "posterior",
-            "no criterion: its variances do not know log|A|",
-            "a criterion",
-            'Infer by DoubleLoop with Exact variances, or DoubleLoop(criterion="estimate"); sites that the double '
-            "loop does not take, as counts, by DecoupledGaussian or VariationalGaussian(Exact()).",
-        )
-    if posterior.criterion_kind != "exact" and not allow_estimates:
-        raise InputError(
-            "posterior", "log|A| estimated", "an exact one", "Infer with Exact variances, or say allow_estimates=True."
-        )
-    return "lower_bound" if posterior.criterion_kind == "exact" else "estimate"
-
-
-def _refuse_other_data(a: GeneralizedLinearModel, b: GeneralizedLinearModel) -> None:
-    def numbers(model: GeneralizedLinearModel) -> list[Array]:
-        offsets = [np.asarray(block.offset) for block in model.blocks if block.offset is not None]
-        by_kind = sorted((block.potential for block in model.blocks), key=lambda site: type(site).__name__)
-        held = [array for site in by_kind for array in site.observed]
-        return [model.data if model.unwhitened is None else model.unwhitened, *offsets, *held]
-
-    def flat(arrays: list[Array]) -> Array:
-        return np.concatenate([array.ravel().astype(complex) for array in arrays])
-
-    if not np.array_equal(flat(numbers(a)), flat(numbers(b))):
-        raise InputError(
-            "Bayes factor",
-            "models of different data",
-            "the same data in both",
-            "Evidence is a density of the data: it cannot be compared across data sets. Data that were whitened "
-            "by hand need `unwhitened`, as `with_noise_covariance` sets it.",
-        )
 
 
 def _improper(got: str) -> InputError:

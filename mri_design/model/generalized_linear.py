@@ -181,8 +181,6 @@ class GeneralizedLinearModel:
         The short way to ``blocks`` without names and groups: one potential per analysis operator.
     log_whitening : float
         log|W| over the real measurements where X and y were multiplied by W (`with_noise_covariance`).
-    unwhitened : array, optional
-        y before it was multiplied by W: what a comparison of models holds to be the data.
 
     Raises
     ------
@@ -199,7 +197,6 @@ class GeneralizedLinearModel:
     analysis: InitVar[LinearOperator | Sequence[LinearOperator] | None] = None
     potentials: InitVar[Site | Sequence[Site] | None] = None
     log_whitening: float = 0.0
-    unwhitened: Array | None = None
 
     def __post_init__(
         self,
@@ -522,7 +519,7 @@ def with_noise_covariance(
     Returns
     -------
     GeneralizedLinearModel
-        ``log_whitening`` is log|W| over the real measurements; `evidence_bound` adds it. ``unwhitened`` keeps the data.
+        ``log_whitening`` is log|W| over the real measurements; `evidence_bound` adds it.
 
     Raises
     ------
@@ -567,7 +564,6 @@ def with_noise_covariance(
         measurement=whitening @ model.measurement,
         data=whitening(model.data),
         log_whitening=model.log_whitening + log_whitening,
-        unwhitened=model.data if model.unwhitened is None else model.unwhitened,
     )
 
 

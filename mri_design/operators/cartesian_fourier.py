@@ -10,7 +10,7 @@ its plans, and with them the last bits, differ between processes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -257,14 +257,6 @@ class CartesianLines(_CartesianEncoding):
         flags = np.zeros(self.grid[0], dtype=bool)
         flags[self.lines] = True
         return flags
-
-    def single_coils(self) -> Iterator[CartesianLines]:
-        """These lines as each coil alone sees them, one after the other."""
-        if self.maps is None:
-            yield self
-            return
-        for sensitivity in self.maps:
-            yield CartesianLines(self.lines.tolist(), self.grid, sensitivity[None], self.library)
 
     def of_uniform_coil(self) -> CartesianLines:
         """These lines as one coil of sensitivity 1 sees them."""

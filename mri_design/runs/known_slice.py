@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.calibration.maps import OwnMaps
 from mri_design.design.strategy import Strategy
-from mri_design.design.trials import ReferenceSlice, TrainingResidual
+from mri_design.design.training import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, number_array, option
 from mri_design.evaluation.metrics import (
     ImageMetrics,

@@ -17,16 +17,18 @@ from mri_design.design.training import (
     Exchange,
     ExchangeRules,
     OrderTraining,
+    ReferenceSlice,
     Refinement,
     TrainedDesign,
+    TrainingResidual,
     TrainingRule,
     begin_refinement,
     begin_training,
     refine,
+    shared_lines,
     train,
     with_exchanges,
 )
-from mri_design.design.trials import ReferenceSlice, TrainingResidual, shared_lines
 from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.panels import Frame, layout_of

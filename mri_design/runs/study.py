@@ -21,8 +21,7 @@ import numpy as np
 from mri_design.design.fixed import LowPass
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
-from mri_design.design.training import TrainedOrder
-from mri_design.design.trials import Outcome, ReferenceSlice
+from mri_design.design.training import Outcome, ReferenceSlice, TrainedOrder
 from mri_design.errors import InputError
 from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure

@@ -247,11 +247,6 @@ class Site(ABC):
         return "log_concave" in self.offers
 
     @property
-    def observed(self) -> tuple[Values, ...]:
-        """The data that a likelihood site holds in itself (labels, counts); two models are compared on the same."""
-        return ()
-
-    @property
     def gaussian_precision(self) -> Values | None:
         """p where log t = -p |s|^2 / 2; None for sites that are not Gaussian. Engines take Gaussian sites exactly."""
         return None

@@ -132,10 +132,6 @@ class Logistic(SuperGaussian):
         return Expectation(-soft.value, rate * soft.d_mean, -(rate**2) * soft.d_variance)
 
     @property
-    def observed(self) -> tuple[Values, ...]:
-        return (self.labels,)
-
-    @property
     def start_variance(self) -> Values | float:
         return np.broadcast_to(1 / self.scale**2, np.shape(self.shift))
 
@@ -209,10 +205,6 @@ class Poisson(Site):
         return np.log((self.counts + alpha) / self.exposure) - 0.5 * spread**2, spread
 
     @property
-    def observed(self) -> tuple[Values, ...]:
-        return (self.counts,)
-
-    @property
     def start_mean(self) -> Values | float:
         """log((y + 1/2) / e), near the site's own mode."""
         return np.asarray(np.log((self.counts + 0.5) / self.exposure))
@@ -277,10 +269,6 @@ class Hinge(Site):
     @property
     def start_variance(self) -> Values | float:
         return np.broadcast_to(1 / self.scale**2, np.broadcast_shapes(self.labels.shape, self.scale.shape))
-
-    @property
-    def observed(self) -> tuple[Values, ...]:
-        return (self.labels,)
 
 
 LARGEST_EXPONENT = 700.0

@@ -70,7 +70,7 @@ def test_rules_by_recipe() -> None:
     error, gain = recipe.replacing("design", until_error=0.1), recipe.replacing("design", until_gain=3.0)
     assert stop_rule(recipe, GAIN) is None and checked_end(recipe, GAIN, 12) is None
     assert stop_rule(error, GAIN) == UntilError(0.1)
-    assert stop_rule(gain, make_strategy("information-gain-lanczos")) == UntilGain(3.0)
+    assert stop_rule(gain, GAIN) == UntilGain(3.0)
     assert stop_rule(error.replacing("design", until_gain=3.0), GAIN) == AnyOf((UntilError(0.1), UntilGain(3.0)))
     assert checked_end(error, GAIN, None) == UntilError(0.1, by_image=True)
     for wrong, strategy in ((error, RANDOM), (gain, RANDOM), (recipe, GAIN)):  # predicts nothing, and has no end

@@ -21,8 +21,7 @@ from tests.refusals import refused
     [
         (
             "lines",
-            "calibrated information-gain information-gain-lanczos expected-error oracle-residual oracle-hole "
-            "residual-greedy",
+            "calibrated information-gain expected-error oracle-residual oracle-hole residual-greedy",
             "random fastmri-random fastmri-equispaced vd-polynomial vd-gaussian regular",
         ),
         (

@@ -59,10 +59,6 @@ class Waiting(md.Site):
     def start_variance(self):
         return np.ones(self.times.shape)
 
-    @property
-    def observed(self):
-        return (self.times,)
-
 
 def regression(site, prior=None) -> md.GeneralizedLinearModel:
     rng = np.random.default_rng(3)

@@ -37,7 +37,7 @@ COILS = _recipe("coils = 3", more="[coils]\ncalibration_lines = 10")
 KNOWN_NOISE = "[noise]\nvariance = 1e-4\n"
 LANCZOS = _recipe(
     more='[inference]\nvariances = "lanczos"\nlanczos_steps = 20\ntolerance = 0.5\nsolver = "irls"\n'
-    '[design]\nstrategy = "information-gain-lanczos"'
+    '[design]\nstrategy = "information-gain"'
 )
 PHASE = _recipe(more='[phase]\nmodel = "aware"\nimaginary_ratios = [2.0]')
 LOCAL = _recipe(

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from mri_design.design.engine import DesignEngine
-from mri_design.design.trials import truth_or_none
+from mri_design.design.training import truth_or_none
 from mri_design.errors import option
 from mri_design.experiment import extent
 from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps

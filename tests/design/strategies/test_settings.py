@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, InformationGain, LanczosInformationGain, OracleResidual, VariableDensity
+from mri_design import Calibrated, InformationGain, OracleResidual, VariableDensity
 from mri_design.design import OracleGreedy, OracleHole
 from tests.refusals import refused
 
@@ -22,7 +22,6 @@ from tests.refusals import refused
         *((Calibrated, {"neighbours": (wrong,)}, "neighbours: weight at distance 1") for wrong in (1.5, -0.1, np.nan)),
         (Calibrated, {"neighbours": (True, 0.5)}, "neighbours: weight at distance 1"),
         (InformationGain, {"draws": 0}, "draws"),
-        (LanczosInformationGain, {"steps": 0}, "steps"),
         (OracleResidual, {"truths": -1}, "truths"),
         (OracleHole, {"truths": -1}, "truths"),
         (OracleResidual, {"truths": (1.0,)}, "truths[0]"),
