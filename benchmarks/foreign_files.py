@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from parts.mrpro_peer import brightest_by_mrpro, kspace_by_mrpro, lines_by_mrpro, write_by_mrpro
 from parts.pages import put_conditions, put_table
 
-from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.export import convert_file
@@ -139,10 +138,7 @@ def generator_rows(folder: Path) -> Rows:
 
 def scanner_rows(data: Path) -> Rows:
     """Raw data of scanners, with what others read from them."""
-    for name, known, said in (
-        ("raw/P20480_GRE.7", "mri/ge_pfile8.npy", "scanner, GE MR750 (revision 26.002)"),
-        ("raw/twix_gre.dat", "mri/mc_phantom_skyra_gre2.npy", "scanner, Siemens Skyra"),
-    ):
+    for name, known, said in (("raw/twix_gre.dat", "mri/mc_phantom_skyra_gre2.npy", "scanner, Siemens Skyra"),):
         path, array = data / name, data / known
         if not path.exists() or not array.exists():
             yield _missing(path.name, said, "not beside the checkout")
@@ -157,26 +153,6 @@ def scanner_rows(data: Path) -> Rows:
         right = off <= 10 * CLOSE and placed == path.name.endswith(".dat")
         compared = "k-space that twixtools read" if placed else "k-space that others read"
         yield _row(path.name, said, "this package", outcome, compared, off, "of the largest", right)
-    path = data / "raw/P20480_GRE.7"
-    if path.exists():
-        yield from _revisions(path)
-
-
-def _revisions(path: Path) -> Rows:
-    """A P-file under the numbers of other revisions."""
-    content = path.read_bytes()
-    with tempfile.TemporaryDirectory() as folder:
-        for revision in (24.0, 27.0, 28.003):
-            other = Path(folder) / path.name
-            other.write_bytes(np.float32(revision).tobytes() + content[4:])
-            try:
-                read(other)
-                outcome = "read"
-            except InputError as error:
-                outcome = "refused" if "ge_to_ismrmrd" in str(error) else f"refused: {error}"
-            name = f"{path.name}, called revision {revision:g}"
-            yield _row(name, "changed here", "this package", f"{outcome}, naming the converter ge_to_ismrmrd", "-", "-",
-                       "-", outcome == "refused")  # fmt: skip
 
 
 def _cropped(kspace: NDArray[np.complex64], keep: int) -> NDArray[np.complex64]:

@@ -204,7 +204,6 @@ READERS: list[Reader] = [
     _reader("NIfTI images", "nifti"),
     _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, container=_IN_HDF5),
     _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, container=_IN_HDF5),
-    _reader("GE P-files of revision 26.002", "pfile"),
     _reader("Siemens raw data (twix .dat)", "twix", series=True),
 ]
 """Formats that are read, a module of scan/io and a line each, in the order in which a file is asked for their marks."""

@@ -129,8 +129,8 @@ def recon(
     Parameters
     ----------
     mask : MASK
-        bool (ky,) or, of a plane, (ky, kz), in a .npy file, a mask of BART (.cfl), or a table of lines as export writes
-        it (.csv): use only these. [default: all measured]
+        bool (ky,) or, of a plane, (ky, kz), in a .npy file, or a mask of BART (.cfl): use only these. [default: all
+        measured]
     reference : FILE
         Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. [default:
         the scan's own, where it knows one]

@@ -41,7 +41,6 @@ READ_AS: dict[str, tuple] = {
     "pixel_size": (),
     "sidecar": ("head.json", "no JSON"),
     "frames": ("distances", 5.0),
-    "mosaic": (7,),
 }
 
 

@@ -115,7 +115,6 @@ _ANSWERS = 2**16
 _PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 _NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "BitsAllocated", "PixelRepresentation")
 _GREY = "MONOCHROME2"
-_COUNT = b"NumberOfImagesInMosaic\0"
 _BASE = "1.2.840.10008.1.2"
 _DECODERS = {
     f"{_BASE}.5": "dcmdrle",
@@ -183,56 +182,8 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
     source, wrong = SourceImage.of_elements(elements, count)
     if wrong:
         left_out["identifiers_left_out"] = wrong
-    images = _rescaled(file, frames, (rows, columns))
-    if "MOSAIC" in (file.get("ImageType") or []):
-        tiles, across = _mosaic(file, (rows, columns))
-        shape = (tiles, rows // across, columns // across)
-        images = (tile for image in images for tile in _tiles(image, *shape))
-        read_as["mosaic"] = (tiles,)
-        between = float(file.get("SpacingBetweenSlices") or np.nan)
-        if geometry is not None and np.isfinite(between):  # the middle of the mosaic is that of a slice
-            geometry = SliceGeometry.of_header(
-                geometry.pixel, between, [one.tolist() for one in geometry.vectors if geometry.placed]
-            )
-    known = Provenance(left_out=left_out, read_as=read_as)
-    return ImageStack(np.stack(list(images)), path.stem, _header(file, path), geometry, source, known)
-
-
-def _mosaic(file: Any, shape: tuple[int, int]) -> tuple[int, int]:
-    """How many slices a mosaic of Siemens has, and how many of its tiles stand beside each other.
-
-    The count stands in an element of the maker, or in its text of the series; the acquired matrix tells the tiles.
-    """
-    csa = _private(file, 0x0029, "SIEMENS CSA HEADER", 0x10)
-    at = csa.find(_COUNT) if isinstance(csa, bytes) else -1
-    text = csa[at + 100 : at + 112].split(b"\0")[0].strip() if at >= 0 else b""
-    said = _private(file, 0x0019, "SIEMENS MR HEADER", 0x0A) or (text.decode("ascii", "replace") if text else 0)
-    count = int(said) if str(said).isdigit() else 0
-    across = int(np.ceil(np.sqrt(count)))
-    if not count and (sides := [int(side) for side in file.get("AcquisitionMatrix") or [] if side]):
-        across = round(shape[0] / max(sides))
-        held = [bool(tile.any()) for tile in _tiles(file.pixel_array, across**2, *(side // across for side in shape))]
-        count = max((place + 1 for place, one in enumerate(held) if one), default=0)
-    if count < 1 or any(side % across for side in shape):
-        got = f"a mosaic of {count or 'unknown'} slices in {shape[0]} x {shape[1]} pixels"
-        raise InputError("ImageType", got, "a number of slices (0019,100A), in tiles of one size", _AS_NIFTI)
-    return count, across
-
-
-def _private(file: Any, group: int, creator: str, offset: int) -> Any:
-    """An element of a maker; None where the file does not have it."""
-    try:
-        return file.private_block(group, creator)[offset].value
-    except KeyError:
-        return None
-
-
-def _tiles(mosaic: NDArray[Any], count: int, rows: int, columns: int) -> Iterator[NDArray[Any]]:
-    """Tiles of an image, line by line."""
-    across = mosaic.shape[1] // columns
-    for number in range(count):
-        row, column = number // across * rows, number % across * columns
-        yield mosaic[row : row + rows, column : column + columns]
+    images, known = list(_rescaled(file, frames, (rows, columns))), Provenance(left_out=left_out, read_as=read_as)
+    return ImageStack(np.stack(images), path.stem, _header(file, path), geometry, source, known)
 
 
 def _require_grey(file: Any) -> None:
@@ -256,6 +207,9 @@ def _require_grey(file: Any) -> None:
         raise InputError("PhotometricInterpretation", colours[:60], f"{_GREY}: larger values brighter", cure)
     if int(file.SamplesPerPixel) != 1:
         raise InputError("SamplesPerPixel", str(file.SamplesPerPixel), "1: grey pixels")
+    if "MOSAIC" in (file.get("ImageType") or []):
+        got, wanted = "a mosaic of slices in one image", "one slice an image, or a volume in NIfTI"
+        raise InputError("ImageType", got, wanted, "Convert the series: dcm2niix FOLDER.")
     if file.get("ModalityLUTSequence"):
         raise InputError("ModalityLUTSequence", "a table of values", "RescaleSlope and RescaleIntercept")
 

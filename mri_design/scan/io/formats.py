@@ -5,7 +5,6 @@ Beside scans their noise, coil maps, masks of the lines or samples to take, and 
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import tomllib
@@ -28,7 +27,7 @@ from mri_design.scan.io import source as sources
 from mri_design.scan.io.acquisitions import Noise, noise_of_samples
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
 from mri_design.scan.io.numpy_files import is_numpy, read_stored
-from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5, read_small
+from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5
 from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
@@ -183,8 +182,9 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     got, cure = f"a file starting with {head[:8]!r}", ""
     if other is not None:
         got, cure = other["is"], other["cure"]
-    elif path.suffix == ".7" or path.name.startswith("ScanArchive"):  # as scanners of GE call them
-        got, cure = f"{got}, named as raw data of GE are", sources.GE_CURE
+    elif path.suffix == ".7" or path.name.startswith("ScanArchive"):  # as scanners of GE name them
+        got = f"{got}, named as raw data of GE are"
+        cure = "Convert it to ISMRMRD with GE's Orchestra or ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd)."
     elif is_hdf5(path):
         got, cure = Shipped("scan.io.hdf5", "without_kspace")(path)
     cure = cure.replace("{name}", path.name).replace("{stem}", path.stem)
@@ -295,7 +295,7 @@ def read_mask(
     path : Path
         A ``.npy`` file of flags, zeros and ones, or numbers of lines, or (ky, kz) of the samples of a plane; BART's
         pair of files of zeros and ones, as ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or
-        of a plane (1, ky, kz); or a table, as ``mri-design export --to csv`` writes it, or of numbers alone (.txt).
+        of a plane (1, ky, kz).
     measured : bool array, shape (ky,)
         Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
     samples : bool array, shape (ky, kx), optional
@@ -310,11 +310,8 @@ def read_mask(
     InputError
         For a damaged file, other values or another shape, no line or sample, or one without data.
     """
-    held: Any
     if is_bart(path):
-        held = _mask_of_bart(path, limits)
-    elif path.suffix in (".csv", ".txt"):
-        held = _table(path, len(measured), None if samples is None else samples.shape, limits)
+        held: NDArray[Any] = _mask_of_bart(path, limits)
     else:
         held = read_stored(path, limits, "a mask as .npy, or BART's .cfl with its .hdr")
     if samples is not None and held.ndim == 2 and held.shape[1] == 2 and held.dtype.kind in "iu":
@@ -380,43 +377,6 @@ def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, p
         cure = f"Exchange its axes (numpy: mask.T); of a plane (ky, kz) say so: {option('design.encoding', 'plane')}."
         raise InputError(field, got, "whole lines, (ky,) or (ky, kx)", cure)
     return flags
-
-
-_COUNTED = ("line", "sample", "spoke", "arm", "shot")
-"""Columns of tables that have the numbers of what is measured."""
-
-
-def _table(path: Path, count: int, shape: tuple[int, ...] | None, limits: ReadLimits) -> NDArray[Any]:
-    """Numbers of a table with names of columns, or of one number a row; flags where they are samples of a plane.
-
-    Raises
-    ------
-    InputError
-        For a table of something else, or of another grid than that of ``count`` lines or ``shape``.
-    """
-    text = read_small(path, limits.max_text_bytes, path.name)
-    try:
-        lines = [line for line in text.decode("utf-8-sig").splitlines() if line]
-        names = [name.strip() for name in next(csv.reader(lines), [])]
-        unit = next((name for name in _COUNTED if name in names), "")
-        rows = list(csv.DictReader(lines[bool(unit) :], names if unit else [""], restkey="more"))
-        if not unit and any("more" in row for row in rows):
-            raise ValueError(f"columns {', '.join(names)[:80]}")
-        table = {name: np.array([float(row[name]) for row in rows]) for name in {unit, *names} & {unit, "ky"}}
-        if not (np.isfinite(table[unit]) & (table[unit] == np.rint(table[unit])) & (abs(table[unit]) < 2**31)).all():
-            raise ValueError("numbers that are not whole")
-    except (ValueError, TypeError, csv.Error) as error:
-        wanted = f"a table with a column {' or '.join(_COUNTED)}, or one whole number a row"
-        raise InputError(path.name, f"none ({error})", wanted, "mri-design export --to csv writes one.") from error
-    numbers = table[unit].astype(np.int64)
-    if unit == "sample" and shape is None:
-        raise InputError(path.name, "samples of a plane", "readouts, as the scan has")
-    width = shape[1] if unit == "sample" and shape is not None else 1
-    if "ky" in table and (numbers // width - table["ky"] != count // 2).any():
-        raise InputError(path.name, f"{unit}s of another grid", f"those of a scan of {count} lines, DC at N // 2")
-    if unit != "sample" or shape is None:
-        return numbers
-    return _samples_at(path.name, np.stack(np.divmod(numbers, width), axis=1), shape)
 
 
 def _samples_at(field: str, at: NDArray[np.integer[Any]], shape: tuple[int, ...]) -> NDArray[np.bool_]:

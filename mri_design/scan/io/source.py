@@ -29,7 +29,6 @@ ENCODING = "encoding"
 
 
 CORRECT_ECHOES = "Correct the phase of the echoes and grid them first, and write them as Cartesian lines."
-GE_CURE = "Convert it to ISMRMRD with ge_to_ismrmrd (github.com/ismrmrd/ge_to_ismrmrd), and give that file."
 
 
 @dataclass(frozen=True, kw_only=True)

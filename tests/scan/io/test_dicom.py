@@ -94,17 +94,6 @@ def enhanced(path: Path, frames: list[Any], shared: Any = None, counts: np.ndarr
     return changed(path, **size, **groups, **(without | elements))
 
 
-def mosaic(path: Path, tiles: np.ndarray, count: int | None, **elements: Any) -> Path:
-    """A mosaic of Siemens: tiles (9, row, column) as one image, with how many of them hold a slice."""
-    whole = np.block([[tiles[3 * row + column] for column in range(3)] for row in range(3)])
-    kind = ["ORIGINAL", "PRIMARY", "M", "ND", "MOSAIC"]
-    file = pydicom.dcmread(changed(path, whole, SliceGeometry((4.0, 4.0), 3.0), ImageType=kind, **elements))
-    if count is not None:
-        file.private_block(0x0019, "SIEMENS MR HEADER", create=True).add_new(0x0A, "US", count)
-    file.save_as(path)
-    return path
-
-
 def of_syntax(path: Path, syntax: str) -> Path:
     """The file with pixels of another transfer syntax, as far as it says: they are no such code."""
     file = pydicom.dcmread(changed(path))
@@ -160,7 +149,7 @@ NO_PIXELS = dict.fromkeys(("PixelData", "SamplesPerPixel", "PhotometricInterpret
                 ("4.100", ""),
             )
         ),
-        *((lambda p, n=n: mosaic(p, np.ones((9, 8, 8)), n), "ImageType", "dcm2niix") for n in (None, 0, 17)),
+        (lambda path: changed(path, ImageType=["ORIGINAL", "PRIMARY", "M", "ND", "MOSAIC"]), "ImageType", "dcm2niix"),
         (
             lambda path: enhanced(path, [group(FrameType=["ORIGINAL", "PRIMARY", kind, "NONE"]) for kind in "MP"]),
             "FrameType",
@@ -237,17 +226,3 @@ def test_sizes_that_differ_or_cannot_be_count_as_unknown(tmp_path: Path) -> None
         assert stack.geometry is None or stack.geometry.thickness is None
     stack = read(changed(tmp_path / "slice.dcm", SliceThickness="0"))  # is none
     assert not stack.provenance.left_out and stack.geometry == replace(PLACE, thickness=None)
-
-
-@pytest.mark.parametrize(
-    ("count", "elements", "thickness"),
-    [(7, {}, 3), (None, {"AcquisitionMatrix": [8, 0, 0, 8]}, 3), (7, {"SpacingBetweenSlices": "6"}, 6)],
-    ids=["counted", "by the matrix", "with gaps"],
-)
-def test_mosaics_are_taken_apart(tmp_path: Path, count: int | None, elements: dict[str, Any], thickness: float) -> None:
-    tiles = np.random.default_rng(2).random((9, 8, 8)) * (np.arange(9) < 7)[:, None, None]
-    path = mosaic(tmp_path / "mosaic.dcm", tiles, count, **elements)
-    stack = read(path)
-    assert stack.images.shape == (7, 8, 8)
-    np.testing.assert_allclose(stack.images, tiles[:7], atol=1e-3)
-    assert stack.geometry is not None and stack.geometry.pixel == (4, 4) and stack.geometry.thickness == thickness

@@ -328,6 +328,7 @@ def test_masks_of_any_type_are_turned_where_the_sides_show_it(mask_of: Callable,
         stored = mask.astype(dtype)
         np.testing.assert_array_equal(mask_of(stored.T if turned else stored), wanted)
     np.testing.assert_array_equal(mask_of(np.flatnonzero(LINES)), LINES)
+    np.testing.assert_array_equal(mask_of(np.argwhere(SAMPLES)), SAMPLES)  # as export writes planes
     np.testing.assert_array_equal(mask_of(np.outer(LINES, np.ones(6)), plane=True), np.outer(LINES, np.ones(6)) > 0)
 
 
@@ -339,18 +340,6 @@ def test_of_equal_sides_what_was_measured_shows_how_the_mask_lies(mask_of: Calla
     np.testing.assert_array_equal(mask_of(whole.T, SQUARE, plane=True), whole.T)
     part = np.outer(np.ones(8), np.arange(8) < 5) > 0  # a partial echo
     np.testing.assert_array_equal(mask_of(part, SQUARE), part)
-
-
-@pytest.mark.parametrize("name", ["mask.csv", "mask.txt"])
-def test_tables_of_lines_and_of_samples_are_masks(mask_of: Callable, name: str) -> None:
-    lines = np.flatnonzero(LINES)[::-1]
-    order = "".join(f"{n},{line},{line - 4},{n},1\n" for n, line in enumerate(lines))
-    np.testing.assert_array_equal(mask_of(f"order,line,ky,shot,echo\n{order}", name=name), LINES)
-    np.testing.assert_array_equal(mask_of("\n".join(f"{line:.18e}" for line in lines), name=name), LINES)
-    rows = np.argwhere(SAMPLES)
-    text = "".join(f"{n},{6 * y + z},{y - 4},{z - 3},0,1\n" for n, (y, z) in enumerate(rows))
-    np.testing.assert_array_equal(mask_of(f"order,sample,ky,kz,shot,echo\n{text}", name=name), SAMPLES)
-    np.testing.assert_array_equal(mask_of(rows), SAMPLES)  # as export --to npy writes them
 
 
 @pytest.mark.parametrize(
@@ -376,14 +365,6 @@ def test_a_mask_of_bart_is_one_of_lines_or_of_samples(mask_of, stored, wanted):
         ("mask.npy", np.full(8, 0.5), ""),
         ("mask.npy", np.zeros(8, dtype=bool), ""),
         ("mask.npy", np.array([1, 0, 1, 1, 0, 1]), "other axis"),
-        ("mask.csv", "order,line,ky\n0,3,0\n", ""),  # of a grid of 6 or 7 lines
-        ("mask.csv", "order,sample,ky,kz\n0,4,-5,-1\n", ""),
-        ("mask.csv", "order,line\n0,8\n", ""),
-        ("mask.csv", "order,line\n0,1.5\n", ""),
-        ("mask.csv", "order,line\n0\n", ""),
-        ("mask.csv", "a,b\n1,2\n", ""),
-        ("mask.csv", "1,2\n3,4\n", ""),
-        ("mask.csv", "\n" * 2**22 + "1", ""),
         ("mask.cfl", complex_numbers(6, 8), "bart pattern"),
         ("mask.cfl", np.ones((6, 8, 1, 2)), ""),
         ("mask.cfl", np.random.default_rng(2).random((5, 8, 6)) < 0.5, ""),
