@@ -361,7 +361,7 @@ def _power(values: Array) -> Numbers:
 
 def controlled_variances(draws: Array, explained: Array, first: Numbers, second: Numbers) -> Numbers:
     """Variances by the control variate: values (draw, candidate, value) of A^-1 b, and of P b for the same b."""
-    from mri_design.operators.kernels.draws import mean_squares
+    from mri_design.operators.kernels.pixels import mean_squares
 
     return np.asarray(first**2 / second + mean_squares(draws, explained, first / second) / 2)
 

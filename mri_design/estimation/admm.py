@@ -83,7 +83,7 @@ def shrinkage(
 
 def rounded_threshold(level: Array, epsilon: Array, power: Array, iterations: int = 30, unit: float = 1.0) -> Array:
     """r / |v| for r >= 0 with r + level r / sqrt(r^2 + unit epsilon) = |v|; without rounding, soft thresholding."""
-    from mri_design.operators.kernels.copies import rounded_shrinkage
+    from mri_design.operators.kernels.pixels import rounded_shrinkage
 
     if not (epsilon.flat[0] or np.any(epsilon)):
         modulus = np.sqrt(power)
@@ -236,7 +236,7 @@ class _CoilCopies(LinearStep):
         self._inverse = circulant_inverse(total)
 
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        from mri_design.operators.kernels.copies import relax_coils, renew_coils, seen_by_coils
+        from mri_design.operators.kernels.pixels import relax_coils, renew_coils, seen_by_coils
 
         self.matvecs += 1
         relaxation = u.real.dtype.type(self._relaxation)
@@ -450,13 +450,13 @@ class _State:
 
     def _pull(self) -> None:
         """Where copies and multipliers draw the coefficients, times the weights of that; `_renew` keeps it so."""
-        from mri_design.operators.kernels.copies import pulled
+        from mri_design.operators.kernels.pixels import pulled
 
         self._pulls = [pulled(*each) for each in zip(self.s, self.scaled, self.rho, strict=True)]
 
     def _renew(self, j: int) -> None:
         """Copies and multipliers of one block, how well it keeps its equality, and what that says about its weight."""
-        from mri_design.operators.kernels.copies import pulled, relax, split
+        from mri_design.operators.kernels.pixels import pulled, relax, split
 
         model, s, scaled, rho = self.problem.model, self.s[j], self.scaled[j], self.rho[j]
         block, noise_variance = model.blocks[j], model.noise_variance

@@ -276,7 +276,7 @@ def _sums_along(penalty: SitePenalty, powers: SitePowers) -> Bound:
     x, cross, power = powers
     real = x.dtype.type
     if isinstance(penalty, Smoothed) and type(penalty.potential) is Laplace:
-        from mri_design.operators.kernels.pointwise import laplace_along
+        from mri_design.operators.kernels.pixels import laplace_along
 
         shape = np.broadcast_shapes(x.shape, np.shape(penalty.z))
         laid = tuple(laid_out(v, shape, x) for v in powers)

@@ -137,7 +137,7 @@ def find_alike(image: Array, count: int = 6, window: Window | None = None) -> Al
     Patches are compared as complex numbers, so that pixels of other phase are not alike. Buades, Coll & Morel, SIAM
     Multiscale Model. Simul. 4 (2005), compare patches for denoising.
     """
-    from mri_design.operators.kernels.patches import nearest_patches
+    from mri_design.operators.kernels.differences import nearest_patches
 
     require_counts(least=1, neighbours=count)
     if image.ndim not in (2, 3) or not np.isfinite(image).all():

@@ -472,6 +472,6 @@ def squared_modulus(s: Array) -> Array:
         return np.square(s)
     if not compilable(s, s):
         return np.square(s.real) + np.square(s.imag)
-    from mri_design.operators.kernels.pointwise import squares_of_moduli
+    from mri_design.operators.kernels.pixels import squares_of_moduli
 
     return squares_of_moduli(s)

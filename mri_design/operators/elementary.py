@@ -36,12 +36,12 @@ class Identity(ScalarOperator):
         if not compilable(u, total) or np.ndim(weights) > len(self.in_shape):
             total += weights * u
             return
-        from mri_design.operators.kernels.pointwise import add_product
+        from mri_design.operators.kernels.pixels import add_product
 
         add_product(laid_out(weights, self.in_shape, u).reshape(-1), u, total)
 
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
-        from mri_design.operators.kernels.pointwise import pixel_products
+        from mri_design.operators.kernels.pixels import pixel_products
 
         return pixel_products(a, b, factors)
 

@@ -75,7 +75,7 @@ class FiniteDifferences(InPlace):
         add_weighted_differences(weights[0], weights[1], u, total, pixels)
 
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
-        from mri_design.operators.kernels.pointwise import difference_products
+        from mri_design.operators.kernels.pixels import difference_products
 
         return difference_products(a, b, factors, together)
 
@@ -170,7 +170,7 @@ class GraphDifferences(InPlace):
         self._add(weights, u, total)
 
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
-        from mri_design.operators.kernels.pointwise import edge_products
+        from mri_design.operators.kernels.pixels import edge_products
 
         return edge_products(self._flat, a, b, factors, together)
 

@@ -192,7 +192,7 @@ class Fractions:
 
         ``first`` is diag(B P B^H) per real component.
         """
-        from mri_design.operators.kernels.draws import add_powers, box_means
+        from mri_design.operators.kernels.pixels import add_powers, box_means
 
         form, totals, like = _Form.of(analysis), None, None
         for numbers, s, t in pairs:
@@ -216,7 +216,7 @@ class Fractions:
 
     def compared(self, numbers: NDArray[np.int64], s: Array, t: Array) -> tuple[Array, ...]:
         """Of the terms of some draws, by their numbers: mean, squared distances from it, mean modulus; mean |s|^2."""
-        from mri_design.operators.kernels.draws import compared
+        from mri_design.operators.kernels.pixels import compared
 
         form = _Form.of(self.analysis)
         made = compared(form.pairs(s), form.pairs(t), numbers % GROUPS, self.values, self.known)
@@ -593,7 +593,7 @@ def _controlled(
     analysis: LinearOperator, first: Array, second: Array, draws: Array, explained: Array, each: Sequence[slice]
 ) -> _Estimate:
     """`_estimate` where both moments are known."""
-    from mri_design.operators.kernels.draws import mean_squares
+    from mri_design.operators.kernels.pixels import mean_squares
 
     fraction, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
     for some in each:

@@ -15,7 +15,7 @@ from mri_design.estimation import (
     shrinkage,
     shrunken_moduli,
 )
-from mri_design.operators.kernels.pointwise import laplace_along
+from mri_design.operators.kernels.pixels import laplace_along
 from mri_design.sites import SuperGaussian
 from tests.arrays import as_real, noise
 from tests.estimation.problems import minimum_of, objective_of, problem_of, value_at, with_offsets_and_odd_parts

@@ -1,47 +1,17 @@
 """Compiled loops are kept, renewed where a file changes, and at work where no cache can be written."""
 
-import fcntl
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mri_design.operators.kernels.compiling import compiled
 
-
-def test_of_processes_that_need_a_loop_at_once_one_compiles_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others wait, and take the code that it leaves. A lock of another file handle stands for another process."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
-    code = "def doubled(x): return 2 * x"
-    file = tmp_path / "loops.py"
-    file.write_text(code)
-    names: dict[str, Any] = {"__name__": "loops", "__file__": str(file)}
-    exec(compile(code, str(file), "exec"), names)
-    first, second = compiled(names["doubled"]), compiled(names["doubled"])
-    assert first(1.0) == 2.0 and list(first.stats.cache_misses.values()) == [1]
-    (lock,) = tmp_path.rglob("*.lock")
-    (index,) = tmp_path.rglob("*.nbi")
-    index.rename(tmp_path / "away")
-    with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=second, args=(1.0,))
-        waiting.start()
-        waiting.join(0.3)
-        assert waiting.is_alive() and not second.signatures
-        (tmp_path / "away").rename(index)
-    waiting.join(20)
-    assert list(second.stats.cache_hits.values()) == [1] and not second.stats.cache_misses
-    with lock.open() as free:
-        fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused where it were held still
-
-
 COMPILES = """
 import numpy as np
-from mri_design.operators.kernels.copies import pulled
+from mri_design.operators.kernels.pixels import pulled
 x = np.arange(1.0, 9)
 print(pulled(x, 3 * x, 0.5))
 """
@@ -75,7 +45,7 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
     """As where two processes compile one loop for different numbers at a time, and choose one file for both."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_CACHE_DIR": str(tmp_path)}
     code = (
-        "from mri_design.operators.kernels.copies import pulled; import numpy as np\n"
+        "from mri_design.operators.kernels.pixels import pulled; import numpy as np\n"
         "for number in (np.float32, np.float64):\n"
         "    x = np.arange(1, 9, dtype=number); print(pulled(x, 3 * x, 0.5))"
     )

@@ -8,9 +8,16 @@ from mri_design import FiniteDifferences, Wavelet, cartesian
 from mri_design.model import circulant_inverse
 from mri_design.operators import squared_modulus
 from mri_design.operators.kernels.compiling import COUNT
-from mri_design.operators.kernels.copies import pulled, relax, relax_coils, renew_coils, seen_by_coils, split
-from mri_design.operators.kernels.draws import mean_squares
 from mri_design.operators.kernels.fft import filter_images, filter_lines, in_groups, in_strips, suits, suits_both
+from mri_design.operators.kernels.pixels import (
+    mean_squares,
+    pulled,
+    relax,
+    relax_coils,
+    renew_coils,
+    seen_by_coils,
+    split,
+)
 from tests.arrays import noise
 
 ROUNDING = {"f": 1e-5, "F": 1e-5, "d": 1e-13, "D": 1e-13}

@@ -1,17 +1,14 @@
-"""Compilation of loops to machine code that is kept on disk, and registers as a type of the compiler.
+"""Loops compiled by Numba and kept on disk, and registers as one of its types.
 
-Of processes that need a loop at the same time one compiles it, and the others wait for its code. Where no folder for it
-can be written, it is compiled anew in every run. A register holds several numbers side by side, which are loaded,
-stored and calculated with together: loops over arrays that may overlap are left scalar by the compiler, and in
-registers they need no proof. Complex arrays are seen as flat real ones, (real, imaginary) interleaved, and taken apart
-as they are loaded.
+A register (`Lanes`) holds several numbers side by side, which are loaded, stored and calculated with together. Fourier
+transforms, wavelets and edges of graphs need them: their loops read and write one array in places that may overlap, as
+far as the compiler knows, and would be left to single numbers. All other loops are plain Numba. Complex arrays are seen
+as flat real ones, (real, imaginary) interleaved, and taken apart as they are loaded.
 """
 
 from __future__ import annotations
 
-import fcntl
 import operator
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,88 +18,46 @@ import numba
 from llvmlite import ir
 from numba import types
 from numba.core import caching
-from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, models, overload, register_model
 
 from mri_design.errors import say_once
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``numba.njit`` without the interpreter's lock, with fused multiply-add, cached on disk; where not, that is said.
+def compiled(function: Callable[..., Any], fastmath: frozenset[str] = frozenset({"contract"})) -> Callable[..., Any]:
+    """Compile a loop by ``numba.njit``, without the interpreter's lock, with fused multiply-add, cached on disk.
 
     Nothing else of IEEE arithmetic is relaxed, and no loop runs in several threads: the same input gives the same
-    bits in every process on a machine.
+    bits in every process on a machine. If no folder for the cache can be written, a line on stderr says so.
     """
-    jit: Any = numba.njit  # whose types do not know all of its options
-    loop = jit(nogil=True, fastmath={"contract"}, error_model="numpy", no_cfunc_wrapper=True)(function)
-    typed = loop.get_call_template
-    # A number written into a call is an integer like others: the compiler would make the loop once more for each.
-    loop.get_call_template = lambda given, named: typed([types.unliteral(kind) for kind in given], named)
+    loop: Any = numba.njit(nogil=True, fastmath=set(fastmath), error_model="numpy")(function)
     try:
-        loop._cache = kept = _Kept(function)
-    except RuntimeError:  # no folder for the cache can be written
-        say_not_kept()
-        return loop
-    compile_or_load = loop.compile
-
-    def compile_alone(signature: object) -> object:
-        with global_compiler_lock:  # of this process's threads
-            try:
-                return compile_or_load(signature)
-            finally:
-                kept.let_others_compile()
-
-    loop.compile = compile_alone
+        loop._cache = _Cache(function)
+    except RuntimeError:
+        say_once(
+            "compiled loops cannot be kept, as no folder for them can be written: every run compiles them anew, which "
+            "takes up to a minute. Set NUMBA_CACHE_DIR to a folder that can be written."
+        )
     return loop
 
 
-def say_not_kept() -> None:
-    """Say in one line on stderr, once, that loops are compiled anew."""
-    say_once(
-        "compiled loops cannot be kept, as no folder for them can be written: every run compiles them anew, which "
-        "takes up to a minute. Set NUMBA_CACHE_DIR to a folder that can be written."
-    )
+def summing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `compiled`, for sums whose terms may be added in another order, several side by side."""
+    return compiled(function, frozenset({"contract", "reassoc"}))
 
 
-class _Kept(caching.FunctionCache):
-    """A loop's machine code on disk. Where it cannot be read or written after all, it is compiled all the same."""
+class _Cache(caching.FunctionCache):
+    """Numba's cache of one loop, which is stale as soon as any file of this folder changes: loops call each other."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._lock: int | None = None
-        # Loops hold what they call from other files: the cache is stale as soon as any file here changes, not just one.
-        self._cache_file = _KeyedFile(self._cache_path, self._impl.filename_base, _stamp())
-
-    def load_overload(self, sig: object, target_context: object) -> object:
-        """The code, or None where this process is to compile it: then no other one does before `let_others_compile`."""
-        try:
-            found = super().load_overload(sig, target_context)
-            if found is None and self._lock is None:
-                self._lock = os.open(Path(self._cache_path, f"{self._impl.filename_base}.lock"), os.O_CREAT | os.O_RDWR)
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
-                found = super().load_overload(sig, target_context)  # what another process compiled in the meantime
-            return found
-        except OSError:
-            return None  # `save_overload` follows, and says so
-
-    def let_others_compile(self) -> None:
-        """Give the loop's lock back, where this process holds it."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    def save_overload(self, sig: object, data: object) -> None:
-        try:
-            super().save_overload(sig, data)
-        except OSError:
-            say_not_kept()
+        self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _stamp())
 
 
-class _KeyedFile(caching.IndexDataCacheFile):
-    """The cache of a loop, whose files say what they hold.
+class _CacheFile(caching.IndexDataCacheFile):
+    """Machine code kept with the types it was compiled for.
 
-    numba names them by counting. Two processes that compile a loop for different numbers at a time can choose one name
-    for both; whoever reads the index of one is then given the code of the other, which was made for other arrays.
+    Numba numbers the files of a loop. Two processes that compile it for different types at a time can choose one
+    number for both, and the code of one would then be run on arrays of the other.
     """
 
     def load(self, key: object) -> object:
@@ -116,9 +71,8 @@ class _KeyedFile(caching.IndexDataCacheFile):
 @cache
 def _stamp() -> tuple[tuple[str, int, int], ...]:
     """Names, times and sizes of all files of compiled loops."""
-    folder = Path(__file__).parent
-    files = sorted(folder.rglob("*.py"))
-    return tuple((str(file.relative_to(folder)), file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
 
 
 COUNT = {4: 8, 8: 4}
@@ -284,21 +238,6 @@ def transpose(typingctx: Any, source: Any, at: Any, step: Any, target: Any, to: 
         return context.get_dummy_value()
 
     return types.void(source, types.intp, types.intp, target, types.intp, types.intp), generate
-
-
-def _moving_up(places: int) -> Any:
-    @intrinsic
-    def moved_up(typingctx: Any, before: Any, lanes: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.shuffle_vector(*arguments, _choice(range(lanes.count - places, 2 * lanes.count - places)))
-
-        return lanes(before, lanes), generate
-
-    return moved_up
-
-
-# (before, lanes): the lanes one or two places further up, the last of those before them moving in.
-moved_one, moved_two = _moving_up(1), _moving_up(2)
 
 
 @intrinsic

@@ -1,6 +1,7 @@
-"""Differences along both axes or along the edges of a graph, their adjoints and D^H diag(weights) D, each in one pass.
+"""Differences along both axes or along the edges of a graph, their adjoints and D^H diag(weights) D; similar patches.
 
-Every loop runs in one thread and in one order, so that scattered sums have the same bits in each run.
+Complex arrays are seen as flat real ones, (real, imaginary) interleaved. Every loop runs in one thread and in one
+order, so that scattered sums have the same bits in each run.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.operators.kernels.compiling import COUNT, compiled, fill, load, moved_one, moved_two, store, weights_of
+from mri_design.operators.kernels.compiling import COUNT, compiled, fill, load, store
+from mri_design.operators.kernels.pixels import add_row_product
 
 Array = NDArray[Any]
 
 
 def differences(u: Array) -> Array:
-    """D u with D as in `add_weighted_differences`.
+    """D u with D u = (u[y + 1] - u[y], u[x + 1] - u[x]), indices modulo the size.
 
     Parameters
     ----------
@@ -30,13 +32,13 @@ def differences(u: Array) -> Array:
     real, (n_rows, n_columns) = u.real.dtype, u.shape[-2:]
     out = np.empty((*u.shape[:-2], 2, n_rows, n_columns), dtype=u.dtype)
     parts = u.dtype.itemsize // real.itemsize
-    flat, written = u.reshape(-1).view(real), out.reshape(-1).view(real)
-    _differences(flat, written, n_rows, parts * n_columns, parts, COUNT[real.itemsize])
+    shape = n_rows, parts * n_columns
+    _differences(u.view(real).reshape(-1, *shape), out.view(real).reshape(-1, 2, *shape), parts)
     return out
 
 
 def differences_adjoint(v: Array) -> Array:
-    """D^H v with D as in `add_weighted_differences`.
+    """D^H v with D as in `differences`.
 
     Parameters
     ----------
@@ -50,13 +52,13 @@ def differences_adjoint(v: Array) -> Array:
     real, (n_rows, n_columns) = v.real.dtype, v.shape[-2:]
     out = np.empty((*v.shape[:-3], n_rows, n_columns), dtype=v.dtype)
     parts = v.dtype.itemsize // real.itemsize
-    flat, written = v.reshape(-1).view(real), out.reshape(-1).view(real)
-    _differences_adjoint(flat, written, n_rows, parts * n_columns, parts, COUNT[real.itemsize])
+    shape = n_rows, parts * n_columns
+    _differences_adjoint(v.view(real).reshape(-1, 2, *shape), out.view(real).reshape(-1, *shape), parts)
     return out
 
 
 def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Array, pixels: Array | None = None) -> None:
-    """``out += D^H diag(along_y, along_x) D u`` with D u = (u[y + 1] - u[y], u[x + 1] - u[x]), indices modulo the size.
+    """``out += D^H diag(along_y, along_x) D u`` with D as in `differences`.
 
     Parameters
     ----------
@@ -67,127 +69,93 @@ def add_weighted_differences(along_y: Array, along_x: Array, u: Array, out: Arra
     pixels : contiguous real array, shaped as those, optional
         Weights of u itself: ``out += pixels * u`` in the same pass.
     """
-    real = u.real.dtype
-    parts, (n_rows, n_columns) = u.dtype.itemsize // real.itemsize, u.shape[-2:]
+    real, n_rows = u.real.dtype, u.shape[-2]
+    parts = u.dtype.itemsize // real.itemsize
+    width = parts * u.shape[-1]
     _add_weighted_differences(
-        along_y.reshape(-1),
-        along_x.reshape(-1),
-        np.empty(0, dtype=real) if pixels is None else pixels.reshape(-1),
-        u.reshape(-1).view(real),
-        out.reshape(-1).view(real),
-        n_rows,
-        n_columns,
+        along_y.reshape(n_rows, -1),
+        along_x.reshape(n_rows, -1),
+        np.empty((0, 0), dtype=real) if pixels is None else pixels.reshape(n_rows, -1),
+        u.view(real).reshape(-1, n_rows, width),
+        out.view(real).reshape(-1, n_rows, width),
         parts,
-        parts if along_x.ndim == 2 else 1,
-        np.empty(parts * n_columns, dtype=real),
-        np.zeros(4 * COUNT[real.itemsize], dtype=real),
-        COUNT[real.itemsize],
     )
 
 
 @compiled
-def _differences(u, out, n_rows, width, parts, count):
-    """Whole registers, then the rest of a row by single numbers: neighbours of the last ones are at its beginning."""
-    size = n_rows * width
-    whole = (width - parts) // count * count
-    for first in range(0, u.size, size):
+def _differences(u, out, parts):
+    n_rows, width = u.shape[1:]
+    for image in range(u.shape[0]):
         for y in range(n_rows):
-            here, down = first + y * width, first + (y + 1) % n_rows * width
-            along_y = first + here
-            along_x = along_y + size
-            for x in range(0, whole, count):
-                centre = load(u, here + x)
-                store(out, along_y + x, load(u, down + x) - centre)
-                store(out, along_x + x, load(u, here + x + parts) - centre)
-            for x in range(whole, width):
-                after = x + parts if x < width - parts else x + parts - width
-                out[along_y + x] = u[down + x] - u[here + x]
-                out[along_x + x] = u[here + after] - u[here + x]
-
-
-@compiled
-def _differences_adjoint(v, out, n_rows, width, parts, count):
-    """Two ends of a row go number by number, ``first`` and ``last`` of them.
-
-    What is to the left of the first ones lies at the other end, and the last ones fill no register.
-    """
-    size = n_rows * width
-    first = min(count, width)
-    last = (width - first) % count
-    for image in range(out.size // size):
-        for y in range(n_rows):
-            to, here = image * size + y * width, 2 * image * size + y * width
-            above, right = 2 * image * size + (y - 1) % n_rows * width, here + size
-            for x in range(first, width - last, count):
-                along_y = load(v, above + x) - load(v, here + x)
-                store(out, to + x, along_y + (load(v, right + x - parts) - load(v, right + x)))
-            for at in range(-last, first):
-                x = at if at >= 0 else at + width
-                before = right + (x - parts if x >= parts else x + width - parts)
-                out[to + x] = (v[above + x] - v[here + x]) + (v[before] - v[right + x])
-
-
-@compiled
-def _add_weighted_differences(along_y, along_x, pixels, u, out, n_rows, n_columns, parts, share, above, edge, count):
-    """Weighted differences to the row above and to the left are kept for their second use.
-
-    ``above`` holds those of a row; ``edge`` has room for what lies beyond a row's ends; ``share`` numbers side by side
-    have one weight.
-    """
-    width, block = parts * n_columns, 2 * count
-    weights = width // share
-    whole = width // block * block
-    left = edge.size - count
-    for image in range(0, u.size, n_rows * width):
-        last = image + (n_rows - 1) * width
-        for x in range(width):
-            above[x] = along_y[(n_rows - 1) * weights + x // share] * (u[image + x] - u[last + x])
-        for y in range(n_rows):
-            here, w = image + y * width, y * weights
-            down = here + width if y < n_rows - 1 else image
+            here, below = u[image, y], u[image, (y + 1) % n_rows]
+            along_y, along_x = out[image, 0, y], out[image, 1, y]
+            for x in range(width):
+                along_y[x] = below[x] - here[x]
+            for x in range(width - parts):
+                along_x[x] = here[x + parts] - here[x]
             for part in range(parts):
-                edge[left + count - parts + part] = along_x[w + (width - parts + part) // share] * (
-                    u[here + part] - u[here + width - parts + part]
-                )
-                edge[block - parts + part] = u[here + part]
-            before = load(edge, left)
-            for k in range(block - parts if whole == width else 0):
-                edge[k] = u[here + width - block + parts + k]
-            for x in range(0, whole, block):
-                c0, c1 = load(u, here + x), load(u, here + x + count)
-                if x + block == width:
-                    r0, r1 = load(edge, 0), load(edge, count)
-                else:
-                    r0, r1 = load(u, here + x + parts), load(u, here + x + parts + count)
-                w0, w1 = weights_of(along_x, w + (x >> share - 1), share, count)
-                r0, r1 = w0 * (r0 - c0), w1 * (r1 - c1)
-                if parts == 2:
-                    l0, l1 = moved_two(before, r0), moved_two(r0, r1)
-                else:
-                    l0, l1 = moved_one(before, r0), moved_one(r0, r1)
-                before = r1
-                w0, w1 = weights_of(along_y, w + (x >> share - 1), share, count)
-                d0, d1 = w0 * (load(u, down + x) - c0), w1 * (load(u, down + x + count) - c1)
-                s0 = load(out, here + x) + (load(above, x) - d0) + (l0 - r0)
-                s1 = load(out, here + x + count) + (load(above, x + count) - d1) + (l1 - r1)
-                if pixels.size > 0:
-                    w0, w1 = weights_of(pixels, w + (x >> share - 1), share, count)
-                    s0, s1 = s0 + w0 * c0, s1 + w1 * c1
-                store(above, x, d0)
-                store(above, x + count, d1)
-                store(out, here + x, s0)
-                store(out, here + x + count, s1)
-            for x in range(whole, width):
-                before_x = x - parts if x >= parts else x + width - parts
-                after_x = x + parts if x < width - parts else x + parts - width
-                centre = u[here + x]
-                to_left = along_x[w + before_x // share] * (centre - u[here + before_x])
-                to_right = along_x[w + x // share] * (u[here + after_x] - centre)
-                below = along_y[w + x // share] * (u[down + x] - centre)
-                out[here + x] += (above[x] - below) + (to_left - to_right)
-                if pixels.size > 0:
-                    out[here + x] += pixels[w + x // share] * centre
-                above[x] = below
+                along_x[width - parts + part] = here[part] - here[width - parts + part]
+
+
+@compiled
+def _differences_adjoint(v, out, parts):
+    n_rows, width = out.shape[1:]
+    for image in range(out.shape[0]):
+        for y in range(n_rows):
+            above, here, right, to = v[image, 0, y - 1], v[image, 0, y], v[image, 1, y], out[image, y]
+            for part in range(parts):
+                to[part] = (above[part] - here[part]) + (right[width - parts + part] - right[part])
+            above, here, left, right, to = (
+                above[parts:],
+                here[parts:],
+                right[: width - parts],
+                right[parts:],
+                to[parts:],
+            )
+            for x in range(to.size):
+                to[x] = (above[x] - here[x]) + (left[x] - right[x])
+
+
+@compiled
+def _of_four(centre, above, below, left, right, w_above, w_below, w_left, w_right):
+    return (w_above * (centre - above) - w_below * (below - centre)) + (
+        w_left * (centre - left) - w_right * (right - centre)
+    )
+
+
+@compiled
+def _add_weighted_differences(along_y, along_x, pixels, u, out, parts):
+    """Row by row; neighbours of both ends of a row are at its other end."""
+    n_rows, width = u.shape[1:]
+    share = width // along_x.shape[1]  # how many parts a weight is for
+    for image in range(u.shape[0]):
+        for y in range(n_rows):
+            c, to, a, b = u[image, y], out[image, y], u[image, y - 1], u[image, (y + 1) % n_rows]
+            wa, wb, wx = along_y[y - 1], along_y[y], along_x[y]
+            if parts == 1:
+                for x in range(width - 2):
+                    y0, y1, y2 = c[x], c[x + 1], c[x + 2]
+                    to[x + 1] += _of_four(y1, a[x + 1], b[x + 1], y0, y2, wa[x + 1], wb[x + 1], wx[x], wx[x + 1])
+            elif share == 1:
+                for x in range(width - 4):
+                    y0, y1, y2 = c[x], c[x + 2], c[x + 4]
+                    to[x + 2] += _of_four(y1, a[x + 2], b[x + 2], y0, y2, wa[x + 2], wb[x + 2], wx[x], wx[x + 2])
+            else:
+                for i in range(width // 2 - 2):
+                    x, z, w_above, w_below, w_left, w_right = 2 * i, 2 * i + 1, wa[i + 1], wb[i + 1], wx[i], wx[i + 1]
+                    to[x + 2] += _of_four(
+                        c[x + 2], a[x + 2], b[x + 2], c[x], c[x + 4], w_above, w_below, w_left, w_right
+                    )
+                    to[z + 2] += _of_four(
+                        c[z + 2], a[z + 2], b[z + 2], c[z], c[z + 4], w_above, w_below, w_left, w_right
+                    )
+            for end in range(parts if width == parts else 2 * parts):
+                x = end if end < parts else width - 2 * parts + end
+                left, right = (x - parts) % width, (x + parts) % width
+                w = x // share
+                to[x] += _of_four(c[x], a[x], b[x], c[left], c[right], wa[w], wb[w], wx[left // share], wx[w])
+            if pixels.size > 0:
+                add_row_product(pixels[y], c, to)
 
 
 def along_edges(neighbours: Array, u: Array) -> Array:
@@ -317,3 +285,110 @@ def _add_lanes(neighbours, weights, u, out, count):
             store(out, here + count, load(out, here + count) + d1)
             store(out, there, load(out, there) - d0)
             store(out, there + count, load(out, there + count) - d1)
+
+
+def nearest_patches(image: Array, steps: Array, half: int, count: int) -> tuple[Array, Array, float]:
+    """Neighbours of every pixel, the nearest patch first; of equal ones the earlier step first.
+
+    Parameters
+    ----------
+    image : contiguous float64 array, shape (parts, ky, kx)
+        Parts are features of one pixel; the grid is periodic.
+    steps : int array, shape (number, 2)
+        Half of the window: every step stands for its opposite too. No two may be equal on the grid.
+    half : int
+        Patches have 2 half + 1 pixels a side.
+    count : int
+        K, at most twice the number of steps.
+
+    Returns
+    -------
+    neighbours : int32 array, shape (K, ky, kx)
+        Flat numbers of pixels.
+    distances : float64 array, shape (K, ky, kx)
+        Sums of squared differences over the patch.
+    mean : float
+        Distance of all pairs of patches compared, on average.
+    """
+    ny, nx = image.shape[1:]
+    margin = half + int(np.abs(steps).max())
+    padded = np.pad(image, ((0, 0), (margin, margin), (margin, margin)), mode="wrap")
+    neighbours = np.zeros((count, ny, nx), dtype=np.int32)
+    distances = np.full((count, ny, nx), np.inf)
+    power, patch = np.empty((ny + 2 * half, nx + 2 * half)), np.empty((ny, nx))
+    nearer = np.empty(nx, dtype=np.bool_)
+    total = 0.0
+    for dy, dx in steps.tolist():
+        _distances(padded, dy, dx, margin, half, power, patch)
+        total += float(patch.sum())
+        _keep(neighbours, distances, patch, dy, dx, nearer)
+    return neighbours, distances, total / (len(steps) * ny * nx)
+
+
+@compiled
+def _distances(padded, dy, dx, margin, half, power, patch):
+    """Squared differences between the image and itself a step away, summed over the patch around every pixel.
+
+    Sums are made anew for every pixel, in the same order: equal patches have equal sums.
+    """
+    tall, wide = power.shape
+    first = margin - half
+    for y in range(tall):
+        line = power[y]
+        line[:] = 0
+        for part in range(padded.shape[0]):
+            here = padded[part, first + y, first : first + wide]
+            there = padded[part, first + y + dy, first + dx : first + dx + wide]
+            for x in range(wide):
+                d = here[x] - there[x]
+                line[x] += d * d
+    side = 2 * half + 1
+    columns = np.empty(wide, dtype=power.dtype)
+    for y in range(patch.shape[0]):
+        columns[:] = power[y]
+        for k in range(1, side):
+            line = power[y + k]
+            for x in range(wide):
+                columns[x] += line[x]
+        sums = patch[y]
+        sums[:] = 0
+        for k in range(side):
+            shifted = columns[k : k + sums.size]
+            for x in range(sums.size):
+                sums[x] += shifted[x]
+
+
+@compiled
+def _keep(neighbours, distances, patch, dy, dx, nearer):
+    """Enter the pixels a step away, and those whence a step leads here, among the nearest."""
+    ny, nx = patch.shape
+    worst = distances.shape[0] - 1
+    for y in range(ny):
+        other_y = (y + dy) % ny
+        here, there, values = distances[worst, y], distances[worst, other_y], patch[y]
+        first, last = max(0, -dx), nx - max(0, dx)  # without going around the edge
+        nearer[:] = True
+        inner, near = nearer[first:last], there[first + dx : last + dx]
+        own, value_of = here[first:last], values[first:last]
+        for x in range(last - first):
+            inner[x] = (value_of[x] < own[x]) | (value_of[x] < near[x])
+        for x in range(nx):
+            if not nearer[x]:
+                continue
+            other_x = (x + dx) % nx
+            value = values[x]
+            if value < distances[worst, y, x]:
+                _insert(neighbours, distances, y, x, other_y * nx + other_x, value)
+            if value < distances[worst, other_y, other_x]:
+                _insert(neighbours, distances, other_y, other_x, y * nx + x, value)
+
+
+@compiled
+def _insert(neighbours, distances, y, x, other, value):
+    k = distances.shape[0] - 1
+    while k > 0 and value < distances[k - 1, y, x]:
+        distances[k, y, x] = distances[k - 1, y, x]
+        neighbours[k, y, x] = neighbours[k - 1, y, x]
+        k -= 1
+    distances[k, y, x] = value
+    neighbours[k, y, x] = other
