@@ -27,9 +27,8 @@ from parts.pulseq_text import played
 from parts.second_reader import read_by_pypulseqpp
 
 import mri_design as md
-from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.plots.images import image_grid
-from mri_design.evaluation.plots.panels import ImagePanel
+from mri_design.evaluation.plots.pictures import ImagePanel, png_bytes
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes
 from mri_design.scan.simulation.scanner import load_phantom

@@ -27,7 +27,7 @@ from study.training import train_all
 from study.tuning import Show, tune_weight
 from threadpoolctl import threadpool_limits
 
-from mri_design.evaluation.manifest import InputFile, manifest_text
+from mri_design.evaluation.run_folder import InputFile, manifest_text
 from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.stored_designs import fingerprint
 from mri_design.experiment.strategies import reads_file

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from mri_design.evaluation.manifest import installed_versions
+from mri_design.evaluation.run_folder import installed_versions
 from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
 from mri_design.scan.io.atomic import write_text
 

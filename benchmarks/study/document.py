@@ -13,8 +13,8 @@ from study.ledger import Ledger
 from study.sections import CHOSEN, DEFAULT, NON_LOCAL
 from study.tables import BEST_DRAW, FORMATS, HOLE, ORACLE, errors_of, summary, two_way
 
-from mri_design.evaluation.pictures import png_bytes
 from mri_design.evaluation.plots.curves import error_against_lines
+from mri_design.evaluation.plots.pictures import png_bytes
 from mri_design.evaluation.predictions import how_often_right
 from mri_design.evaluation.tables import Row, format_cell, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from mri_design.evaluation.plots.panels import object_top, scale_top
+from mri_design.evaluation.plots.pictures import object_top, scale_top
 from mri_design.evaluation.tables import read_csv
 
 WIDTH, DPI = 2.4, 100  # inches; 240 pixels

@@ -1,8 +1,5 @@
 """Judging and showing: error measures, predictions held against the truth, figures, tables and pages."""
 
-from .manifest import InputFile as InputFile
-from .manifest import installed_versions as installed_versions
-from .manifest import manifest_text as manifest_text
 from .metrics import FEWEST as FEWEST
 from .metrics import Coverage as Coverage
 from .metrics import ImageMetrics as ImageMetrics
@@ -24,12 +21,11 @@ from .page import dated as dated
 from .page import save_report as save_report
 from .page import worded as worded
 from .page import write_page as write_page
-from .pictures import Drawing as Drawing
-from .pictures import inline as inline
-from .pictures import placed as placed
-from .pictures import png_bytes as png_bytes
-from .pictures import pointed_curves as pointed_curves
-from .pictures import svg_text as svg_text
+from .plots.pictures import Drawing as Drawing
+from .plots.pictures import inline as inline
+from .plots.pictures import placed as placed
+from .plots.pictures import png_bytes as png_bytes
+from .plots.pictures import svg_text as svg_text
 from .predictions import WINDOW as WINDOW
 from .predictions import DesignAccount as DesignAccount
 from .predictions import PredictionCheck as PredictionCheck
@@ -46,9 +42,12 @@ from .run_folder import PROGRESS as PROGRESS
 from .run_folder import PROGRESS_NAME as PROGRESS_NAME
 from .run_folder import STATE as STATE
 from .run_folder import FolderLock as FolderLock
+from .run_folder import InputFile as InputFile
 from .run_folder import RunFolder as RunFolder
 from .run_folder import RunProgress as RunProgress
 from .run_folder import RunStatus as RunStatus
+from .run_folder import installed_versions as installed_versions
+from .run_folder import manifest_text as manifest_text
 from .run_folder import read_kept as read_kept
 from .run_folder import read_manifest as read_manifest
 from .run_folder import require_same_run as require_same_run

@@ -1,5 +1,4 @@
-// What a report can do where scripts run: parts that open together, tables that sort, curves that tell their values, and
-// the steps of a design one by one.
+// What a report can do where scripts run: parts that open together, tables that sort, and the steps of a design one by one.
 // Without it the page is complete: parts open one by one, tables stand as they are, and figures show every step.
 "use strict";
 
@@ -197,47 +196,6 @@ function slices(figure) {
   show(data.start);
 }
 
-// ---- curves under the pointer ----
-
-function pointed(figure) {
-  const panels = JSON.parse(figure.querySelector("script").textContent);
-  const plot = figure.querySelector("svg"), reads = figure.querySelector(".reads");
-  const short = value => String(Number(value.toPrecision(4))).replace("-", "\u2212");
-  const rest = "Point at a curve, or use the arrow keys on the picture, to read its values.";
-  let shown = null; // which axes, and which of its places
-  const nearest = (values, to) => values.reduce((best, value, i) => Math.abs(value - to) < Math.abs(values[best] - to) ? i : best, 0);
-  const places = panel => [...new Set(panel.curves.flatMap(curve => curve.x))].sort((a, b) => a - b);
-
-  function show(panel, x) {
-    shown = {panel, at: nearest(places(panel), x)};
-    const place = places(panel)[shown.at];
-    const values = panel.curves.map(curve => [curve.name, curve.y[curve.x.indexOf(place)]]).filter(([, y]) => y !== undefined);
-    reads.textContent = `${panel.what || "at"} ${short(place)}: ` + values.map(([name, y]) => `${name} ${short(y)}`).join("; ");
-  }
-
-  plot.addEventListener("pointermove", event => {
-    const box = plot.getBoundingClientRect();
-    const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-    const panel = panels.find(({box: [left, top, right, bottom]}) => left <= x && x <= right && top <= y && y <= bottom);
-    if (!panel) { reads.textContent = rest; return; }
-    const share = (x - panel.box[0]) / (panel.box[2] - panel.box[0]);
-    const [low, high] = panel.log ? panel.x.map(Math.log) : panel.x, value = low + share * (high - low);
-    show(panel, panel.log ? Math.exp(value) : value);
-  });
-  plot.addEventListener("pointerleave", () => { reads.textContent = rest; });
-  plot.setAttribute("tabindex", "0");
-  plot.addEventListener("keydown", event => {
-    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
-    if (!by) return;
-    const panel = shown ? shown.panel : panels[0], all = places(panel);
-    show(panel, all[Math.min(Math.max((shown ? shown.at : by > 0 ? -1 : all.length) + by, 0), all.length - 1)]);
-    event.preventDefault();
-  });
-  reads.textContent = rest;
-  reads.hidden = false;
-}
-
-document.querySelectorAll("figure.pointed").forEach(pointed);
 document.querySelectorAll(".wide table").forEach(sortable);
 document.querySelectorAll("figure.explorer:not(.slices)").forEach(explorer);
 document.querySelectorAll("figure.slices").forEach(slices);

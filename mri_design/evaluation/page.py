@@ -21,10 +21,16 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from mri_design.evaluation import plots
-from mri_design.evaluation.manifest import PERSONAL, command_line, installed_versions, manifest_text
 from mri_design.evaluation.metrics import NO_RANKS
-from mri_design.evaluation.pictures import COLOURS, PALETTE, Drawing, inline, json_for_script, pointed_curves, svg_text
-from mri_design.evaluation.run_folder import OUTPUTS, RunFolder
+from mri_design.evaluation.plots.pictures import COLOURS, PALETTE, Drawing, inline, svg_text
+from mri_design.evaluation.run_folder import (
+    OUTPUTS,
+    PERSONAL,
+    RunFolder,
+    command_line,
+    installed_versions,
+    manifest_text,
+)
 from mri_design.evaluation.tables import Row, alike, column_names, format_cell, is_numeric, percent, shown_texts
 from mri_design.kinds import count_text
 from mri_design.scan.io.atomic import write_text
@@ -81,13 +87,12 @@ def write_page(
     """
     numbers = itertools.count(1)
 
-    def kept(name: str, figure: Drawing | str, caption: Any) -> dict[str, str]:
-        """Keep figures/NAME.svg, and return it for the page with the numbers of its curves; a text is kept already."""
+    def kept(name: str, figure: Drawing | str, caption: Any) -> str:
+        """Write figures/NAME.svg, and return it for the page; a figure that is a text is written already."""
         svg = figure
         if not isinstance(figure, str):
             svg = folder.write_figure(name, figure).read_text(encoding="utf-8") if folder else svg_text(figure)
-        shown = inline(svg, f"f{next(numbers)}-", _plain(caption))
-        return {"svg": Markup(shown), "curves": Markup(pointed_curves(figure))}
+        return Markup(inline(svg, f"f{next(numbers)}-", _plain(caption)))
 
     frame: dict[str, object] = dict.fromkeys(("command", "made", "version", "files", "manifest"))
     script = "\n" + resources.files("mri_design.evaluation").joinpath("page.js").read_text("utf-8")
@@ -150,13 +155,15 @@ def dated(command: Sequence[str]) -> dict[str, str]:
 @cache
 def _templates() -> Environment:
     """Pages, whose text is escaped, with what they may ask for."""
+    from jinja2.utils import htmlsafe_json_dumps  # here: many runs write no page
+
     templates = environment("mri_design.evaluation", "pages", autoescape=True)
     filters: dict[str, Callable[..., object]] = {
         "words": _words,
         "plain": _plain,
         "address": _address,
         "anchor": lambda title: "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:60] or "part",
-        "json": lambda content: Markup(json_for_script(_bare(content))),
+        "json": lambda content: htmlsafe_json_dumps(_bare(content), separators=(",", ":"), allow_nan=False),
         "cells": _cells,
         "number": _key_number,
         "percent": percent,

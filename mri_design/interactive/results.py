@@ -21,8 +21,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, described, number_array, require_counts, require_instance
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
-from mri_design.evaluation.pictures import Drawing
-from mri_design.evaluation.plots.panels import ImagePanel, Layout, layout_of, scale_top
+from mri_design.evaluation.plots.pictures import Drawing, ImagePanel, Layout, layout_of, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import percent
 from mri_design.experiment.companion_images import RegionMask

@@ -24,8 +24,7 @@ from mri_design.errors import (
     require_choice,
     require_counts,
 )
-from mri_design.evaluation.manifest import InputFile
-from mri_design.evaluation.run_folder import CHECKPOINT, RunFolder
+from mri_design.evaluation.run_folder import CHECKPOINT, InputFile, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.calibration import calibrate, estimates_own_maps, with_measured_maps
 from mri_design.experiment.companion_images import CompanionImages, companions_over

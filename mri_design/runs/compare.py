@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import UsageError, option
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError, measure
 from mri_design.evaluation.page import Page, worded
-from mri_design.evaluation.plots.panels import (
+from mri_design.evaluation.plots.pictures import (
     Frame,
     ImagePanel,
     error_caption,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import ranked
-from mri_design.evaluation.plots.panels import Frame, ImagePanel, error_caption, layout_of, metric_caption
+from mri_design.evaluation.plots.pictures import Frame, ImagePanel, error_caption, layout_of, metric_caption
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.sparsity import unit_modulus

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.pictures import png_bytes
+from mri_design.evaluation.plots.pictures import png_bytes
 from mri_design.evaluation.tables import csv_text
 from mri_design.experiment.extent import amount_wanted, check_other_than_lines, in_acquisition_order, require_amount
 from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation import plots
-from mri_design.evaluation.plots.panels import Frame
+from mri_design.evaluation.plots.pictures import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import RegionMask

@@ -31,7 +31,7 @@ from mri_design.design.training import (
 )
 from mri_design.errors import InputError, UnknownNameError, UsageError
 from mri_design.evaluation.page import Page
-from mri_design.evaluation.plots.panels import Frame, layout_of
+from mri_design.evaluation.plots.pictures import Frame, layout_of
 from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import (
     CHECKPOINT,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from mri_design.errors import UsageError
-from mri_design.evaluation.manifest import InputFile, installed_versions
 from mri_design.evaluation.page import Page, save_report
-from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder, read_kept
+from mri_design.evaluation.run_folder import CHECKPOINT, STATE, InputFile, RunFolder, installed_versions, read_kept
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint, has_identity, load_state
 from mri_design.kinds import count_text
 from mri_design.runs.stored_run import RESULT, Stored, read_ending, write_result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mri_design.evaluation.plots.panels import layout_of
+from mri_design.evaluation.plots.pictures import layout_of
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import part_of_scan
 from mri_design.runs.stored_run import ARRAYS, StoredRun, arrays_of

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
-from mri_design.evaluation.plots.panels import Frame, Layout
+from mri_design.evaluation.plots.pictures import Frame, Layout
 from mri_design.evaluation.run_folder import MANIFEST, RunFolder, read_manifest
 from mri_design.evaluation.tables import Row
 from mri_design.kinds import KINDS, Kind

@@ -23,9 +23,8 @@ from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import Outcome, ReferenceSlice, TrainedOrder
 from mri_design.errors import InputError
-from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import measure
-from mri_design.evaluation.run_folder import PROGRESS
+from mri_design.evaluation.run_folder import PROGRESS, InputFile
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.design import DesignOptions, run_design

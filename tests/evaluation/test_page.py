@@ -16,7 +16,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.evaluation import page, plots
-from mri_design.evaluation.plots.panels import Frame
+from mri_design.evaluation.plots.pictures import Frame
 from mri_design.evaluation.plots.style import panels
 from tests.evaluation.pages import write_parts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
@@ -12,8 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mri_design import interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
-from mri_design.evaluation import inline, placed, plots, png_bytes, pointed_curves, svg_text
-from mri_design.evaluation.pictures import MOST_POINTS
+from mri_design.evaluation import inline, placed, plots, png_bytes, svg_text
 from mri_design.scan import spiral_curve
 
 RNG = np.random.default_rng(1)
@@ -95,30 +93,6 @@ def test_a_placed_figure_is_laid_out_once_and_its_files_are_what_each_would_be_a
         svg_text(figure)
         assert png_bytes(figure) == png_bytes(FIGURES["mask_barcodes"]("a"))
     assert figure.get_layout_engine() is not None  # it may be written again, with other contents
-
-
-def figure_of(*names: str, points: int = 5) -> Figure:
-    figure = Figure(figsize=(4, 3))
-    axes = figure.add_axes((0.1, 0.2, 0.5, 0.4), xlim=(0, 10), xlabel="lines", ylabel="error")
-    for number, name in enumerate(names, 1):
-        axes.plot(np.arange(points), number * np.arange(points) ** 2, label=name)
-    axes.axhline(3)
-    axes.set_xlim(0, 10)
-    return figure
-
-
-def test_curves_that_can_be_pointed_at_have_the_figures_values() -> None:
-    (panel,) = json.loads(pointed_curves(figure_of("a", "_", "b")))
-    assert panel["box"] == pytest.approx([0.1, 0.4, 0.6, 0.8]) and panel["x"] == [0, 10] and panel["what"] == "lines"
-    assert not panel["log"]
-    assert panel["curves"] == [
-        {"name": "a", "x": [0, 1, 2, 3, 4], "y": [0, 1, 4, 9, 16]},
-        {"name": "b", "x": [0, 1, 2, 3, 4], "y": [0, 3, 12, 27, 48]},
-    ]
-    (panel,) = json.loads(pointed_curves(figure_of("_")))
-    assert [curve["name"] for curve in panel["curves"]] == ["error"]
-    for without in (object(), FIGURES["mask_barcodes"]("a"), figure_of("a", points=MOST_POINTS + 1)):
-        assert pointed_curves(without) == ""
 
 
 # ---- images ----

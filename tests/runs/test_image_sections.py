@@ -10,7 +10,7 @@ import pytest
 import mri_design as md
 from mri_design.evaluation import RelativeError
 from mri_design.evaluation.plots import object_top
-from mri_design.evaluation.plots.panels import layout_of
+from mri_design.evaluation.plots.pictures import layout_of
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.image_sections import image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage

@@ -6,8 +6,6 @@ from .curves import error_course as error_course
 from .curves import information_gained as information_gained
 from .curves import innovation_course as innovation_course
 from .curves import line_predictions as line_predictions
-from .families import drawn as drawn
-from .families import shots_with_spread as shots_with_spread
 from .images import doubt_panels as doubt_panels
 from .images import error_maps as error_maps
 from .images import image_grid as image_grid
@@ -16,6 +14,7 @@ from .images import pixels as pixels
 from .images import pixels_png as pixels_png
 from .images import unit as unit
 from .kspace import acquisition_order as acquisition_order
+from .kspace import drawn as drawn
 from .kspace import mask_barcodes as mask_barcodes
 from .kspace import mask_growth as mask_growth
 from .kspace import mask_with_spread as mask_with_spread
@@ -23,11 +22,12 @@ from .kspace import plane_flags as plane_flags
 from .kspace import plane_maps as plane_maps
 from .kspace import score_map as score_map
 from .kspace import score_profiles as score_profiles
+from .kspace import shots_with_spread as shots_with_spread
 from .kspace import trajectory_curves as trajectory_curves
-from .panels import Frame as Frame
-from .panels import ImagePanel as ImagePanel
-from .panels import Layout as Layout
-from .panels import across as across
-from .panels import numbered as numbered
-from .panels import object_top as object_top
-from .panels import scale_top as scale_top
+from .pictures import Frame as Frame
+from .pictures import ImagePanel as ImagePanel
+from .pictures import Layout as Layout
+from .pictures import across as across
+from .pictures import numbered as numbered
+from .pictures import object_top as object_top
+from .pictures import scale_top as scale_top

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mri_design.evaluation.pictures import PALETTE
 from mri_design.evaluation.plots import style
+from mri_design.evaluation.plots.pictures import PALETTE
 from mri_design.kinds import count_text
 
 MOST_INSIDE = 6

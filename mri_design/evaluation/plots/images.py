@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
 from mri_design.evaluation.plots import style
-from mri_design.evaluation.plots.panels import Frame, Image, ImagePanel, Layout, displayed, object_top, scale_top
+from mri_design.evaluation.plots.pictures import Frame, Image, ImagePanel, Layout, displayed, object_top, scale_top
 
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
 _LETTERS = 13  # of a scale's name in an inch

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from mri_design.evaluation.pictures import COLOURS
-from mri_design.evaluation.plots.panels import Layout, across
+from mri_design.evaluation.plots.pictures import COLOURS, Layout, across
 
 WIDTH = 5.2  # inches; a phone shows that at 7/10 of its size, where letters of 8 points can still be read
 DPI = 200

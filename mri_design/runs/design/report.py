@@ -15,7 +15,7 @@ from mri_design.design.trace import DesignStep, DesignTrace, Forecast, columns
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
-from mri_design.evaluation.plots.panels import object_top, scale_top
+from mri_design.evaluation.plots.pictures import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder
 from mri_design.experiment.inputs import slices_text

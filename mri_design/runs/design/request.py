@@ -13,7 +13,7 @@ import numpy as np
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import StopRule
 from mri_design.errors import InputError, UsageError, option, require_numbers
-from mri_design.evaluation.manifest import InputFile
+from mri_design.evaluation.run_folder import InputFile
 from mri_design.experiment import extent
 from mri_design.experiment.companion_images import CompanionImages, companion_file
 from mri_design.experiment.design import require_room

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError
 from mri_design.evaluation import plots
-from mri_design.evaluation.manifest import InputFile
 from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.page import Page
-from mri_design.evaluation.plots.panels import ImagePanel, object_top, scale_top
-from mri_design.evaluation.run_folder import PROGRESS, RunFolder
+from mri_design.evaluation.plots.pictures import ImagePanel, object_top, scale_top
+from mri_design.evaluation.run_folder import PROGRESS, InputFile, RunFolder
 from mri_design.experiment import volume
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.inputs import (

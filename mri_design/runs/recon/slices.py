@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, MriDesignError, UsageError, option
 from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, scores
-from mri_design.evaluation.plots.panels import ImagePanel
+from mri_design.evaluation.plots.pictures import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
 from mri_design.experiment import volume
 from mri_design.experiment.calibration import calibrate
