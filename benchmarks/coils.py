@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from parts.pages import Kept, put_conditions, put_table
 
-from mri_design.calibration.maps import maps_from_lines
+from mri_design.calibration.coils import maps_from_lines
 from mri_design.design.training import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv

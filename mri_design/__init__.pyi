@@ -97,7 +97,7 @@ from .operators.trajectory import golden_angles as golden_angles
 from .operators.trajectory import interleaf_angles as interleaf_angles
 from .operators.trajectory import radial_spokes as radial_spokes
 from .operators.trajectory import turned as turned
-from .readouts.lines import centre_lines as centre_lines
+from .readouts.grid import centre_lines as centre_lines
 from .registry import register_block as register_block
 from .registry import register_site as register_site
 from .scan.calibration import coil_combined as coil_combined

@@ -1,16 +1,35 @@
-"""Coils: which samples of the centre of k-space were measured, maps from a gapless square (ESPIRiT), mixed coils."""
+"""Coil sensitivity maps from the centre of k-space, their checks, coil mixing and coil compression.
+
+ESPIRiT takes maps from a gapless square at the centre of k-space. NLINV estimates image and maps together, by
+regularised nonlinear inversion, from any samples near the centre: samples of coil c are modelled as
+:math:`y_c = P F (s_c \\cdot u)`, where P keeps what was measured, F is the Fourier transform, and both the image u and
+the smooth maps s are unknown. Gauss-Newton steps solve for both, with a regularisation that falls from step to step
+(IRGNM: M. Uecker et al., Magn. Reson. Med. 60 (2008) 674-682, equations 4 to 11). No sample needs measured neighbours.
+Maps are smooth, so that a small grid is enough: the samples of a central block, and an image with a spectrum somewhat
+wider than the block, which the maps fold into it.
+
+NLINV begins with an image of ones. If the phase of the object turns fast, as near air, it may end in maps that all
+vanish at one pixel while the image there grows beyond bounds: a pole, which a reconstruction shows as a false bright
+spot. The root-sum-of-squares of the maps dips there. Started again from the phase of the image that was found, the
+iteration leaves that phase to the image, and its maps have no pole.
+
+Maps are checked by coils that are held back, and by how much of the measured energy they explain.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
+from numpy import fft
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts
-from mri_design.operators.conventions import to_kspace
+from mri_design.brief import briefly
+from mri_design.errors import InputError, option, require_counts
+from mri_design.operators.conventions import to_image, to_kspace
 
 # Of the strongest sample. A receiver's quantisation is 2^-24 at best, so a sample this far down was never
 # digitised: it is a zero that went through a Fourier transform and back in floating point.
@@ -20,9 +39,9 @@ ROUND_OFF = 1e-10
 CHANCE = 10.0
 # And so many more, since a few lines hold none or several where less than one is expected.
 FEW = 4
-_NEAR = 0.75
+_DENSE = 0.75
 """Cycles from any place to the nearest sample up to which samples count as dense: those of a grid are .71 at most."""
-_MARGIN = 4.0
+_GRIDDED_WITH = 4.0
 """Cycles beyond the centre that are gridded with it, so that weights at its edge are right."""
 
 
@@ -92,7 +111,7 @@ def dense_centre(trajectory: NDArray[np.float64], most: int) -> int:
     """
     offsets = np.arange(0, most, 0.5) - most // 2
     points = np.stack(np.meshgrid(offsets, offsets, indexing="ij"), axis=-1).reshape(-1, 2)
-    far = scipy.spatial.cKDTree(trajectory).query(points)[0] > _NEAR
+    far = scipy.spatial.cKDTree(trajectory).query(points)[0] > _DENSE
     reaching = np.where(points < 0, -2 * points, 2 * points + 1).max(axis=1)  # side of the square that reaches there
     return min(most, int(np.ceil(reaching[far].min(initial=most + 1))) - 1)
 
@@ -115,7 +134,7 @@ def gridded_square(
     """
     from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 
-    near = (np.abs(trajectory) <= side / 2 + _MARGIN).all(axis=1)
+    near = (np.abs(trajectory) <= side / 2 + _GRIDDED_WITH).all(axis=1)
     weights = density_weights(trajectory[near], shape).astype(np.float32)
     images = NonUniformFourier(trajectory[near], shape).adjoint((weights * kspace[..., near])[..., np.newaxis, :])
     inside = np.zeros(shape, dtype=bool)
@@ -162,7 +181,7 @@ def espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], w
     correlations = _kernel_correlations(virtual, _KERNEL if width >= _ENOUGH_FOR_KERNEL else _SMALL_KERNEL)
     rows, columns = kspace.shape[-2:]
     reach = correlations.shape[0] // 2
-    of_rows, of_columns = (_waves(n, reach) for n in (rows, columns))
+    of_rows, of_columns = (_offset_waves(n, reach) for n in (rows, columns))
     along = np.einsum("xm,nmcd->nxcd", of_columns, correlations, optimize=True).reshape(2 * reach + 1, -1)
     n_coils, at_once = len(kspace), max(1, _BYTES // (8 * columns * len(kspace) ** 2))
     maps = np.empty((rows, columns, n_coils), np.complex64)
@@ -197,7 +216,7 @@ def _kernel_correlations(square: NDArray[np.complex64], side: int) -> NDArray[np
     return found / side**2
 
 
-def _waves(n: int, reach: int) -> NDArray[np.complex64]:
+def _offset_waves(n: int, reach: int) -> NDArray[np.complex64]:
     """Waves at the pixels of a centred grid by the offset of two samples, up to ``reach``, shape (pixel, offset)."""
     return np.exp(2j * np.pi * np.outer(np.arange(n) - n // 2, np.arange(-reach, reach + 1)) / n).astype(np.complex64)
 
@@ -350,3 +369,642 @@ def compression(kspace: NDArray[np.complex64], count: int, width: int) -> Compre
     matrix = coil_directions(energies)[:, :count].conj().T
     kept = float(np.trace(matrix @ energies @ matrix.conj().T).real)
     return Compression(np.asarray(matrix), max(0.0, 1 - kept / total))
+
+
+try:
+    from threadpoolctl import threadpool_limits
+except ImportError:  # it saves time, no more
+    from contextlib import nullcontext as threadpool_limits
+
+BLOCK = 32
+"""Side of the central block of samples that maps are estimated from."""
+_GRID = 48
+_REACH = 6
+"""Maps have waves of up to this many cycles per field of view; beyond, their weight is below a thousandth."""
+_SMOOTHNESS, _UNIT, _ORDER = 220.0, 96, 16
+"""The weight of a wave of j cycles is (1 + 220 (j / 96)^2)^-16, as in the paper for a grid of 96."""
+POLE, _LEVELLED = 0.8, 0.15
+"""Maps whose root-sum-of-squares dips below the first part of its surroundings are solved again, and what is found then
+is taken where it dips less by the second (results/coils/maps.md)."""
+_INSIDE, _AROUND = 0.15, 0.045
+"""The object is where coil images exceed this part of their 99th percentile; surroundings are averages over this part
+of the field of view."""
+_LAST_RIDGE = 2.0**-16
+"""Regularisation of the last step; that of the first is 1."""
+_SCALE = 100.0
+"""Norm of the samples, against which the image begins with ones and the regularisation with 1."""
+_STEPS, _INNER, _ROUGH_STEPS, _ROUGH_INNER = 17, 30, 9, 15
+_TOLERANCE = 1e-2
+"""Residual, over the right-hand side, at which the linear problem of a step is left before its last iteration."""
+_NEAR = 4
+"""Waves of up to this many cycles are solved together by the preconditioner, and shorter ones alone."""
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class JointEstimate:
+    """Image and coil maps that explain the samples of a central block together.
+
+    Parameters
+    ----------
+    spectra : complex64 array, shape (coil, 13, 13)
+        Waves of the maps, by cycles per field of view.
+    block : complex64 array, shape (coil, ky, kx)
+        Every sample of the central block, measured or not, as image and maps predict it.
+    dip : float
+        The least of the maps' root-sum-of-squares inside the object, over that of its surroundings; 0 at a pole.
+    """
+
+    spectra: NDArray[np.complex64]
+    block: NDArray[np.complex64]
+    dip: float
+
+    def maps(self, shape: tuple[int, int]) -> NDArray[np.complex64]:
+        """Maps with unit root-sum-of-squares on a grid, complex64 (coil, ky, kx); their common phase is any."""
+        along_ky, along_kx = (_waves(n, centred=True) for n in shape)
+        maps = along_ky @ self.spectra @ along_kx.T
+        strength = np.linalg.norm(maps, axis=0)
+        return np.asarray(maps / np.maximum(strength, np.finfo(np.float32).tiny), dtype=np.complex64)
+
+
+def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False) -> JointEstimate:
+    """Image and coil maps of one slice from the measured samples of the central block, without a pole if possible.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils; only measured samples are looked at.
+    samples : bool array, shape (ky, kx) or (coil, ky, kx)
+        Which were measured, or may be used of each coil; some of the central 32 x 32 have to hold signal.
+    rough : bool
+        Whether to solve less accurately in a third of the time, which is enough to design with.
+    """
+    shape = samples.shape[-2:]
+    grid = (min(_GRID, shape[0]), min(_GRID, shape[1]))
+    inside = np.zeros((*samples.shape[:-2], *grid), dtype=bool)
+    central(inside, BLOCK)[:] = central(samples, BLOCK)
+    data = np.zeros((len(kspace), *grid), dtype=np.complex64)
+    central(data, BLOCK)[:] = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0)
+    size = float(np.linalg.norm(data))
+    problem = _Problem((data * (_SCALE / size)).astype(np.complex64), inside)
+    steps = (_ROUGH_STEPS, _ROUGH_INNER) if rough else (_STEPS, _INNER)
+    with threadpool_limits(1):  # products this small only wait for the threads that share them
+        found = problem.estimate(problem.solution(*steps))
+        if found.dip < POLE:
+            again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(found.block))))
+            found = again if again.dip > found.dip + _LEVELLED else found
+    return replace(found, block=found.block * np.float32(size / _SCALE))
+
+
+def _phase(coil_images: NDArray[np.complex64]) -> NDArray[np.complex64]:
+    """Phase factors of the strongest combination of coils, shape (ky, kx)."""
+    pixels = coil_images.reshape(len(coil_images), -1).astype(np.complex128)
+    strongest = coil_directions(pixels @ pixels.conj().T)[:, 0]
+    return np.exp(1j * np.angle(np.tensordot(strongest.conj(), coil_images, axes=1))).astype(np.complex64)
+
+
+def _dip(maps: NDArray[np.complex64], coil_images: NDArray[np.complex64]) -> float:
+    """`JointEstimate.dip` of maps, the object being where the coil images show it."""
+    from scipy.ndimage import gaussian_filter  # here: many commands need no maps
+
+    strength, image = np.linalg.norm(maps, axis=0), np.linalg.norm(coil_images, axis=0)
+    surroundings = gaussian_filter(strength, [_AROUND * n for n in strength.shape], mode="wrap")
+    inside = (image > _INSIDE * np.percentile(image, 99)) & (surroundings > 0)
+    return float((strength[inside] / surroundings[inside]).min(initial=1.0))
+
+
+def _waves(n: int, *, centred: bool) -> NDArray[np.complex64]:
+    """Waves of -6 to 6 cycles per field of view at the pixels of a grid, shape (pixel, wave)."""
+    cycles = np.arange(-_REACH, _REACH + 1)
+    pixels = np.arange(n) - (n // 2 if centred else 0)
+    return np.exp(2j * np.pi * np.outer(pixels, cycles) / n).astype(np.complex64)
+
+
+def _transform(frequencies: NDArray[np.intp], n: int) -> NDArray[np.complex64]:
+    """The unitary Fourier transform of n pixels at some frequencies, shape (frequency, pixel)."""
+    return (np.exp(-2j * np.pi * np.outer(frequencies, np.arange(n)) / n) / np.sqrt(n)).astype(np.complex64)
+
+
+class _Problem:
+    """The samples of a block and the operators of the Gauss-Newton step.
+
+    An unknown is a vector of the image's pixels, the first of which is the centre of the field of view, and then the
+    coils' weighted spectra. Only rows and columns of k-space that hold samples are ever computed, by products with
+    small matrices, which take less time here than whole Fourier transforms.
+
+    Parameters
+    ----------
+    data : complex64 array, shape (coil, ky, kx)
+        Samples with the centre of k-space in the middle.
+    inside : bool array, shape (ky, kx) or (coil, ky, kx)
+        Which of them were measured.
+    """
+
+    def __init__(self, data: NDArray[np.complex64], inside: NDArray[np.bool_]) -> None:
+        self.grid: tuple[int, int] = (inside.shape[-2], inside.shape[-1])
+        by_coil = inside.reshape(-1, *self.grid)
+        rows, columns = np.flatnonzero(by_coil.any(axis=(0, 2))), np.flatnonzero(by_coil.any(axis=(0, 1)))
+        self.data = data[:, rows[:, None], columns]
+        self.inside = by_coil[:, rows[:, None], columns].astype(np.float32)
+        self.rows, self.columns = rows - self.grid[0] // 2, columns - self.grid[1] // 2
+        self.to_rows, self.to_columns = _transform(self.rows, self.grid[0]), _transform(self.columns, self.grid[1]).T
+        ky, kx = self.grid
+        self.along_ky = _waves(ky, centred=False) / np.float32(np.sqrt(ky * kx))
+        self.along_kx = _waves(kx, centred=False)
+        square = (np.arange(-_REACH, _REACH + 1) / _UNIT) ** 2
+        self.weights = ((1 + _SMOOTHNESS * (square[:, None] + square)) ** -_ORDER).astype(np.float32)
+
+    def parts(self, unknown: NDArray[np.complex64]) -> tuple[NDArray[np.complex64], NDArray[np.complex64]]:
+        """Image and weighted spectra of an unknown."""
+        pixels = self.grid[0] * self.grid[1]
+        spectra = unknown[pixels:].reshape(len(self.data), *self.weights.shape)
+        return unknown[:pixels].reshape(self.grid), spectra
+
+    def maps(self, spectra: NDArray[np.complex64]) -> NDArray[np.complex64]:
+        """Maps of weighted spectra."""
+        return np.asarray(self.along_ky @ (spectra * self.weights) @ self.along_kx.T)
+
+    def samples(self, images: NDArray[np.complex64]) -> NDArray[np.complex64]:
+        """Samples (coil, row, column) of coil images, zeros where none was measured."""
+        return np.asarray((self.to_rows @ images @ self.to_columns) * self.inside)
+
+    def block_images(self, block: NDArray[np.complex64]) -> NDArray[np.complex64]:
+        """Coil images (coil, ky, kx) of the samples of the central block, on the grid of the problem."""
+        whole = np.zeros((len(block), *self.grid), np.complex64)
+        central(whole, BLOCK)[:] = block
+        return np.asarray(fft.ifft2(fft.ifftshift(whole, axes=(-2, -1)), norm="ortho"))
+
+    def estimate(self, unknown: NDArray[np.complex64]) -> JointEstimate:
+        """Maps of an unknown, and the central block that it predicts in the problem's units."""
+        image, spectra = self.parts(unknown)
+        maps = self.maps(spectra)
+        predicted = fft.fftshift(fft.fft2(image * maps, norm="ortho"), axes=(-2, -1))
+        block = central(predicted, BLOCK)
+        return JointEstimate(spectra * self.weights, block, _dip(maps, self.block_images(block)))
+
+    def adjoint(
+        self, residual: NDArray[np.complex64], image: NDArray[np.complex64], maps: NDArray[np.complex64]
+    ) -> NDArray[np.complex64]:
+        """The derivative's adjoint at an image and maps, as an unknown."""
+        seen = self.to_rows.conj().T @ residual @ self.to_columns.conj().T
+        spectra = (self.along_ky.conj().T @ (image.conj() * seen) @ self.along_kx.conj()) * self.weights
+        return np.concatenate([np.sum(maps.conj() * seen, axis=0).ravel(), spectra.ravel()])
+
+    def preconditioner(
+        self, image: NDArray[np.complex64], maps: NDArray[np.complex64], ridge: float
+    ) -> Callable[[NDArray[np.complex64]], NDArray[np.complex64]]:
+        """An approximate inverse of the step's matrix: pixels alone, and the long waves of a coil together.
+
+        A wave of the maps shifts the spectrum of the image by whole samples, so that the matrix between waves, which is
+        the same for all coils that were measured alike, is that of products between shifted spectra.
+        """
+        part = float(np.sum(self.inside)) / len(self.inside) / image.size
+        of_pixels = 1 / (part * np.sum(np.abs(maps) ** 2, axis=0) + np.float32(ridge))
+        of_waves = 1 / (part * float(np.vdot(image, image).real) / image.size * self.weights**2 + np.float32(ridge))
+        near = slice(_REACH - _NEAR, _REACH + _NEAR + 1)
+        cycles = np.arange(-_NEAR, _NEAR + 1)
+        row, column = np.nonzero(self.inside.any(axis=0))
+        spectrum = fft.fft2(image) / np.float32(image.size)
+        from_rows = (self.rows[row][:, None] - cycles) % self.grid[0]
+        from_columns = (self.columns[column][:, None] - cycles) % self.grid[1]
+        shifted = spectrum[from_rows[:, :, None], from_columns[:, None, :]] * self.weights[near, near]
+        shifted = shifted.reshape(len(row), -1)
+        between = (shifted.conj().T @ shifted).astype(np.complex128)
+        between[np.diag_indices(len(between))] += max(ridge, _ROUNDING * float(np.trace(between).real))
+        together = np.linalg.inv(between).T.astype(np.complex64)
+
+        def applied(unknown: NDArray[np.complex64]) -> NDArray[np.complex64]:
+            pixels, spectra = self.parts(unknown)
+            waves = spectra * of_waves
+            long = spectra[:, near, near]
+            waves[:, near, near] = (long.reshape(len(long), -1) @ together).reshape(long.shape)
+            return np.concatenate([(of_pixels * pixels).ravel(), waves.ravel()])
+
+        return applied
+
+    def solution(self, steps: int, inner: int, image: NDArray[np.complex64] | complex = 1) -> NDArray[np.complex64]:
+        """The unknown after some Gauss-Newton steps, from maps of zeros.
+
+        Parameters
+        ----------
+        steps : int
+            Steps, over which the regularisation falls from 1 to its last value by equal factors.
+        inner : int
+            Conjugate gradients in each at most.
+        image : complex64 array, shape (ky, kx), or number
+            Of unit modulus, with which the iteration begins.
+        """
+        from scipy.sparse.linalg import LinearOperator, cg  # here: many commands need no maps
+
+        start = np.zeros(self.grid[0] * self.grid[1] + len(self.data) * self.weights.size, np.complex64)
+        self.parts(start)[0][:] = image
+        unknown, square = start, (start.size, start.size)
+        for ridge in np.geomspace(1, _LAST_RIDGE, steps, dtype=np.float32):
+            now, spectra = self.parts(unknown)
+            maps = self.maps(spectra)
+
+            def normal(
+                change: NDArray[np.complex64],
+                now: NDArray[np.complex64] = now,
+                maps: NDArray[np.complex64] = maps,
+                ridge: np.float32 = ridge,
+            ) -> NDArray[np.complex64]:
+                of_image, of_spectra = self.parts(change)
+                seen = self.samples(now * self.maps(of_spectra) + of_image * maps)
+                return self.adjoint(seen, now, maps) + ridge * change
+
+            right = self.adjoint(self.data - self.samples(now * maps), now, maps) + ridge * (start - unknown)
+            matrix, inverse = (
+                LinearOperator(square, matvec=product, dtype=np.complex64)
+                for product in (normal, self.preconditioner(now, maps, float(ridge)))
+            )
+            step = cg(matrix, right, rtol=_TOLERANCE, maxiter=inner, M=inverse)[0]
+            unknown = unknown + step.astype(np.complex64)
+        return unknown
+
+
+MapMethod = Literal["auto", "espirit", "nlinv"]
+"""How maps are estimated; see `maps_from_lines`."""
+
+USUAL_LINES = 24
+"""Centre lines from which ESPIRiT takes maps, and from which on it is preferred (results/coils/maps.md)."""
+FEWEST_FOR_ESPIRIT = 8
+_FEWEST = 2
+"""Without neighbours at the centre, image and maps can take each other's place: nothing tells a fold from an image."""
+_KEPT = 2
+"""Estimates of `OwnMaps` that are remembered: those of the decision at hand and of the one before."""
+_HELD_PART = 8
+"""One in so many coils is held back of each line."""
+_COILS_THAT_PREDICT = 4
+BAD_PREDICTION = 0.2
+"""Relative error of coils held back from which on maps are said to predict badly (results/coils/maps.md)."""
+
+_PART, _MARGIN = 16, 4
+"""The centre reaches to one part in 16 of the grid on each side; the image may reach four samples further."""
+_DAMPING, _ITERATIONS = 1e-2, 20
+
+
+@dataclass(frozen=True)
+class CoilMapEstimate:
+    """Coil maps of one slice, and what they rest on.
+
+    Parameters
+    ----------
+    maps : complex64 array, shape (coil, ky, kx)
+        Unit root-sum-of-squares at every pixel.
+    method : {"espirit", "nlinv"}
+        ESPIRiT on the gapless centre, or image and maps together (NLINV) from all lines of the central block.
+    centre : int
+        Side of the gapless square at the centre of k-space.
+    lines : int
+        Measured lines of the central 32 that they rest on.
+    prediction_error : float
+        Relative error of coils that were held back (`error_of_held_coils`); NaN where none were.
+    samples : int
+        Of a plane, or of lines that stop short, the measured samples of the central 32 x 32; 0 of whole lines.
+    """
+
+    maps: NDArray[np.complex64]
+    method: str
+    centre: int
+    lines: int
+    prediction_error: float = float("nan")
+    samples: int = 0
+
+    @property
+    def predicts_badly(self) -> bool:
+        """Whether coils held back speak against the maps; never of fewer than four coils, which predict little."""
+        return is_bad(self.prediction_error, len(self.maps))
+
+    @property
+    def rests_on(self) -> int:
+        """How many lines the maps rest on: ESPIRiT's gapless ones, or all measured ones of the block."""
+        return min(self.centre, USUAL_LINES) if self.method == "espirit" else self.lines
+
+
+def is_bad(prediction_error: float, n_coils: int) -> bool:
+    """Whether coils held back speak against maps; see `CoilMapEstimate.predicts_badly`."""
+    return n_coils >= _COILS_THAT_PREDICT and prediction_error > BAD_PREDICTION
+
+
+def method_for(centre: int, lines: int, method: MapMethod) -> Literal["espirit", "nlinv"]:
+    """The method by name: of ``auto`` ESPIRiT where it may use 24 gapless lines, else NLINV.
+
+    Parameters
+    ----------
+    centre : int
+        Side of the gapless square at the centre of k-space.
+    lines : int
+        Centre lines that may be used at most.
+    method : {"auto", "espirit", "nlinv"}
+        As asked.
+    """
+    if method != "auto":
+        return method
+    return "espirit" if min(centre, lines) >= USUAL_LINES else "nlinv"
+
+
+def block_energies(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) -> NDArray[np.complex128]:
+    """Sum over the measured samples s of the central block of s s^H, shape (coil, coil), for `coil_directions`."""
+    inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
+    return np.asarray(inner @ inner.conj().T)
+
+
+def maps_from_lines(
+    kspace: NDArray[np.complex64],
+    measured: NDArray[np.bool_],
+    *,
+    method: MapMethod = "auto",
+    directions: NDArray[np.complex128] | None = None,
+    noise_variance: float = 0.0,
+    check: bool = True,
+    rough: bool = False,
+) -> CoilMapEstimate:
+    """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
+
+    The phase of the maps is that of `estimate_coil_maps`: their combination along the strongest direction of coil space
+    is real and positive.
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils (`prewhiten`). What stands where nothing was measured is of no account.
+    measured : bool array, shape (ky,) or (ky, kx)
+        Which lines or samples were measured.
+    method : {"auto", "espirit", "nlinv"}
+        By default ESPIRiT where 24 gapless lines were measured, and NLINV where there are fewer.
+    directions : complex array, shape (coil, coil), optional
+        `coil_directions`, so that the phase of the maps runs on from slice to slice; by default those of this slice.
+    noise_variance : float
+        Per real component of a sample, for the check alone (`error_of_held_coils`).
+    check : bool
+        Whether to hold coils back line by line and see how well they are predicted.
+    rough : bool
+        Whether NLINV may solve less accurately, with fewer iterations: for maps on the way to those of an image.
+
+    Raises
+    ------
+    InputError
+        Where the centre of k-space was not measured, fewer than eight gapless lines were for ESPIRiT, or the central
+        samples hold no signal.
+    """
+    if method not in get_args(MapMethod):
+        raise InputError(field="maps", got=repr(method), wanted="'auto', 'espirit' or 'nlinv'")
+    samples = measured if measured.ndim == 2 else np.repeat(measured[:, None], kspace.shape[-1], axis=1)
+    centre = gapless_side(samples)
+    method = method_for(centre, USUAL_LINES, method)
+    fewest = FEWEST_FOR_ESPIRIT if method == "espirit" else _FEWEST
+    if centre < fewest:
+        got = f"{centre} gapless lines and columns around the centre of k-space"
+        without = f", or leave {option('maps', 'espirit')} out." if method == "espirit" else "."
+        cure = f"Give coil maps ({option('maps')} or {option('maps-from')}), or measure a centre{without}"
+        raise InputError("measured", got, f"at least {fewest} for coil calibration", cure)
+    energies = block_energies(kspace, samples)
+    if not energies.any():
+        raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
+    directions = coil_directions(energies) if directions is None else directions
+    inside = central(samples, BLOCK)
+    lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
+    count = 0 if count == lines * inside.shape[1] else count
+    if method == "espirit":
+        whole = np.zeros(kspace.shape, np.complex64)
+        central(whole, centre)[:] = np.where(central(samples, centre), central(kspace, centre), 0)
+        maps = espirit(whole, directions, min(centre, USUAL_LINES))
+    else:
+        maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
+        strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
+        maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
+    missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
+    return CoilMapEstimate(maps, method, centre, lines, missed, count)
+
+
+@briefly
+@dataclass(frozen=True)
+class OwnMaps:
+    """Estimates of the coil maps of one slice, by which of its samples had been measured.
+
+    Maps depend on the measured samples alone, so that whoever asks, in whichever process and order, gets the same bits.
+    The last ones are remembered.
+
+    Parameters
+    ----------
+    method : {"auto", "espirit", "nlinv"}
+        As `maps_from_lines` takes it.
+    noise_variance : float
+        Of the samples, likewise.
+    """
+
+    method: MapMethod = "auto"
+    noise_variance: float = 0.0
+    _made: dict[bytes, CoilMapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def of(
+        self, kspace: NDArray[np.complex64], measured: NDArray[np.bool_], *, rough: bool = False, check: bool = False
+    ) -> CoilMapEstimate:
+        """The maps of a slice from its ``measured`` samples.
+
+        Parameters
+        ----------
+        kspace : complex array, shape (coil, ky, kx)
+            Of white coils, always of the same slice.
+        measured : bool array, shape (ky,) or (ky, kx)
+            Lines or samples to look at.
+        rough : bool
+            Whether the maps are those of a step on the way to an image, see `maps_from_lines`.
+        check : bool
+            Whether the estimate has to say how well it predicts lines that are held back.
+
+        Raises
+        ------
+        InputError
+            Where these are too few for any maps.
+        """
+        which = np.packbits(measured).tobytes() + bytes([rough])
+        if not check and which + b"checked" in self._made:
+            check = True
+        key = which + (b"checked" if check else b"")
+        if key not in self._made:
+            estimate = maps_from_lines(
+                kspace,
+                measured,
+                method=self.method,
+                noise_variance=self.noise_variance,
+                check=check,
+                rough=rough,
+            )
+            while len(self._made) >= _KEPT:
+                del self._made[next(iter(self._made))]
+            self._made[key] = estimate
+        return self._made[key]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is remembered: another process makes its own."""
+        return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}}
+
+
+def error_of_held_coils(
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float = 0.0
+) -> float:
+    """Relative error of NLINV on one in eight coils of each measured line of the block, which it does not get.
+
+    The other coils have the same line, so that maps are judged and not the width of gaps, and few lines are enough.
+    What it says holds for any maps of these lines: whether one image and smooth maps explain all coils. The noise of
+    the samples that were held back is no error of maps, nor is as much again that the prediction has from the others:
+    both are taken off, so that sound maps of noisy scans are not called bad (results/coils/maps.md).
+
+    Parameters
+    ----------
+    kspace : complex64 array, shape (coil, ky, kx)
+        Of white coils.
+    samples : bool array, shape (ky, kx) or (coil, ky, kx)
+        Which were measured, or may be looked at.
+    noise_variance : float
+        Per real component of a sample.
+
+    Returns
+    -------
+    float
+        NaN where the samples hold no signal, or no more than noise has.
+    """
+    kept = np.broadcast_to(samples, kspace.shape).copy()
+    inside = central(kept, BLOCK).copy()
+    order = np.cumsum(inside.any(axis=(0, 2))) - 1
+    held = ((np.arange(len(kspace))[:, None] + order) % _HELD_PART == 0)[:, :, None] & inside
+    central(kept, BLOCK)[held] = False
+    wanted = central(kspace, BLOCK)[held]
+    noise = 2 * noise_variance * wanted.size
+    signal = float(np.linalg.norm(wanted)) ** 2 - noise
+    if not signal > 0 or not np.any(kspace[kept]):
+        return float("nan")
+    missed = float(np.linalg.norm(joint_estimate(kspace, kept, rough=True).block[held] - wanted)) ** 2 - 2 * noise
+    return float(np.sqrt(max(missed, 0.0) / signal))
+
+
+def share_explained(
+    kspace: NDArray[np.complex64], coil_maps: NDArray[np.complex64], noise_variance: float = 0.0
+) -> float:
+    r"""Share of the energy of the central samples that an image seen through coil maps explains, 0 to 1.
+
+    The image u of low resolution minimises :math:`\|y - P F S u\|^2 + 0.01 \|u\|^2`, where P keeps the measured samples
+    y of the centre of k-space, F is the Fourier transform and S multiplies with the maps. So an undersampled scan is
+    judged as fairly as a complete one, as long as it has clearly more coils than its acceleration. What the noise alone
+    leaves unexplained is taken off.
+
+    The right maps explain nearly all. Maps of other coils, in another order, or with rows and columns exchanged explain
+    less, far less with many coils. Two coils explain nearly everything with any smooth maps, and cannot be judged. The
+    shares of several scans are in results/benchmarks/measured-once.md.
+
+    Parameters
+    ----------
+    kspace, coil_maps : complex64 array, shape (slice, coil, ky, kx)
+        Samples, zero where none was measured, and maps.
+    noise_variance : float
+        Per real component, 0 where it is not known.
+    """
+    grid = (kspace.shape[-2], kspace.shape[-1])
+    unexplained = total = 0.0
+    for stack, fine_maps in zip(kspace, coil_maps, strict=True):
+        coarse = _coarse(grid)
+        inner = np.ix_(*(n // 2 - m // 2 + np.arange(m) for n, m in zip(grid, coarse, strict=True)))
+        samples, maps = stack[:, *inner], fine_maps[:, *_pixels(grid, coarse)]
+        centre = measured_samples(samples) & _central(coarse, grid, 0)
+        samples = np.where(centre, samples, 0).astype(np.complex128)
+        energy = float(np.sum(np.abs(samples) ** 2))
+        if energy > 0:
+            support = _central(coarse, grid, _MARGIN)
+            lost = energy * _residual(samples / np.sqrt(energy), maps.astype(np.complex128), centre, support)
+            unexplained += max(0.0, lost - 2 * noise_variance * len(stack) * np.count_nonzero(centre))
+            total += energy
+    return 1 - unexplained / total if total > 0 else 0.0
+
+
+def _reach(n: int, margin: int) -> int:
+    return max(4, n // _PART) + margin
+
+
+def _coarse(shape: tuple[int, int]) -> tuple[int, ...]:
+    """A grid of the same field of view that holds the image's band twice over: maps are smooth enough for it."""
+    return tuple(min(n, 2 * (2 * _reach(n, _MARGIN) + 1)) for n in shape)
+
+
+def _pixels(shape: tuple[int, int], coarse: tuple[int, ...]) -> tuple[NDArray[np.int_], ...]:
+    """Where the coarse grid's pixels lie on the fine one."""
+    places = (
+        np.rint((np.arange(m) - m // 2) * (n / m) + n // 2).astype(int) for n, m in zip(shape, coarse, strict=True)
+    )
+    return np.ix_(*places)
+
+
+def _central(coarse: tuple[int, ...], shape: tuple[int, int], margin: int) -> NDArray[np.bool_]:
+    inside = np.zeros(coarse, dtype=bool)
+    ranges = (
+        slice(max(0, m // 2 - _reach(n, margin)), m // 2 + _reach(n, margin) + 1)
+        for m, n in zip(coarse, shape, strict=True)
+    )
+    inside[tuple(ranges)] = True
+    return inside
+
+
+def _residual(
+    samples: NDArray[np.complex128], maps: NDArray[np.complex128], centre: NDArray[np.bool_], support: NDArray[np.bool_]
+) -> float:
+    """Energy of what is left of samples of unit energy, after the best image whose spectrum lies in the support."""
+    band = np.flatnonzero(support)
+
+    def seen(u: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        spectrum = np.zeros(centre.size, dtype=np.complex128)
+        spectrum[band] = u
+        return np.asarray(np.where(centre, to_kspace(maps * to_image(spectrum.reshape(centre.shape))), 0))
+
+    def back(r: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        return np.asarray(to_kspace(np.sum(maps.conj() * to_image(r), axis=0)).ravel()[band])
+
+    from scipy.sparse.linalg import LinearOperator, cg  # here: few scans come with maps
+
+    normal = LinearOperator((band.size, band.size), matvec=lambda u: back(seen(u)) + _DAMPING * u, dtype=np.complex128)
+    image, _ = cg(normal, back(samples), rtol=1e-3, maxiter=_ITERATIONS)
+    return float(np.sum(np.abs(samples - seen(image)) ** 2))
+
+
+def places_in(
+    of: tuple[int, ...], shape: tuple[int, int], ratio: tuple[float, float]
+) -> tuple[NDArray[np.float64], ...]:
+    """Where the pixels of a grid lie in another one around the same centre, in its pixels: rows and columns.
+
+    Parameters
+    ----------
+    of, shape : (int, int)
+        Rows and columns of the other grid, and of the grid whose pixels are placed.
+    ratio : (float, float)
+        As in `maps_on_grid`.
+    """
+    along = ((np.arange(n) - n // 2) / n * wide * m + m // 2 for n, m, wide in zip(shape, of, ratio, strict=True))
+    rows, columns = np.meshgrid(*along, indexing="ij")
+    return rows, columns
+
+
+def maps_on_grid(
+    maps: NDArray[np.complex64], shape: tuple[int, int], ratio: tuple[float, float] = (1.0, 1.0)
+) -> NDArray[np.complex64]:
+    """Coil maps between their pixels, linearly, and beyond their field of view as at its edge.
+
+    Parameters
+    ----------
+    maps : complex64 array, shape (coil, row, column)
+        Smooth, with pixel ``N // 2`` at the centre.
+    shape : (int, int)
+        Rows and columns of the new grid.
+    ratio : (float, float)
+        Field of view of the new grid over that of the maps, along rows and columns.
+
+    Returns
+    -------
+    complex64 array, shape (coil, *shape)
+        With unit root-sum-of-squares wherever there are maps.
+    """
+    from scipy.ndimage import map_coordinates
+
+    places = places_in(maps.shape[-2:], shape, ratio)
+    found = np.stack([map_coordinates(coil, places, order=1, mode="nearest") for coil in maps])
+    strength = np.linalg.norm(found, axis=0)
+    return np.asarray(found / np.where(strength > 0, strength, 1), dtype=np.complex64)

@@ -27,7 +27,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.maps import OwnMaps
+from mri_design.calibration.coils import OwnMaps
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
     ChoosesByScore,

@@ -1,10 +1,10 @@
 """Point estimates: the most probable image by L-BFGS, ADMM or IRLS, least squares, and bounds on what is left."""
 
+from .admm import duality_gap as duality_gap
 from .admm import odd_part as odd_part
 from .admm import rounded_threshold as rounded_threshold
 from .admm import shrinkage as shrinkage
 from .admm import shrunken_moduli as shrunken_moduli
-from .duality import duality_gap as duality_gap
 from .map_estimate import Automatic as Automatic
 from .map_estimate import MaximumAPosteriori as MaximumAPosteriori
 from .map_estimate import NoiseMap as NoiseMap

@@ -14,8 +14,7 @@ import numpy as np
 
 from mri_design.brief import briefly
 from mri_design.errors import number_array, require_counts, require_numbers, require_random
-from mri_design.estimation.admm import ADMM, has_exact_step, sites_at, typical_precision
-from mri_design.estimation.duality import DualityGap, duality_gap
+from mri_design.estimation.admm import ADMM, DualityGap, duality_gap, has_exact_step, sites_at, typical_precision
 from mri_design.estimation.penalised import IRLS, LBFGS, InnerSolver, PenalisedProblem, Smoothed, require_solver
 from mri_design.krylov import conjugate_gradients
 from mri_design.model.generalized_linear import GeneralizedLinearModel, require_determined, require_model

@@ -35,7 +35,7 @@ from mri_design.scan.provenance import LEAST_EXPLAINED, MapsOrigin, NoiseOrigin
 from mri_design.scan.sampling import Sampling, require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
-    from mri_design.calibration.maps import CoilMapEstimate
+    from mri_design.calibration.coils import CoilMapEstimate
     from mri_design.operators.base import Array
 
 
@@ -104,7 +104,7 @@ def calibrate(
         made = replace(compressed(made, combined), mixing=_after(combined.matrix, known))
         directions = None if directions is None else combined.directions(directions)
     if growing and estimates_own_maps(made):
-        from mri_design.calibration.maps import OwnMaps
+        from mri_design.calibration.coils import OwnMaps
 
         origin = MapsOrigin(source="growing", calibration_lines=min(lines, made.grid_shape[0]))
         return replace(made, own_maps=OwnMaps(recipe.coils.maps, made.noise_variance or 0.0)).known(maps=origin)
@@ -130,7 +130,7 @@ def _with_maps(
     if takes_lines_with_gaps(allowed, lines, recipe, centre):
         estimates = maps_with_gaps(allowed, lines, recipe, directions)
         return with_estimates(scan, estimates, min(lines, gapless_centre(allowed)))
-    from mri_design.calibration.maps import error_of_held_coils, is_bad
+    from mri_design.calibration.coils import error_of_held_coils, is_bad
 
     width = calibration_width(allowed, lines, centre)
     if centre is None:
@@ -220,7 +220,7 @@ def causes_of_bad_maps(data: Scan) -> tuple[str, ...]:
     -------
     tuple of {"alternate lines", "motion", "coils", "centre", "axes"}
     """
-    from mri_design.calibration.maps import error_of_held_coils, is_bad
+    from mri_design.calibration.coils import error_of_held_coils, is_bad
 
     if not isinstance(data, KSpaceData):
         return "motion", "coils"
@@ -259,7 +259,7 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
     centre : int, optional
         Side of the gapless square of all slices (`gapless_square`), where the data are one of them.
     """
-    from mri_design.calibration.maps import method_for
+    from mri_design.calibration.coils import method_for
 
     centre = gapless_centre(data) if centre is None else centre
     return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
@@ -278,7 +278,7 @@ def maps_with_gaps(
     InputError
         Where too few were measured around the centre.
     """
-    from mri_design.calibration.maps import maps_from_lines
+    from mri_design.calibration.coils import maps_from_lines
 
     looked_at = np.ones(data.grid_shape, dtype=bool)
     if gapless_centre(data) > lines:

@@ -12,7 +12,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.maps import places_in
+from mri_design.calibration.coils import places_in
 from mri_design.errors import InputError, UsageError, number_array, option
 from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, load_scan, names_file, scan_of

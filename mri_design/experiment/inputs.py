@@ -407,7 +407,7 @@ def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
 
 def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe) -> AnyScan:
     """The scan with coil maps that are estimated from another one, on its own grid."""
-    from mri_design.calibration.maps import maps_on_grid
+    from mri_design.calibration.coils import maps_on_grid
 
     require_dynamic_range(scanned.kspace, f"{name}: kspace")
     one = scanned.n_slices == 1

@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.coils import coil_directions, inverse_root
-from mri_design.calibration.maps import block_energies
+from mri_design.calibration.coils import block_energies, coil_directions, inverse_root
 from mri_design.calibration.noise import NoiseEstimate, median_noise
 from mri_design.errors import InputError, UsageError, option, whole_number
 from mri_design.experiment import calibration

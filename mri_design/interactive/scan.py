@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design import experiment, interactive, runs
-from mri_design.calibration.maps import MapMethod
+from mri_design.calibration.coils import MapMethod
 from mri_design.errors import (
     InputError,
     UsageError,

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.coils import image_units
-from mri_design.calibration.maps import CoilMapEstimate, OwnMaps
+from mri_design.calibration.coils import CoilMapEstimate, OwnMaps, image_units
 from mri_design.errors import InputError
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.sparsity import (

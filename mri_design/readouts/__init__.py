@@ -5,8 +5,15 @@ grid.
 """
 
 from mri_design.readouts.base import Constraints, Readouts, Rows, radii
-from mri_design.readouts.lines import LineConstraints, LineReadouts, centre_lines, longest_walk, open_moves
-from mri_design.readouts.plane import PlaneConstraints, PlaneReadouts
+from mri_design.readouts.grid import (
+    LineConstraints,
+    LineReadouts,
+    PlaneConstraints,
+    PlaneReadouts,
+    centre_lines,
+    longest_walk,
+    open_moves,
+)
 from mri_design.readouts.shots import AngleConstraints, ShotReadouts
 
 __all__ = [

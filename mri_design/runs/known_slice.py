@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.calibration.maps import OwnMaps
+from mri_design.calibration.coils import OwnMaps
 from mri_design.design.strategy import Strategy
 from mri_design.design.training import ReferenceSlice, TrainingResidual
 from mri_design.errors import InputError, UsageError, number_array, option

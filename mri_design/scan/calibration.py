@@ -20,8 +20,8 @@ from mri_design.calibration.coils import (
     inverse_root,
     measured_samples,
     mix_coils,
+    share_explained,
 )
-from mri_design.calibration.maps import share_explained
 from mri_design.calibration.noise import (
     NoiseEstimate,
     correlated_by_signal,

@@ -39,7 +39,7 @@ from mri_design.scan.provenance import Provenance
 from mri_design.scan.sampling import Sampling, refused_samples, require_finite
 
 if TYPE_CHECKING:  # they load the Fourier transforms, which reading a file does without
-    from mri_design.calibration.maps import OwnMaps
+    from mri_design.calibration.coils import OwnMaps
     from mri_design.model.slice import SliceModel
     from mri_design.readouts import Readouts, ShotReadouts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # a file is read without them
-    from mri_design.calibration.maps import CoilMapEstimate
+    from mri_design.calibration.coils import CoilMapEstimate
     from mri_design.calibration.noise import NoiseEstimate
 
 Place = tuple[int, int]

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.calibration.coils import central, gapless_side
-from mri_design.calibration.maps import BLOCK, error_of_held_coils
+from mri_design.calibration.coils import BLOCK, central, error_of_held_coils, gapless_side
 from mri_design.errors import InputError, option
 from mri_design.operators.conventions import to_image
 from mri_design.scan.data import Orientation
