@@ -49,8 +49,8 @@ design.plot()
 # found should scatter around the energy predicted:
 
 # %%
-predicted = np.array([step.outcome.predicted_energy for step in design.trace.steps])
-actual = np.array([step.outcome.actual_energy for step in design.trace.steps])
+predicted = np.array([step.predicted_energy for step in design.trace.steps])
+actual = np.array([step.actual_energy for step in design.trace.steps])
 figure = Figure(figsize=(4, 4), layout="constrained")
 panel = figure.subplots()
 panel.loglog(predicted, actual, "o")

@@ -87,7 +87,7 @@ figure
 # %%
 trace = traces["calibrated"]
 noise = 2 * one.noise_variance * MATRIX  # in one line
-found = np.array([step.outcome.actual_energy for step in trace.steps])
+found = np.array([step.actual_energy for step in trace.steps])
 figure = Figure(figsize=(9, 3), layout="constrained")
 cloud, course = figure.subplots(1, 2)
 for name in ("expected", "corrected"):

@@ -83,7 +83,7 @@ def design(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
             made(side, 8, 10)
         before = peak_mib()
         trace, seconds, system = made(grid, start, lines)
-    products = [step.cost.matvecs for step in trace.steps]
+    products = [step.matvecs for step in trace.steps]
     found = {
         "processor s": seconds,
         "of which system": system,

@@ -57,7 +57,6 @@ from .greedy import residual_energies as residual_energies
 from .greedy import rows_of as rows_of
 from .greedy import squared_correlation as squared_correlation
 from .greedy import thinned as thinned
-from .strategy import ChoosesBlocks as ChoosesBlocks
 from .strategy import DesignView as DesignView
 from .strategy import LineCandidates as LineCandidates
 from .strategy import NoUsableScoreError as NoUsableScoreError
@@ -70,8 +69,6 @@ from .trace import Choice as Choice
 from .trace import DesignStep as DesignStep
 from .trace import DesignTrace as DesignTrace
 from .trace import Forecast as Forecast
-from .trace import LineOutcome as LineOutcome
-from .trace import StepCost as StepCost
 from .trace import StopFact as StopFact
 from .trace import StopRule as StopRule
 from .trace import UntilError as UntilError

@@ -741,7 +741,7 @@ class Calibrated(ChoosesByScore):
                 continue
             known = data.at(acquired, expected)
             for step in block:
-                energy, variance = data.error_energy(step.outcome.actual_energy)
+                energy, variance = data.error_energy(step.actual_energy)
                 rows.append(features_of_line(known, step.line))
                 log_energies.append(np.log(energy / known.unit))
                 variances.append(variance)
@@ -831,7 +831,7 @@ def _log_errors(view: DesignView, residuals: Sequence[Numbers]) -> tuple[Numbers
         for step in block:
             if step.forecast.predicted is None:
                 continue
-            energy, noise = data.error_energy(step.outcome.actual_energy)
+            energy, noise = data.error_energy(step.actual_energy)
             predicted = brightness * max(before[step.line], TINY), step.forecast.predicted[step.line]
             found.append((np.log(energy / predicted[0]), np.log(energy / predicted[1]), noise))
     table = np.array(found, dtype=np.float64).reshape(-1, 3)
@@ -863,7 +863,7 @@ class _SampleInnovations:
                 continue
             samples = np.array([step.line for step in block], dtype=np.intp)
             measured = np.isin(np.arange(plane.size), acquired)
-            energies = np.array([step.outcome.actual_energy for step in block])
+            energies = np.array([step.actual_energy for step in block])
             features = sample_features(plane, measured, expected, earlier)[samples]
             parts.append((samples, energies, features, np.full(len(block), level(measured, expected))))
         if not parts:

@@ -21,7 +21,7 @@ from mri_design.design.strategy import (
     Strategy,
     rng_of_step,
 )
-from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, LineOutcome, StepCost, stop_rule
+from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, StopRule
 from mri_design.errors import InputError, described, require_counts, require_instance
 from mri_design.inference.base import StepInfo, WarmStart, with_unseen
 from mri_design.inference.double_loop import DoubleLoop
@@ -56,6 +56,8 @@ def map_lines(start: int, count: int) -> int:
 Refined = Callable[[SliceModel, Array], SliceModel]
 """A slice and its image so far -> its model in the light of that image."""
 Answer = TypeVar("Answer")
+Cost = tuple[bool, int]
+"""Whether an inference converged, and the multiplications with A that it took."""
 FIRST_LOOPS, STEP_LOOPS = 3, 1
 """Outer loops at the start and after each line; the warm start makes one enough to choose a line."""
 
@@ -115,7 +117,7 @@ class SliceInference:
         """The last posterior, knowing that the lines that `expect` was given last will be measured."""
         return self._expecting or self.posterior
 
-    def update(self, lines: tuple[int, ...], map_count: int | None = None) -> tuple[Array, StepCost]:
+    def update(self, lines: tuple[int, ...], map_count: int | None = None) -> tuple[Array, Cost]:
         """Infer the slice from ``lines``; the mean, and what it took.
 
         Coil maps that are not known are those of the first ``map_count`` lines (`map_lines`), by default of all.
@@ -129,9 +131,9 @@ class SliceInference:
         linear = model.model(lines, self._signal)
         made = self.posterior = engine.infer(linear, rng, warm_start=self.warm, callback=reports.append)
         converged = reports[-1].inner.converged and reports[-1].variances.converged
-        return made.mean, StepCost(converged, made.convergence.matvecs)
+        return made.mean, (converged, made.convergence.matvecs)
 
-    def expect(self, lines: tuple[int, ...]) -> StepCost:
+    def expect(self, lines: tuple[int, ...]) -> Cost:
         """Let the posterior know that ``lines`` will have been measured.
 
         Under a Gaussian the covariance after a measurement does not depend on the measured values, so candidates can be
@@ -142,7 +144,7 @@ class SliceInference:
         rows, rng = rows_of(now, self._slice.candidates, lines), np.random.default_rng(self._seed)
         self._expecting = with_unseen(now, rows, self._engine.variances, rng)
         ended = self._expecting.marginals.convergence
-        return StepCost(ended.converged, ended.matvecs)
+        return ended.converged, ended.matvecs
 
     def measured(self) -> None:
         """The lines chosen by the last posterior have been measured: the next inference goes on from it."""
@@ -171,7 +173,7 @@ class InferredSlices:
         """``function(slice, *arguments)`` of every slice, computed where the slice is."""
         return [function(one, *arguments) for one in self._slices]
 
-    def update(self, lines: tuple[int, ...], map_count: int) -> list[StepCost]:
+    def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
         """`SliceInference.update` of every slice; `posteriors` are the new ones from now on."""
         self.means, costs = zip(*self.each(SliceInference.update, lines, map_count), strict=True)
         return list(costs)
@@ -280,8 +282,8 @@ class DesignEngine:
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
     block : int
         Lines that are chosen after each inference and then measured together (echo trains). Strategies that choose
-        blocks from one look (`ChoosesBlocks`) choose all at once where they need no posterior, and others begin with
-        all that they choose from none (`Strategy.unseen`), unless a rule may end the design.
+        blocks from one look (`Strategy.choose_block`) choose all at once if they need no posterior. Otherwise they
+        begin with all that they choose without one (`Strategy.unseen`), unless a rule may end the design.
     constraints : LineConstraints
         What the sequence asks of the lines, those of the start included.
     refined : callable, optional
@@ -421,7 +423,8 @@ class _Design:
         where: InferredSlices,
     ) -> None:
         self.engine, self.slices, self.state, self.where = engine, slices, state, where
-        self.rule, self.may_end = stop_rule(stop), stop is not None
+        self.rule = stop if isinstance(stop, StopRule) else StopRule() if stop is None else StopRule(stop)
+        self.may_end = stop is not None
         measurable, readouts = np.logical_and.reduce([s.measured for s in slices]), slices[0].candidates
         lines, n_start = state.trace.lines, len(state.trace.start)
         self.candidates = LineCandidates(measurable, lines, target, n_start, engine.constraints, readouts)
@@ -440,7 +443,7 @@ class _Design:
         """How many of the first lines coil maps rest on which are not known."""
         return map_lines(self.candidates.n_start, len(self.candidates.acquired))
 
-    def infer(self) -> list[StepCost]:
+    def infer(self) -> list[Cost]:
         """Infer every slice from the lines so far; what it took is empty for rules that need no posterior."""
         self.posteriors, self.means = (), ()
         if not self.engine.strategy.needs_posterior:
@@ -457,26 +460,27 @@ class _Design:
             engine, view = self.engine, DesignView(self.candidates, self.posteriors, self.state.trace.steps)
             count = unseen or (min(engine.block, self.left) if engine.strategy.needs_posterior else self.left)
             for choice in engine.strategy.choose_block(view, self._rng(len(view.steps)), count):
-                cost = replace(cost, seconds=time.perf_counter() - began)  # of a block it is that of the first
-                steps.append(self._decided(choice, steps, StepCost(cost.converged) if steps else cost))
+                # the cost of a block is that of its first choice
+                spent = (cost[1], time.perf_counter() - began) if not steps else (0, 0.0)
+                steps.append(self._decided(choice, steps, cost[0], *spent))
         else:
             steps = self._one_by_one(began, cost)
         steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=self._looked(steps[0].forecast)))
         return steps
 
-    def _one_by_one(self, began: float, cost: StepCost) -> list[DesignStep]:
+    def _one_by_one(self, began: float, cost: Cost) -> list[DesignStep]:
         """A block of lines, each chosen as if those before it were measured, whatever they hold."""
         engine, candidates, known, steps = self.engine, self.candidates, self.posteriors, list[DesignStep]()
         for pending in range(min(engine.block, self.left)):
             if pending:
-                began, expected = time.perf_counter(), list[StepCost]()
+                began, expected = time.perf_counter(), list[Cost]()
                 if known:
                     expected = self.where.each(SliceInference.expect, candidates.acquired)
                     known = self.where.posteriors("expecting")
                 cost = _total(expected)
             view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending)
             choice = engine.strategy.choose(view, self._rng(len(view.steps)))
-            steps.append(self._decided(choice, steps, replace(cost, seconds=time.perf_counter() - began)))
+            steps.append(self._decided(choice, steps, *cost, time.perf_counter() - began))
             candidates = candidates.after(steps[-1].line)
         return steps
 
@@ -491,8 +495,10 @@ class _Design:
         part = self.engine.strategy.unseen(self.candidates.readouts, self.candidates.target, coils)
         return max(0, part - len(self.candidates.acquired))
 
-    def _decided(self, choice: object, block: Sequence[DesignStep], cost: StepCost) -> DesignStep:
-        """The decision before its line is measured: its forecast is completed, its outcome is what is predicted of it.
+    def _decided(
+        self, choice: object, block: Sequence[DesignStep], converged: bool, matvecs: int, seconds: float
+    ) -> DesignStep:
+        """The decision before its line is measured, with its forecast completed.
 
         Raises
         ------
@@ -501,7 +507,7 @@ class _Design:
         """
         if not isinstance(choice, Choice):
             raise InputError(f"choice of {self.engine.strategy.name}", described(choice), "a Choice")
-        forecast, outcome = replace(choice.forecast, tested=float(self.state.trace.found)), LineOutcome()
+        forecast, energy = replace(choice.forecast, tested=float(self.state.trace.found)), float("nan")
         known = block[0].forecast if block and self.in_blocks else forecast  # the first of a block speaks for all
         predicted = known.predicted
         if self.posteriors and known.expected is not None and predicted is not None:
@@ -510,12 +516,13 @@ class _Design:
             believed = predicted if begun is None else begun
             values = [s.candidates.data(s.kspace, [choice.line]).size for s in self.slices]
             noise = sum(2 * s.noise_variance * count for s, count in zip(self.slices, values, strict=True))
-            outcome = LineOutcome(predicted_energy=float(believed[choice.line] + noise))
+            energy = float(believed[choice.line] + noise)
             forecast = replace(forecast, image_energy=image_energy(self.means))
             if np.isnan(forecast.information):
                 most = most_information(float(predicted[choice.line]), noise, sum(values))
                 forecast = replace(forecast, information=most)
-        return DesignStep(replace(choice, forecast=forecast, pending=len(block)), outcome, cost)
+        choice = replace(choice, forecast=forecast, pending=len(block))
+        return DesignStep(choice, energy, converged=converged, matvecs=matvecs, seconds=seconds)
 
     def _looked(self, forecast: Forecast) -> Forecast:
         """The forecast with what the stop rule asks for beside it: what is left in the end, the error of the image."""
@@ -553,7 +560,7 @@ class _Design:
         else:
             energies = [sum(innovation(one, mean, line) for one, mean in pairs) for line in lines]
         return [
-            step if forecast.expected is None else replace(step, outcome=replace(step.outcome, actual_energy=energy))
+            step if forecast.expected is None else replace(step, actual_energy=energy)
             for step, forecast, energy in zip(steps, forecasts, energies, strict=True)
         ]
 
@@ -606,9 +613,9 @@ class _Design:
         return replace(forecast, least_error=float(np.sqrt(total / (forecast.image_energy + total))))
 
 
-def _total(costs: Sequence[StepCost]) -> StepCost:
+def _total(costs: Sequence[Cost]) -> Cost:
     """The cost of several slices."""
-    return StepCost(all(cost.converged for cost in costs), sum(cost.matvecs for cost in costs))
+    return all(converged for converged, _ in costs), sum(matvecs for _, matvecs in costs)
 
 
 def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> float | None:

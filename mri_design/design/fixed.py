@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.greedy import plane_of
-from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, Strategy, best_line
+from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice
 from mri_design.errors import InputError, require_choice, require_counts, require_numbers
 from mri_design.operators.trajectory import golden_angles, interleaf_angles
@@ -291,7 +291,7 @@ class RegularLines(Strategy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowPass(ChoosesBlocks):
+class LowPass(Strategy):
     """The lines, or samples of a plane, nearest to DC."""
 
     name: str = "low-pass"
@@ -353,7 +353,7 @@ class CentredLines(Strategy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomSamples(ChoosesBlocks):
+class RandomSamples(Strategy):
     """Samples of a plane drawn without replacement from a density (1 - r / r_max)^power, or a Poisson disc of it.
 
     r is the distance from DC in units of the plane's edges. Samples of a disc keep a distance from each other and from
@@ -384,7 +384,7 @@ class RandomSamples(ChoosesBlocks):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaipiSamples(ChoosesBlocks):
+class CaipiSamples(Strategy):
     """A regular pattern, every R_y-th row with every R_z-th sample of it, shifted from row to row (2-D CAIPIRINHA).
 
     The pattern runs through DC. Samples that are left over are added to the fully sampled centre; with fewer samples

@@ -30,7 +30,7 @@ import scipy  # whose parts are loaded when they are first used
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, best_line
+from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError, described, require_counts, require_numbers, sequence_of
 from mri_design.inference.base import with_unseen
@@ -486,7 +486,7 @@ class Scores:
     in_nats: bool = False
 
 
-class ChoosesByScore(ChoosesBlocks):
+class ChoosesByScore(Strategy):
     """A strategy that takes the candidates with the largest scores, whatever they are.
 
     Single samples of a plane are chosen in thinned blocks, lines and shots one after another.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -180,8 +179,8 @@ class DesignView:
         return self.candidates.readouts
 
 
-class Strategy(ABC):
-    """Which candidate next. A subclass has a ``name`` and `choose`; all else that the engine asks is answered here.
+class Strategy:
+    """Which candidate next. A subclass has a ``name`` and `choose` or `choose_block`; the rest has defaults.
 
     A strategy keeps no state: what it learns, it learns anew from `DesignView.steps`, so that a resumed design is the
     same one.
@@ -194,10 +193,13 @@ class Strategy(ABC):
     """Lines around DC that a design begins with of one coil and of several; None for what posteriors need."""
     rough_for: tuple[str, ...] = ()
     """Sorts of readouts (`Kind.sort`) of which rough posteriors suffice, as it corrects what they expect."""
-    chooses_blocks: bool = False
-    """Whether it chooses several candidates of a plane from one look (`choose_block`)."""
     predicts: bool = False
     """Whether it predicts the error of the image, also where no line is left to choose (`predicted`)."""
+
+    @property
+    def chooses_blocks(self) -> bool:
+        """Whether it chooses several candidates of a plane from one look: whether it has a `choose_block`."""
+        return type(self).choose_block is not Strategy.choose_block
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """How many of the ``readouts`` around DC a design of ``target`` begins with, for ``n_coils`` coils."""
@@ -209,7 +211,7 @@ class Strategy(ABC):
         """How large a part of a mask of ``target`` is chosen from no posterior, the start included.
 
         The engine infers nothing before this part has been measured, and shows the strategy no posterior
-        (`ChoosesBlocks.choose_block`). 0 where all is chosen by posteriors.
+        (`choose_block`). 0 where all is chosen by posteriors.
 
         Parameters
         ----------
@@ -222,34 +224,20 @@ class Strategy(ABC):
         """
         return 0
 
-    @abstractmethod
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The next line. ``rng`` is fresh for every step."""
+        return self.choose_block(view, rng, 1)[0]
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The next ``count`` candidates, all different, in the order in which they are to be measured."""
+        """The next ``count`` candidates from one look, all different, in the order of measurement.
+
+        The first choice has the scores and the forecast, which hold for the whole block.
+        """
         return [self.choose(view, rng)]
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """``expected`` and, where the strategy corrects the posterior, ``corrected``; see `predicts`."""
         return Forecast()
-
-
-class ChoosesBlocks(Strategy):
-    """A strategy that chooses several candidates from one look, as those of a plane do.
-
-    The first choice has the scores and the forecast, which hold for the whole block.
-    """
-
-    chooses_blocks = True
-
-    @abstractmethod
-    def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The next ``count`` candidates, all different, in the order in which they are to be measured."""
-
-    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The first of a block of one."""
-        return self.choose_block(view, rng, 1)[0]
 
 
 def rng_of_step(seed: int, step: int, slices: int = 1) -> np.random.Generator:

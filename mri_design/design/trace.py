@@ -11,7 +11,6 @@ posterior knows the centre of k-space only, and what it expects of all the rest 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from math import isfinite, isnan, sqrt
@@ -141,28 +140,19 @@ class Choice:
         return float("nan") if self.scores is None else float(self.scores[self.line])
 
 
+@briefly
 @dataclass(frozen=True)
-class LineOutcome:
-    """Energy that was found on the chosen line, beside the predicted one.
+class DesignStep:
+    """Record of a decision: the choice, what was found on its line, and what it took.
 
     Parameters
     ----------
+    choice : Choice
+        What was chosen and why.
     predicted_energy, actual_energy : float
         Energy of the line's innovation |y - X_* mean|^2 summed over readout, coils and slices, noise included: as the
         strategy predicted it (`Forecast.predicted` at the start of the block), and measured. NaN for rules without a
-        posterior, and predicted where a strategy cannot correct the posterior yet.
-    """
-
-    predicted_energy: float = float("nan")
-    actual_energy: float = float("nan")
-
-
-@dataclass(frozen=True)
-class StepCost:
-    """Cost of a decision.
-
-    Parameters
-    ----------
+        posterior; predicted is NaN as well while a strategy cannot correct the posterior yet.
     converged : bool
         Whether the inner problem and the variances of the last outer loop met their tolerances.
     matvecs : int
@@ -171,29 +161,12 @@ class StepCost:
         Wall time.
     """
 
+    choice: Choice
+    predicted_energy: float = float("nan")
+    actual_energy: float = float("nan")
     converged: bool = field(default=True, metadata=COLUMN)
     matvecs: int = field(default=0, metadata=COLUMN)
     seconds: float = 0.0
-
-
-@briefly
-@dataclass(frozen=True)
-class DesignStep:
-    """Record of a decision: the choice, its outcome, and what it took.
-
-    Parameters
-    ----------
-    choice : Choice
-        What was chosen and why.
-    outcome : LineOutcome
-        What was found on the line.
-    cost : StepCost
-        What the decision took.
-    """
-
-    choice: Choice
-    outcome: LineOutcome = field(default_factory=LineOutcome)
-    cost: StepCost = field(default_factory=StepCost)
 
     @property
     def line(self) -> int:
@@ -207,7 +180,7 @@ class DesignStep:
         Of lines and samples their energy is predicted; of shots, which overlap, only the information that they bring.
         """
         of_energy = isfinite(self.forecast.image_energy)  # a posterior has expected energies of candidates
-        return isfinite(self.outcome.actual_energy if of_energy else self.forecast.information)
+        return isfinite(self.actual_energy if of_energy else self.forecast.information)
 
     @property
     def forecast(self) -> Forecast:
@@ -275,7 +248,7 @@ class DesignTrace:
 
         It says how much a line added to what the image so far had predicted.
         """
-        energies = {step.line: step.outcome.actual_energy for step in self.steps}
+        energies = {step.line: step.actual_energy for step in self.steps}
         return {line: energy for line, energy in energies.items() if np.isfinite(energy)}
 
     @property
@@ -306,7 +279,7 @@ class DesignTrace:
     @property
     def converged(self) -> bool:
         """True where every step was."""
-        return all(step.cost.converged for step in self.steps)
+        return all(step.converged for step in self.steps)
 
 
 FAR = 0.75
@@ -345,8 +318,17 @@ class StopFact:
     fewest: int = 0
 
 
-class StopRule(ABC):
-    """Says when a design has enough lines, and why. What the engine asks beside that is answered here."""
+class StopRule:
+    """Decides when a design has enough lines, and why; never, unless a subclass or a function decides.
+
+    Parameters
+    ----------
+    ends : callable, optional
+        (forecast) -> whether the design ends now, before the line that is decided on is measured.
+    """
+
+    def __init__(self, ends: Callable[[Forecast], bool] = lambda forecast: False) -> None:
+        self._ends = ends
 
     looks_ahead: bool = False
     """Whether `Forecast.least_error` is wanted."""
@@ -358,9 +340,9 @@ class StopRule(ABC):
         """
         return False
 
-    @abstractmethod
     def __call__(self, forecast: Forecast) -> bool:
         """Whether the design ends now, before the line that is decided on is measured."""
+        return self._ends(forecast)
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
         """The numbers that the rule looks at beside their limits."""
@@ -369,21 +351,6 @@ class StopRule(ABC):
     def out_of_reach(self, forecast: Forecast) -> bool:
         """Whether what is wanted cannot be had; false where it is reached."""
         return False
-
-
-@dataclass(frozen=True)
-class ByFunction(StopRule):
-    """A function of the forecast, true where the design ends."""
-
-    ends: Callable[[Forecast], bool]
-
-    def __call__(self, forecast: Forecast) -> bool:
-        return self.ends(forecast)
-
-
-def stop_rule(stop: Callable[[Forecast], bool] | None) -> StopRule:
-    """A rule, a function as one, or one that never ends a design."""
-    return stop if isinstance(stop, StopRule) else ByFunction(stop or (lambda forecast: False))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from mri_design.design.greedy import (
     thinned,
     unmeasured_around,
 )
-from mri_design.design.strategy import ChoosesBlocks, DesignView, LineCandidates, Strategy, best_line
+from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace
 from mri_design.errors import InputError, option, require_counts, sequence_of
 from mri_design.model.slice import SliceModel
@@ -950,7 +950,7 @@ def with_exchanges(trace: DesignTrace, refined: Refinement) -> DesignTrace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedOrder(ChoosesBlocks):
+class TrainedOrder(Strategy):
     """The learnt order of lines, or of samples of a plane, as training left it.
 
     Those that may not be measured are passed over. Where the order has come to its end, those with the largest

@@ -1,4 +1,4 @@
-"""The alternating direction method of multipliers, and the duality gap, which certifies how close an image is to optimal.
+"""The alternating direction method of multipliers, and the duality gap, a certificate of how good an image is.
 
 ADMM holds one copy s_j of the coefficients of every block. The proximal step minimises
 penalty(s) + rho / 2 |s - v|^2, one scalar problem a site (`shrinkage`). The linear step minimises

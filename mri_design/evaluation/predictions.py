@@ -354,7 +354,7 @@ class Innovations:
 
 def innovations(trace: DesignTrace) -> Innovations | None:
     """Predicted and measured energy of the innovation at every step; None where a rule predicts nothing."""
-    energies = [(step.outcome.predicted_energy, step.outcome.actual_energy) for step in trace.steps]
+    energies = [(step.predicted_energy, step.actual_energy) for step in trace.steps]
     predicted, measured = np.array(energies).reshape(-1, 2).T
     believed = [trace.block_start(index).forecast.predicted for index in range(len(trace.steps))]  # at a block's start
     lines = [np.nan if every is None else every[step.line] for every, step in zip(believed, trace.steps, strict=True)]

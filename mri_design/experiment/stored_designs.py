@@ -21,7 +21,7 @@ from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.records import LIMITS, read_record, write_record
 from mri_design.scan.io.safe import ReadLimits, check_file
 
-FORMAT = "mri-design checkpoint 7"
+FORMAT = "mri-design checkpoint 8"
 """Another number for every change that an older program could not read, or read wrongly."""
 
 EVERY = 3.0

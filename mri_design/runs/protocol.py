@@ -209,7 +209,7 @@ class ProtocolResult:
     @property
     def status(self) -> str:
         """ "converged", or what did not."""
-        missed, refined = sum(not step.cost.converged for step in self.designed.steps), self.refined
+        missed, refined = sum(not step.converged for step in self.designed.steps), self.refined
         status = [f"{missed} of {len(self.designed.steps)} design steps not converged"] if missed else []
         if refined is not None and refined.unconverged:
             counts = f"{refined.unconverged} of {refined.reconstructions}"

@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mri_design.design.engine import DesignEngine, DesignState, InferredSlices, SliceInference
+from mri_design.design.engine import Cost, DesignEngine, DesignState, InferredSlices, SliceInference
 from mri_design.design.greedy import KeptElsewhere
-from mri_design.design.trace import StepCost
 from mri_design.errors import MriDesignError
 from mri_design.experiment.design import DesignOptions, design_lines
 from mri_design.model.slice import SliceModel
@@ -147,7 +146,7 @@ class ResidentSlices(InferredSlices):
     def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
         return self.ask(function, dict.fromkeys(self._numbers, arguments))
 
-    def update(self, lines: tuple[int, ...], map_count: int) -> list[StepCost]:
+    def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
         self.inferences += 1
         return super().update(lines, map_count)
 

@@ -160,7 +160,7 @@ class MaskJob:
 
 def converged_lines(trace: DesignTrace) -> int:
     """How many of the first lines were chosen by steps that converged."""
-    missed = (i for i, step in enumerate(trace.steps, len(trace.start)) if not step.cost.converged)
+    missed = (i for i, step in enumerate(trace.steps, len(trace.start)) if not step.converged)
     return next(missed, len(trace.lines))
 
 

@@ -12,8 +12,6 @@ from mri_design.design import (
     DesignStep,
     DesignTrace,
     ExpectedError,
-    LineOutcome,
-    StepCost,
     columns,
     gains_and_energies,
     generators,
@@ -127,7 +125,7 @@ def test_slices_share_one_mask_and_their_scores_add() -> None:
     scores = [step.choice.scores for step in (together, *alone)]
     total = scores[1] + scores[2]
     np.testing.assert_allclose(scores[0], total, rtol=0.2)  # other noise in the second slice's variances
-    assert together.cost.matvecs == pytest.approx(sum(s.cost.matvecs for s in alone), rel=0.3)
+    assert together.matvecs == pytest.approx(sum(s.matvecs for s in alone), rel=0.3)
 
 
 def test_slices_are_asked_for_lines_that_all_hold_and_a_random_rule_predicts_nothing() -> None:
@@ -135,8 +133,8 @@ def test_slices_are_asked_for_lines_that_all_hold_and_a_random_rule_predicts_not
     trace = designed([make_slice(), second], 12, strategy=CentredLines()).trace
     assert min(trace.lines) == 4
     step = trace.steps[0]
-    assert np.isnan([step.outcome.predicted_energy, step.outcome.actual_energy, step.choice.score]).all()
-    assert (step.cost.matvecs, step.choice.scores, step.cost.converged) == (0, None, True)
+    assert np.isnan([step.predicted_energy, step.actual_energy, step.choice.score]).all()
+    assert (step.matvecs, step.choice.scores, step.converged) == (0, None, True)
 
 
 def test_slices_on_different_grids_or_none_are_refused() -> None:
@@ -171,17 +169,17 @@ def test_predicted_and_actual_energy_are_those_of_the_chosen_line(coils: int, lo
     wave = np.exp(-2j * np.pi * np.outer(k, k) / 16) / 4
     expected_line = np.einsum("y,cyx,xj->cj", wave[0], maps * posterior.mean, wave)  # line 0, by hand
     actual = np.sum(np.abs(one.kspace[:, 0] - expected_line) ** 2)
-    assert step.outcome.actual_energy == pytest.approx(actual, rel=1e-4)
+    assert step.actual_energy == pytest.approx(actual, rel=1e-4)
     x_new = one.encoding([0]).to_dense_real()
     covariance = x_new @ np.linalg.solve(posterior.precision.dense_real(), x_new.T)
     predicted = one.noise_variance * (np.trace(covariance) + 2 * coils * 16)
-    assert step.outcome.predicted_energy == pytest.approx(predicted, rel=0.3)  # twelve draws
+    assert step.predicted_energy == pytest.approx(predicted, rel=0.3)  # twelve draws
 
 
 def test_steps_after_the_first_are_warm() -> None:
     """One outer loop a step, three at the start, and fewer multiplications for each of them."""
     steps = designed([make_slice(shape=(32, 32))], 12, start=8).trace.steps
-    assert max(s.cost.matvecs for s in steps[1:]) < steps[0].cost.matvecs / 2
+    assert max(s.matvecs for s in steps[1:]) < steps[0].matvecs / 2
 
 
 def test_a_step_whose_variances_did_not_converge_says_so() -> None:
@@ -219,7 +217,7 @@ def test_columns_are_the_marked_fields_in_their_order() -> None:
     assert columns(step) == {"image_energy": 2.0, "converged": False, "matvecs": 5}
     assert list(columns(step)) == ["image_energy", "converged", "matvecs"]
     assert columns(md.Forecast(image_energy=4.0)) == {"image_energy": 4.0}
-    names = [each.name for part in (md.Choice, md.Forecast, LineOutcome, StepCost) for each in fields(part)]
+    names = [each.name for part in (md.Choice, md.Forecast, DesignStep) for each in fields(part)]
     assert len(set(names)) == len(names)  # a table has no column twice
 
 
@@ -282,7 +280,7 @@ class Scanner:
 
     def __call__(self, steps: Sequence[DesignStep]) -> None:
         lines = [step.line for step in steps]
-        assert all(np.isnan(step.outcome.actual_energy) for step in steps)
+        assert all(np.isnan(step.actual_energy) for step in steps)
         self.asked.append(tuple(lines))
         self.live.kspace[:, lines] = self.scan.kspace[:, lines]
 

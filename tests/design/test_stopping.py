@@ -166,7 +166,7 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
     assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
     assert trace.declined is not None and trace.declined.forecast.tested == 4
     first = trace.steps[0]
-    assert first.forecast.predicted is not None and np.isfinite(first.outcome.predicted_energy)
+    assert first.forecast.predicted is not None and np.isfinite(first.predicted_energy)
     assert np.isnan(first.predicted_error) and trace.forecast(len(START)) is None
     assert changed(first, tested=1.0).predicted_error < 0.9  # it would have ended the design
     assert trace.steps[1].predicted_error > 0 and trace.forecast(len(START) + 1) is not None
@@ -276,7 +276,7 @@ def test_energies_of_a_block_are_those_of_its_start() -> None:
     steps = engine.run([one], engine.begin([one], START), 8).trace.steps
     noise = one.noise_variance * 2 * one.shape[1]
     for step in steps:
-        assert step.outcome.predicted_energy == pytest.approx(steps[0].forecast.expected[step.line] + noise)
+        assert step.predicted_energy == pytest.approx(steps[0].forecast.expected[step.line] + noise)
     assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
 
 
@@ -297,5 +297,5 @@ def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(block: int
     noise = one.noise_variance * 2 * one.shape[1]
     for index, step in enumerate(trace.steps):
         believed = trace.block_start(index).forecast.corrected
-        assert step.outcome.predicted_energy == pytest.approx(believed[step.line] + noise)
+        assert step.predicted_energy == pytest.approx(believed[step.line] + noise)
         assert step.found

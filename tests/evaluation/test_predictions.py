@@ -134,7 +134,7 @@ def test_the_means_are_those_of_the_design(make_image: MakeImage, tiny: Recipe, 
     for found in checks:
         index = found.n_measured - 4
         for made in trace.steps[index : index + block]:
-            assert found.actual[made.line] + noise == pytest.approx(made.outcome.actual_energy, rel=1e-4)
+            assert found.actual[made.line] + noise == pytest.approx(made.actual_energy, rel=1e-4)
         assert np.array_equal(found.predicted, trace.steps[index].forecast.predicted)
         assert found.predicted_level == trace.steps[index].forecast.predicted_level
         assert np.array_equal(found.acquired, trace.mask(found.n_measured))
@@ -153,7 +153,7 @@ def test_the_means_follow_the_phase_as_the_design_did(phased_slice: SliceModel) 
         checks = check_predictions([one], state.trace, engine, signals=state.signals, counts=chosen)
         for found in checks:
             made = state.trace.steps[found.n_measured - 8]
-            assert found.actual[made.line] + noise == pytest.approx(made.outcome.actual_energy, rel=tolerance)
+            assert found.actual[made.line] + noise == pytest.approx(made.actual_energy, rel=tolerance)
 
 
 def test_a_rule_without_predictions_has_no_checks(make_image: MakeImage, tiny: Recipe) -> None:

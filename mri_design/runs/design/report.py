@@ -226,9 +226,9 @@ def chosen_rows(trace: DesignTrace, readouts: Readouts) -> Rows:
             angles = readouts.angles
             row |= {"angle_degrees": None if angles is None else float(np.degrees(angles[number])), gain: None}
             if step is not None:
-                energies = {"predicted": step.outcome.predicted_energy, "found": step.outcome.actual_energy}
+                energies = {"predicted": step.predicted_energy, "found": step.actual_energy}
                 row |= _known({gain: step.forecast.information, **energies})
-                row |= {"converged": step.cost.converged, "matvecs": step.cost.matvecs}
+                row |= {"converged": step.converged, "matvecs": step.matvecs}
                 row |= _known({"image_error": step.forecast.image_error}) if looked else {}
         rows.append(row)
     return rows
@@ -296,7 +296,7 @@ def block_rows(account: DesignAccount) -> Rows:
             "chosen": end - begin,
             **_forecast_columns(trace, first.forecast),
             "predicted": np.mean(energies.predicted[begin:end]) if energies and expected else None,
-            "found": np.mean([step.outcome.actual_energy for step in trace.steps[begin:end]]),
+            "found": np.mean([step.actual_energy for step in trace.steps[begin:end]]),
             **columns(first),
         }
         rows.append(_known(row))

@@ -192,7 +192,7 @@ def concluded(
         work.progress.say(f"other images: {told('companions', result.companions, template='image')}")
     known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal, lines=trace.lines)
     known, images = known.judged(method, result.times(known.image_unit))
-    rough, ended = sum(not step.cost.converged for step in trace.steps), result.convergence
+    rough, ended = sum(not step.converged for step in trace.steps), result.convergence
     unfinished = end.missed or rough or not ended.converged
     aware = recipe.phase.model == "aware" and options.warm_start is not None
     return DesignResult(

@@ -120,9 +120,9 @@ def test_the_disc_comes_first_and_without_inference() -> None:
     trace = designed(engine(Calibrated(disc_share=0.7)), callback=states.append).trace
     disc, blocks = trace.steps[: 56 - 16], trace.steps[56 - 16 :]
     assert [step.choice.pending for step in disc] == list(range(40))
-    assert all(not step.cost.matvecs and step.forecast.expected is None for step in disc)
+    assert all(not step.matvecs and step.forecast.expected is None for step in disc)
     assert [len(state.trace.lines) for state in states] == [56, 65, 74, 80]
-    assert sum(step.cost.matvecs > 0 for step in blocks) == 3 and all(step.found for step in blocks)
+    assert sum(step.matvecs > 0 for step in blocks) == 3 and all(step.found for step in blocks)
     apart = PLANE.frequencies[[step.line for step in disc]]
     nearest = np.hypot(*(apart[:, None] - apart[None]).transpose(2, 0, 1)) + 99 * np.eye(40)
     assert nearest.min() > 1  # neighbours would be next to each other by chance
@@ -180,4 +180,4 @@ def test_with_several_coils_a_mask_of_a_plane_begins_with_a_disc() -> None:
     slices = [scan.slice_model for scan in rule.scans]
     trace = made.run(slices, made.begin(slices, made.constraints.start(slices[0].measured, 16)), 60).trace
     assert [step.choice.pending for step in trace.steps[:27]] == [*range(42 - 16), 0]
-    assert [step.cost.matvecs > 0 for step in trace.steps if not step.choice.pending] == [False, True, True]
+    assert [step.matvecs > 0 for step in trace.steps if not step.choice.pending] == [False, True, True]

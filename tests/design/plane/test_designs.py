@@ -53,17 +53,17 @@ def test_blocks_keep_what_was_predicted_and_found() -> None:
     slices = [plane_slice(2)]
     state = designed(slices, engine(Calibrated(disc_share=0.0)), target=38)
     steps = state.trace.steps
-    assert all(step.found and step.outcome.actual_energy > 0 for step in steps)
-    assert all(np.isnan(step.outcome.predicted_energy) for step in steps[:9])  # nothing was found to learn from
-    assert all(step.outcome.predicted_energy > 0 for step in steps[9:])
+    assert all(step.found and step.actual_energy > 0 for step in steps)
+    assert all(np.isnan(step.predicted_energy) for step in steps[:9])  # nothing was found to learn from
+    assert all(step.predicted_energy > 0 for step in steps[9:])
     begun = [step.forecast for step in steps[9:] if not step.choice.pending]
     assert all(forecast.information > 0 and forecast.predicted_error > 0 for forecast in begun)
     assert all(step.forecast.expected is None for step in steps if step.choice.pending)
-    assert sum(step.cost.matvecs > 0 for step in steps) == 2
+    assert sum(step.matvecs > 0 for step in steps) == 2
     start = state.trace.start
     mean, _ = engine(Calibrated(disc_share=0.0)).inference_of(slices[0], state.signals[0]).update(start)
     for step in steps[:9]:
-        assert step.outcome.actual_energy == pytest.approx(innovation(slices[0], mean, step.line), rel=1e-3)
+        assert step.actual_energy == pytest.approx(innovation(slices[0], mean, step.line), rel=1e-3)
 
 
 def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -> None:

@@ -114,7 +114,7 @@ def test_innovations_mend_a_model_that_is_wrong() -> None:
     for online in (True, False):
         steps = design(one, md.Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
         known = [(s, s.forecast.corrected) for s in steps if s.forecast.corrected is not None]
-        pairs = [(corrected[s.line], s.outcome.actual_energy - noise) for s, corrected in known]
+        pairs = [(corrected[s.line], s.actual_energy - noise) for s, corrected in known]
         late[online] = float(np.median([np.log(p / a) for p, a in pairs]))
     assert late[False] > np.log(10)  # far too large, and it stays so
     assert abs(late[True]) < np.log(2)
@@ -149,7 +149,7 @@ def test_blocks_teach_what_their_start_had_predicted() -> None:
         measured[list(trace.lines[: len(START) + first])] = True
         expected = trace.steps[first].forecast.expected
         known = LineKnowledge(measured, np.where(trace.mask(), energies, 0), noise, expected)
-        energy = max(step.outcome.actual_energy - noise, 0.5 * noise_sd)
+        energy = max(step.actual_energy - noise, 0.5 * noise_sd)
         rows.append(line_features(known, [step.line])[0])
         found.append(np.log(energy / known.unit))
         variances.append((noise_sd / energy) ** 2)

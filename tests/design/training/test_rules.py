@@ -252,11 +252,11 @@ def test_steps_that_stay_keep_what_their_block_had_expected() -> None:
     assert [step.choice.pending for step in made.steps] == [0] * 6
     forecasts = [step.forecast for step in made.steps]
     assert [None if f.corrected is None else f.corrected[0] for f in forecasts] == [50, 50, 5, 5, None, None]
-    known = [(s.outcome.predicted_energy, s.forecast.expected) for s in made.steps[:4]]
+    known = [(s.predicted_energy, s.forecast.expected) for s in made.steps[:4]]
     assert [predicted - expected[0] for predicted, expected in known if expected is not None] == [1, 1, 1, 1]
     there_and_back = (Exchange(0, 9, 0.3, True), Exchange(9, 0, 0.2, True))
     back = with_exchanges(trace, Refinement((6, 7, 1, 2, 3, 4, 5, 0), 0.2, there_and_back))
-    assert np.isnan(back.steps[-1].outcome.actual_energy)
+    assert np.isnan(back.steps[-1].actual_energy)
 
 
 PLANE = PlaneReadouts((16, 16))
